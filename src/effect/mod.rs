@@ -1,0 +1,176 @@
+//! Effects and outcomes: everything the core wants from the outside, as data.
+//!
+//! The core imports nothing. What it wants it returns from `step` as an
+//! [`Effect`]; the host performs it and hands back [`Outcome`]s: any number of
+//! streamed ones, then exactly one final one, also after [`EffectKind::Cancel`].
+//! Source: DESIGN §1 and §2.
+
+mod environment;
+mod executor;
+mod port;
+
+pub use executor::{Executor, Spawner};
+pub use port::{EffectPort, Pending};
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+
+use crate::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
+};
+use crate::llm::{HttpRequest, TransportError};
+
+/// Something that the core wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// Unique within the instance; outcomes name it.
+    pub id: u64,
+    /// Session or job on whose behalf it is done.
+    pub owner: Rc<str>,
+    /// What to do.
+    pub kind: EffectKind,
+}
+
+/// The kinds of effect.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EffectKind {
+    /// One HTTP exchange. Outcomes: `HttpHead`, `HttpChunk`…, then `HttpEnd`,
+    /// `HttpFailed` or `Cancelled`.
+    Http(HttpRequest),
+    /// One command. Outcomes: `ExecOutput`…, then `ExecEnd` (also when
+    /// cancelled, with `ExecStatus::cancelled`) or `ExecFailed`.
+    Exec {
+        /// Number of the environment, as given at open.
+        environment: u32,
+        /// The command.
+        request: ExecRequest,
+    },
+    /// One call to an environment. Outcome: `Environment` or `Cancelled`.
+    Environment {
+        /// Number of the environment, as given at open.
+        environment: u32,
+        /// The call.
+        call: EnvironmentCall,
+    },
+    /// A tool that the host registered. Outcomes: `ToolOutput`…, then
+    /// `ToolEnd` or `Cancelled`.
+    CallTool {
+        /// Name it was registered under.
+        name: String,
+        /// Id of the model's call.
+        call_id: String,
+        /// Validated arguments, a JSON object.
+        arguments: String,
+    },
+    /// A program lent to the in-memory shell. Outcome: `ProgramEnd` or `Cancelled`.
+    RunProgram(crate::environment::ProgramRequest),
+    /// A decision that only the host can make. Outcome: `Approval` or `Cancelled`.
+    AskApproval {
+        /// Tool about to run.
+        tool_name: String,
+        /// Id of the model's call.
+        call_id: String,
+        /// Validated arguments, a JSON object.
+        arguments: String,
+        /// Why the policy asks.
+        reason: String,
+    },
+    /// Outcome `Slept` after `ms` milliseconds, or `Cancelled`.
+    Sleep {
+        /// Duration in ms.
+        ms: u64,
+    },
+    /// Stop effect `target` now. Has no outcome of its own; `target` still gets
+    /// its final outcome within 2.5 s, with what had arrived.
+    Cancel {
+        /// Id of the effect to stop.
+        target: u64,
+    },
+}
+
+/// What became of an effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Id of the effect. Outcomes for unknown or finished ids are ignored.
+    pub id: u64,
+    /// What happened.
+    pub kind: OutcomeKind,
+}
+
+/// The kinds of outcome; see [`EffectKind`] for which belongs to which.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutcomeKind {
+    /// Streamed: status line and headers arrived.
+    HttpHead {
+        /// Status code.
+        status: u16,
+        /// Header names in lower case, with values.
+        headers: Vec<(String, String)>,
+    },
+    /// Streamed: a piece of the body.
+    HttpChunk(Bytes),
+    /// Final: the body is complete.
+    HttpEnd,
+    /// Final: no response, or the body broke off.
+    HttpFailed(TransportError),
+    /// Streamed: output of a command.
+    ExecOutput {
+        /// Which pipe.
+        stream: OutputStream,
+        /// The bytes, cut anywhere.
+        data: Bytes,
+    },
+    /// Final: the command ended, by itself, by timeout or by cancel.
+    ExecEnd(ExecStatus),
+    /// Final: the command could not be started.
+    ExecFailed(EnvironmentError),
+    /// Final: answer to an environment call.
+    Environment(Result<EnvironmentReply, EnvironmentError>),
+    /// Streamed: progress text of a host tool.
+    ToolOutput(String),
+    /// Final: result of a host tool.
+    ToolEnd(HostToolResult),
+    /// Final: the lent program ended.
+    ProgramEnd(crate::environment::ProgramResult),
+    /// Final: the host decided.
+    Approval(Approval),
+    /// Final: the time is over.
+    Slept,
+    /// Final: stopped by `Cancel`, after what had arrived.
+    Cancelled,
+}
+
+impl OutcomeKind {
+    /// Whether no other outcome follows.
+    pub fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            Self::HttpHead { .. }
+                | Self::HttpChunk(_)
+                | Self::ExecOutput { .. }
+                | Self::ToolOutput(_)
+        )
+    }
+}
+
+/// What a host tool returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostToolResult {
+    /// Text for the model.
+    pub content: String,
+    /// The model sees it as a failure that it can react to.
+    pub is_error: bool,
+}
+
+/// Answer to [`EffectKind::AskApproval`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Run the tool.
+    Allow,
+    /// Do not; the model reads the reason.
+    Deny {
+        /// One sentence.
+        reason: String,
+    },
+}

@@ -1,0 +1,133 @@
+//! `Cancel`: the one-shot signal that ends an input, a job or a single call.
+//!
+//! Cancelling never drops a future: whoever awaits an effect keeps awaiting its
+//! final outcome (DESIGN §2), so a cancelled call still reports what had arrived.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+type Callback = Box<dyn FnOnce()>;
+
+#[derive(Default)]
+struct State {
+    cancelled: bool,
+    wakers: Vec<Waker>,
+    callbacks: Vec<(u64, Callback)>,
+    next_callback: u64,
+}
+
+/// A cloneable one-shot cancellation signal. All clones share one state.
+#[derive(Clone, Default)]
+pub struct Cancel(Rc<RefCell<State>>);
+
+impl Cancel {
+    /// A signal that has not fired.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fires the signal: wakes every waiter and runs every callback, once.
+    pub fn cancel(&self) {
+        let (wakers, callbacks) = {
+            let mut state = self.0.borrow_mut();
+            state.cancelled = true;
+            (
+                std::mem::take(&mut state.wakers),
+                std::mem::take(&mut state.callbacks),
+            )
+        };
+        for (_, callback) in callbacks {
+            callback();
+        }
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+
+    /// Whether the signal has fired.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.borrow().cancelled
+    }
+
+    /// Resolves when the signal fires; at once if it has.
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled(self.clone())
+    }
+
+    /// Runs `callback` when the signal fires (at once if it has). The returned
+    /// guard removes the callback when it is dropped.
+    pub fn on_cancel(&self, callback: impl FnOnce() + 'static) -> CancelGuard {
+        if self.is_cancelled() {
+            callback();
+            return CancelGuard {
+                cancel: None,
+                id: 0,
+            };
+        }
+        let mut state = self.0.borrow_mut();
+        let id = state.next_callback;
+        state.next_callback += 1;
+        state.callbacks.push((id, Box::new(callback)));
+        CancelGuard {
+            cancel: Some(self.clone()),
+            id,
+        }
+    }
+
+    /// A signal that fires when this one does and can also fire alone. The
+    /// guard keeps the link; drop it and the child is independent.
+    pub fn child(&self) -> (Cancel, CancelGuard) {
+        let child = Cancel::new();
+        let fire = child.clone();
+        let guard = self.on_cancel(move || fire.cancel());
+        (child, guard)
+    }
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Cancel").field(&self.is_cancelled()).finish()
+    }
+}
+
+/// Future of [`Cancel::cancelled`].
+#[derive(Debug)]
+pub struct Cancelled(Cancel);
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.0.borrow_mut();
+        if state.cancelled {
+            return Poll::Ready(());
+        }
+        if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Removes its callback from the signal when dropped.
+#[derive(Debug)]
+#[must_use = "dropping the guard removes the callback"]
+pub struct CancelGuard {
+    cancel: Option<Cancel>,
+    id: u64,
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.cancel {
+            cancel
+                .0
+                .borrow_mut()
+                .callbacks
+                .retain(|(id, _)| *id != self.id);
+        }
+    }
+}

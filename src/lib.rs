@@ -1,0 +1,5 @@
+//! Hermitcrab: a sealed, replayable coding-agent core.
+
+pub mod effect;
+pub mod environment;
+pub mod llm;

@@ -1,0 +1,172 @@
+//! Messages and their parts, provider-neutral (LLM-client brief §2).
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions; a leading run goes into the provider's system field.
+    System,
+    /// Instructions by the developer; treated like `System`.
+    Developer,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tools.
+    Tool,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub content: Vec<ContentPart>,
+    /// The provider's own items of an assistant message, verbatim. Any edit to
+    /// `content` must clear it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentPart {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image(Media),
+    /// Audio.
+    Audio(Media),
+    /// A document such as a PDF.
+    Document(Media),
+    /// A call that the model makes.
+    ToolCall(ToolCall),
+    /// The result of a call.
+    ToolResult(ToolResult),
+    /// Reasoning text.
+    Thinking {
+        /// The text; may be empty while `signature` is not.
+        text: String,
+        /// Provider's signature, opaque.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// Reasoning that the provider keeps secret.
+    RedactedThinking {
+        /// Opaque data.
+        data: String,
+    },
+    /// A part that this client does not model; kept, never interpreted.
+    Other {
+        /// The provider's type name.
+        kind: String,
+        /// The part as it came.
+        value: Value,
+    },
+}
+
+/// An image, sound or document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Where it is.
+    pub source: MediaSource,
+    /// Media type such as `image/png`.
+    pub media_type: String,
+    /// `low`, `high` or `auto`, for images where the provider has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// File name, for documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
+}
+
+/// Where media is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MediaSource {
+    /// At this URL.
+    Url(String),
+    /// Here.
+    Data(Bytes),
+}
+
+/// A call of a tool by the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Id that its result names.
+    pub id: String,
+    /// Tool to call.
+    pub name: String,
+    /// Arguments as the model wrote them: JSON text, or freeform text of a
+    /// custom tool. Not yet parsed, so a bad call is a result, not a failure.
+    pub arguments: String,
+    /// Whether it is a freeform call.
+    #[serde(default)]
+    pub custom: bool,
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Id of the call.
+    pub tool_call_id: String,
+    /// Name of the tool, for providers that match by name.
+    pub tool_name: String,
+    /// Text for the model.
+    pub content: String,
+    /// Images and documents beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+/// A provider's own output items, verbatim and in order, to be sent back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// Provider that made them.
+    pub provider: String,
+    /// Model that made them.
+    pub model: String,
+    /// Items, blocks or parts.
+    pub items: Vec<Value>,
+}
+
+impl Message {
+    /// A message of one text part.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: vec![ContentPart::Text { text: text.into() }],
+            replay: None,
+        }
+    }
+
+    /// All text parts joined.
+    pub fn joined_text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|part| match part {
+                ContentPart::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The calls in this message, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            ContentPart::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+}
