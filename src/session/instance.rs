@@ -3,7 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
 use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
@@ -13,7 +16,7 @@ use super::job::{JobReport, JobReportKind};
 use super::state::{Parts, Session, Shared};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
-    Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
+    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
     RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
@@ -37,6 +40,17 @@ pub(super) struct SharedEnvironment {
     inner: RefCell<Rc<dyn ExecutionEnvironment>>,
     info: EnvironmentInfo,
     users: Cell<usize>,
+    /// Set when the first user has initialized it.
+    initialized: RefCell<Option<Result<(), EnvironmentError>>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// What a session that enters an environment has to do.
+pub(super) enum Readiness {
+    /// Initialize it, then say so with [`SharedEnvironment::ready`].
+    First,
+    /// Wait until the first user has.
+    Later(Pin<Box<dyn Future<Output = Result<(), EnvironmentError>>>>),
 }
 
 impl SharedEnvironment {
@@ -48,10 +62,29 @@ impl SharedEnvironment {
         &self.info
     }
 
-    /// Counts one user more; says whether it is the first.
-    pub(super) fn enter(&self) -> bool {
+    /// Counts one user more.
+    pub(super) fn enter(self: &Rc<Self>) -> Readiness {
         self.users.set(self.users.get() + 1);
-        self.users.get() == 1
+        if self.users.get() == 1 {
+            self.initialized.replace(None);
+            return Readiness::First;
+        }
+        let environment = self.clone();
+        Readiness::Later(Box::pin(poll_fn(move |cx| {
+            if let Some(result) = &*environment.initialized.borrow() {
+                return Poll::Ready(result.clone());
+            }
+            environment.waiting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })))
+    }
+
+    /// The first user has initialized the environment, or failed to.
+    pub(super) fn ready(&self, result: &Result<(), EnvironmentError>) {
+        *self.initialized.borrow_mut() = Some(result.clone());
+        for waker in self.waiting.take() {
+            waker.wake();
+        }
     }
 
     /// Counts one user less; says whether it was the last.
@@ -108,6 +141,8 @@ impl Instance {
             info: inner.info().clone(),
             inner: RefCell::new(inner),
             users: Cell::new(0),
+            initialized: RefCell::default(),
+            waiting: RefCell::default(),
         };
         self.environments.insert(id, Rc::new(shared));
         id

@@ -1,0 +1,3 @@
+//! Integration tests of the core crate: the rules of the code itself.
+
+mod tidy;
