@@ -3,3 +3,5 @@
 pub mod effect;
 pub mod environment;
 pub mod llm;
+pub mod text;
+pub mod tool;
