@@ -124,6 +124,9 @@ async fn process(session: &Rc<Shared>, input: String) {
         };
         if goes_on && session.closing().is_none() {
             next = session.mailbox.next_follow_up();
+            if next.is_some() {
+                session.begin_input();
+            }
         }
     }
     if session.closing().is_none() {
@@ -134,7 +137,7 @@ async fn process(session: &Rc<Shared>, input: String) {
 /// One input: model, tools, model, tools, … until an answer without calls, a
 /// limit, a stop or an error. Returns why it ended and how many rounds it took.
 async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) {
-    let cancel = session.begin_input();
+    let cancel = session.input_cancel();
     let _aborts = session.life.on_cancel({
         let cancel = cancel.clone();
         move || cancel.cancel()
@@ -151,10 +154,10 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
 
     let mut rounds = 0;
     let reason = loop {
-        if let Some(limit) = limit_reached(session, rounds) {
-            break limit;
-        }
         if let Some(reason) = session.stopped() {
+            break reason;
+        }
+        if let Some(reason) = limit_reached(session, rounds) {
             break reason;
         }
         watch_context(session);
