@@ -10,6 +10,7 @@ mod number;
 mod truncate;
 
 pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
+pub(crate) use decode::has_nul;
 pub use decode::{NotText, Utf8Decoder, decode_text};
 pub use diff::unified_diff;
 pub use ending::{LineEnding, TextFormat};
