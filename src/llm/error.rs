@@ -18,13 +18,13 @@ pub struct LlmError {
     /// What kind of failure.
     pub kind: LlmErrorKind,
     /// Provider that was called.
-    pub provider: String,
+    pub provider: Box<str>,
     /// HTTP status, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The provider's own code or type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Box<str>>,
     /// One sentence that names the thing and the way out; lower case, no full stop.
     pub message: String,
     /// Whether the same request may succeed later.
@@ -37,10 +37,10 @@ pub struct LlmError {
     pub retry_at_ms: Option<u64>,
     /// The provider's id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// The error as it came: JSON, or the beginning of the text as a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw: Option<Value>,
+    pub raw: Option<Box<Value>>,
 }
 
 /// Kinds of [`LlmError`].
@@ -227,7 +227,7 @@ impl Names {
         }
         LlmError {
             status,
-            code: code.map(str::to_owned),
+            code: code.map(Box::from),
             ..LlmError::new(kind, &self.provider, self.sentence(kind, &said))
         }
     }
@@ -317,7 +317,7 @@ impl LlmError {
     pub fn new(kind: LlmErrorKind, provider: &str, message: impl Into<String>) -> Self {
         Self {
             kind,
-            provider: provider.to_owned(),
+            provider: provider.into(),
             status: None,
             code: None,
             message: message.into(),
