@@ -10,7 +10,7 @@ pub mod llm;
 
 pub mod environment;
 
-pub mod memory;
+//MEM
 
 pub mod event;
 
@@ -22,7 +22,7 @@ pub mod profile;
 
 pub mod session;
 
-pub mod script;
+//SCR
 
 #[cfg(all(target_arch = "wasm32", feature = "component"))]
 mod component;

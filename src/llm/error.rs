@@ -87,6 +87,30 @@ pub enum LlmErrorKind {
 }
 
 impl LlmErrorKind {
+    /// Stable name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::Authentication => "authentication",
+            Self::AccessDenied => "access_denied",
+            Self::NotFound => "not_found",
+            Self::RequestTimeout => "request_timeout",
+            Self::ContextLength => "context_length",
+            Self::RateLimit => "rate_limit",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::ContentFilter => "content_filter",
+            Self::Server => "server",
+            Self::Network => "network",
+            Self::Stream => "stream",
+            Self::Abort => "abort",
+            Self::InvalidToolCall => "invalid_tool_call",
+            Self::UnsupportedToolChoice => "unsupported_tool_choice",
+            Self::NoObjectGenerated => "no_object_generated",
+            Self::Configuration => "configuration",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether a failure of this kind may pass by itself.
     pub fn retryable(self) -> bool {
         matches!(

@@ -1,14 +1,14 @@
 //! The model client's transport, made of effects: one `http` effect per
 //! exchange and one `sleep` that notices silence (DESIGN §6).
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::{future::poll_fn, mem};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::future::{Either, select};
+use futures_util::future::select;
 use futures_util::stream::{Stream, StreamExt};
 
 use crate::effect::{EffectKind, EffectPort, OutcomeKind, Pending, Spawner};
@@ -130,17 +130,16 @@ impl Drop for Body {
         let idle = mem::replace(&mut self.0.idle, Idle::none());
         self.0.spawner.spawn(async move {
             let mut idle = idle;
-            let end = std::pin::pin!(pending.finish());
-            let expired = poll_fn(|cx| {
+            let end = pin!(pending.finish());
+            let expired = pin!(poll_fn(|cx| {
                 if idle.poll_expired(cx) {
                     Poll::Ready(())
                 } else {
                     Poll::Pending
                 }
-            });
-            let stop = select(std::pin::pin!(expired), life.cancelled());
-            // When it is the stop that wins, dropping `pending` cancels.
-            if let Either::Left(_) | Either::Right(_) = select(end, stop).await {}
+            }));
+            // When the end is not the first, dropping `pending` cancels.
+            select(end, select(expired, life.cancelled())).await;
         });
     }
 }
