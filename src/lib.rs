@@ -22,7 +22,7 @@ pub mod profile;
 
 pub mod session;
 
-//SCR
+pub mod script;
 
 #[cfg(all(target_arch = "wasm32", feature = "component"))]
 mod component;
