@@ -8,7 +8,7 @@ mod cancel;
 mod handle;
 mod program;
 mod remote;
-mod search;
+pub(crate) mod search;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, Cancelled};

@@ -124,6 +124,9 @@ async fn process(session: &Rc<Shared>, input: String) {
         };
         if goes_on && session.closing().is_none() {
             next = session.mailbox.next_follow_up();
+            if next.is_some() {
+                session.begin_input();
+            }
         }
     }
     if session.closing().is_none() {
@@ -134,7 +137,7 @@ async fn process(session: &Rc<Shared>, input: String) {
 /// One input: model, tools, model, tools, … until an answer without calls, a
 /// limit, a stop or an error. Returns why it ended and how many rounds it took.
 async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) {
-    let cancel = session.begin_input();
+    let cancel = session.input_cancel();
     let _aborts = session.life.on_cancel({
         let cancel = cancel.clone();
         move || cancel.cancel()
@@ -151,16 +154,21 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
 
     let mut rounds = 0;
     let reason = loop {
-        if let Some(limit) = limit_reached(session, rounds) {
-            break limit;
-        }
         if let Some(reason) = session.stopped() {
+            break reason;
+        }
+        if let Some(reason) = limit_reached(session, rounds) {
             break reason;
         }
         watch_context(session);
         let response = match model::call(session, &scope).await {
             Ok(response) => response,
-            Err(ModelEnd::Stopped) => break session.stopped().unwrap_or(EndReason::Aborted),
+            Err(ModelEnd::Stopped(partial)) => {
+                if let Some(partial) = partial {
+                    model::keep_partial(session, *partial);
+                }
+                break session.stopped().unwrap_or(EndReason::Aborted);
+            }
             Err(ModelEnd::Failed(error)) => {
                 fail(session, &error);
                 break EndReason::Error;
@@ -332,6 +340,7 @@ fn fail(session: &Shared, error: &LlmError) {
 /// whoever began the closing, and hosts end process groups with SIGTERM, 2 s,
 /// SIGKILL; here their final outcomes are awaited before the last event.
 async fn shut_down(session: &Shared, reason: CloseReason) {
+    session.life.cancel();
     session.port.settled(&session.id).await;
     while let Some(injected) = session.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {

@@ -1,3 +1,4 @@
 //! Integration tests of the core crate: the rules of the code itself.
 
+mod effect;
 mod tidy;
