@@ -1,0 +1,244 @@
+//! `edit_file` (spec 3.3): replaces a piece of text.
+//!
+//! The text is looked for exactly, then with the differences that models
+//! introduce; a relaxed match must be the only one. Everything outside of it
+//! keeps its bytes: line endings, byte-order mark, missing final newline.
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::read_file::read_existing;
+use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use crate::llm::ToolDefinition;
+use crate::text::{
+    Located, MatchKind, TextFormat, decode_text, locate, nearest, replace_ranges, unified_diff_from,
+};
+
+/// Line numbers listed for a text that is not unique.
+const MAX_LISTED: usize = 10;
+
+/// Lines of context around a change in the diff.
+const CONTEXT: usize = 3;
+
+/// Changed stretches longer than this are not shown as a diff.
+const MAX_DIFF_LINES: usize = 200;
+
+/// Nor are changed stretches of more bytes.
+const MAX_DIFF_BYTES: usize = 32 * 1024;
+
+/// Characters of a line that an error message quotes.
+const MAX_QUOTED_CHARS: usize = 200;
+
+/// Edits files.
+#[derive(Clone, Debug)]
+pub struct EditFile {
+    definition: ToolDefinition,
+}
+
+impl EditFile {
+    /// Presents itself as `definition` says.
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self { definition }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    file_path: String,
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[async_trait(?Send)]
+impl Tool for EditFile {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn kind(&self) -> &str {
+        "edit_file"
+    }
+
+    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let arguments: Arguments = parse(arguments)?;
+        let path = &arguments.file_path;
+        if arguments.old_string.is_empty() {
+            return Err(ToolError::new(
+                "old_string is empty; give the text to replace, or use write_file to write a \
+                 whole file",
+            ));
+        }
+        if arguments.old_string == arguments.new_string {
+            return Err(ToolError::new(
+                "old_string and new_string are the same; nothing would change",
+            ));
+        }
+        let _turn = call.files.lock(&call.environment.absolute(path)).await;
+        let content = read_existing(&call.environment, path).await?;
+        let text = decode_text(&content)
+            .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
+        let located = find(text, &arguments)?;
+        let ending = TextFormat::detect(text).ending;
+        let edited = replace_ranges(text, &located, &arguments.new_string, ending);
+        if edited == text {
+            return Err(ToolError::new(format!(
+                "{path} would not change: what old_string stands for is already new_string"
+            )));
+        }
+        let summary = summary(path, text, &located);
+        let diff = diff(text, &edited, &located);
+        call.environment.write(path, edited).await?;
+        Ok(ToolOutput::bounded(
+            format!("{summary}{diff}"),
+            call.max_captured_bytes,
+        ))
+    }
+}
+
+/// Where to replace, or why nowhere.
+fn find(text: &str, arguments: &Arguments) -> Result<Located, ToolError> {
+    let path = &arguments.file_path;
+    let Some(located) = locate(text, &arguments.old_string) else {
+        return Err(ToolError::new(not_found(text, arguments)));
+    };
+    let count = located.ranges.len();
+    // Overlooking white space in many places at once is more than was asked for.
+    let may_repeat =
+        arguments.replace_all && matches!(located.kind, MatchKind::Exact | MatchKind::LineEndings);
+    if count == 1 || may_repeat {
+        return Ok(located);
+    }
+    let lines = line_numbers(text, &located);
+    Err(ToolError::new(match located.kind.ignoring() {
+        None => format!(
+            "old_string occurs {count} times in {path} ({lines}); include more of the lines \
+             around it to name one, or set replace_all"
+        ),
+        Some(ignoring) => format!(
+            "old_string is not in {path} exactly; ignoring {ignoring} it occurs {count} times \
+             ({lines}); copy the text exactly and include more of the lines around it"
+        ),
+    }))
+}
+
+/// `line 3` or `lines 3, 9 and 20`.
+fn line_numbers(text: &str, located: &Located) -> String {
+    let mut numbers = Vec::new();
+    let mut line = 1;
+    let mut at = 0;
+    for range in located.ranges.iter().take(MAX_LISTED) {
+        line += count_breaks(&text[at..range.start]);
+        at = range.start;
+        numbers.push(line.to_string());
+    }
+    if located.ranges.len() > MAX_LISTED {
+        return format!("lines {}, …", numbers.join(", "));
+    }
+    match numbers.as_slice() {
+        [] => String::new(),
+        [only] => format!("line {only}"),
+        [first @ .., last] => format!("lines {} and {last}", first.join(", ")),
+    }
+}
+
+fn not_found(text: &str, arguments: &Arguments) -> String {
+    let mut message = format!("old_string not found in {}", arguments.file_path);
+    if has_line_numbers(&arguments.old_string) {
+        message.push_str("; leave out the line numbers that read_file shows");
+        return message;
+    }
+    let Some(near) = nearest(text, &arguments.old_string) else {
+        message.push_str("; nothing like it is there, read the file again");
+        return message;
+    };
+    let _ = write!(message, "; the nearest place is line {}", near.line);
+    if let Some((line, there, quoted)) = &near.first_difference {
+        let _ = write!(
+            message,
+            ", which first differs in line {line}:\n  file:       "
+        );
+        match there {
+            Some(there) => message.push_str(&quote(there)),
+            None => message.push_str("(past the end)"),
+        }
+        let _ = write!(message, "\n  old_string: {}", quote(quoted));
+    }
+    message
+}
+
+/// The line in quotes, with invisible characters shown.
+fn quote(line: &str) -> String {
+    let mut shown: String = line.chars().take(MAX_QUOTED_CHARS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}
+
+/// Whether every line begins as in the output of `read_file`.
+fn has_line_numbers(quote: &str) -> bool {
+    quote.lines().all(|line| {
+        let line = line.trim_start();
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && line[digits..].starts_with(" | ")
+    })
+}
+
+fn summary(path: &str, text: &str, located: &Located) -> String {
+    let count = located.ranges.len();
+    let lines = line_numbers(text, located);
+    let noun = if count == 1 {
+        "replacement"
+    } else {
+        "replacements"
+    };
+    let mut summary = format!("Made {count} {noun} in {path} ({lines})");
+    if let Some(ignoring) = located.kind.ignoring() {
+        let _ = write!(
+            summary,
+            "; old_string was not exact and matched ignoring {ignoring}"
+        );
+    }
+    summary
+}
+
+/// Diff of the stretch from the first change to the last; empty if it is long.
+fn diff(old: &str, new: &str, located: &Located) -> String {
+    let (Some(first), Some(last)) = (located.ranges.first(), located.ranges.last()) else {
+        return String::new();
+    };
+    let start = lines_back(old, first.start, CONTEXT);
+    let old_end = lines_on(old, last.end, CONTEXT);
+    // What follows the last change is the same in both.
+    let new_end = new.len() - (old.len() - old_end);
+    let (old_piece, new_piece) = (&old[start..old_end], &new[start..new_end]);
+    let lines = count_breaks(old_piece) + count_breaks(new_piece);
+    if lines > MAX_DIFF_LINES || old_piece.len() + new_piece.len() > MAX_DIFF_BYTES {
+        return String::new();
+    }
+    let first_line = count_breaks(&old[..start]) + 1;
+    let diff = unified_diff_from(old_piece, new_piece, CONTEXT, first_line);
+    format!("\n\n{}", diff.replace('\r', "").trim_end_matches('\n'))
+}
+
+/// Start of the line that holds `at`, `count` lines up.
+fn lines_back(text: &str, at: usize, count: usize) -> usize {
+    let mut breaks = text[..at].rmatch_indices('\n');
+    breaks.nth(count).map_or(0, |(position, _)| position + 1)
+}
+
+/// End of the line that holds `at`, `count` lines down.
+fn lines_on(text: &str, at: usize, count: usize) -> usize {
+    let mut breaks = text[at..].match_indices('\n');
+    let end = breaks.nth(count);
+    end.map_or(text.len(), |(position, _)| at + position + 1)
+}
+
+fn count_breaks(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
