@@ -65,3 +65,69 @@ impl Tool for Glob {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+    use super::*;
+
+    /// Oldest first.
+    const FILES: &[(&str, &[u8])] = &[
+        ("old.rs", b""),
+        ("src/b.rs", b""),
+        ("src/deep/a.rs", b""),
+        ("a.py", b""),
+        (".gitignore", b"build\n"),
+        ("build/x.rs", b""),
+        (".github/ci.yml", b""),
+        ("new.rs", b""),
+    ];
+
+    fn check(arguments: Value, expected: &str) {
+        let (executed, _) = run(FILES, "glob", arguments);
+        assert_eq!(executed.full, expected);
+        assert_eq!(executed.is_error, expected.starts_with("Tool error"));
+    }
+
+    #[test]
+    fn newest_first() {
+        check(
+            json!({"pattern": "*.rs"}),
+            "new.rs\nsrc/deep/a.rs\nsrc/b.rs\nold.rs",
+        );
+        check(
+            json!({"pattern": "**/*.rs"}),
+            "new.rs\nsrc/deep/a.rs\nsrc/b.rs\nold.rs",
+        );
+        check(json!({"pattern": "src/*.rs"}), "src/b.rs");
+        check(
+            json!({"pattern": "*.rs", "path": "src"}),
+            "src/deep/a.rs\nsrc/b.rs",
+        );
+        check(
+            json!({"pattern": "/work/src/**"}),
+            "src/deep/a.rs\nsrc/b.rs",
+        );
+        check(json!({"pattern": ".github/*"}), ".github/ci.yml");
+        check(json!({"pattern": "*.yml"}), "No files found");
+    }
+
+    #[test]
+    fn failures() {
+        check(
+            json!({"pattern": "*", "path": "nowhere"}),
+            "Tool error (glob): no such file: /work/nowhere",
+        );
+        check(
+            json!({"pattern": "*", "path": "a.py"}),
+            "Tool error (glob): not a directory: a.py",
+        );
+        check(
+            json!({"pattern": "{a"}),
+            "Tool error (glob): invalid glob \"{a\": unclosed alternate group; missing '}' (maybe \
+             escape '{' with '[{]'?)",
+        );
+    }
+}

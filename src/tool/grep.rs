@@ -143,3 +143,127 @@ fn by_file(found: &Matches, max: u64, mode: OutputMode) -> String {
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+    use super::*;
+
+    const FILES: &[(&str, &[u8])] = &[
+        ("src/b.rs", b"fn two() {}\nfn Three() {}\n"),
+        ("src/a.rs", b"fn one() {}\r\n"),
+        ("notes.md", b"one\ntwo\n"),
+        (".gitignore", b"target/\n*.log\n!keep.log\n"),
+        ("target/x.rs", b"fn one() {}\n"),
+        ("a.log", b"one\n"),
+        ("keep.log", b"one\n"),
+        (".hidden", b"one\n"),
+        (".git/config", b"one\n"),
+        ("bin", b"one\0\n"),
+        ("sub/.ignore", b"/x\n"),
+        ("sub/x", b"one\n"),
+        ("sub/y/x", b"one\n"),
+    ];
+
+    fn check(arguments: Value, expected: &str) {
+        let (executed, _) = run(FILES, "grep", arguments);
+        assert_eq!(executed.full, expected);
+        assert_eq!(executed.is_error, expected.starts_with("Tool error"));
+    }
+
+    #[test]
+    fn lines_by_path() {
+        check(
+            json!({"pattern": "one"}),
+            "keep.log:1:one\nnotes.md:1:one\nsrc/a.rs:1:fn one() {}\nsub/y/x:1:one",
+        );
+        check(
+            json!({"pattern": "^fn three", "case_insensitive": true}),
+            "src/b.rs:2:fn Three() {}",
+        );
+        check(json!({"pattern": "nowhere"}), "No matches found");
+    }
+
+    #[test]
+    fn where_to_search() {
+        check(
+            json!({"pattern": "fn", "path": "src", "max_results": 9}),
+            "src/a.rs:1:fn one() {}\nsrc/b.rs:1:fn two() {}\nsrc/b.rs:2:fn Three() {}",
+        );
+        check(
+            json!({"pattern": "one", "path": "/work/a.log"}),
+            "a.log:1:one",
+        );
+        check(
+            json!({"pattern": "one", "path": "target"}),
+            "target/x.rs:1:fn one() {}",
+        );
+        check(
+            json!({"pattern": "one", "path": "nowhere"}),
+            "Tool error (grep): no such file: /work/nowhere",
+        );
+        check(
+            json!({"pattern": "one", "glob_filter": "*.md"}),
+            "notes.md:1:one",
+        );
+        check(
+            json!({"pattern": "one", "glob_filter": "src/*.{rs,md}"}),
+            "src/a.rs:1:fn one() {}",
+        );
+        check(
+            json!({"pattern": "one", "glob_filter": "src/**", "path": "src"}),
+            "src/a.rs:1:fn one() {}",
+        );
+    }
+
+    #[test]
+    fn cut_results_say_so() {
+        check(
+            json!({"pattern": "fn", "max_results": 2}),
+            "src/a.rs:1:fn one() {}\nsrc/b.rs:1:fn two() {}\n[stopped after 2 matching lines; \
+             narrow the search or raise max_results]",
+        );
+        check(
+            json!({"pattern": "fn", "max_results": 3}),
+            "src/a.rs:1:fn one() {}\nsrc/b.rs:1:fn two() {}\nsrc/b.rs:2:fn Three() {}",
+        );
+    }
+
+    #[test]
+    fn output_modes() {
+        check(
+            json!({"pattern": "fn", "output_mode": "files_with_matches"}),
+            "src/a.rs\nsrc/b.rs",
+        );
+        check(
+            json!({"pattern": "fn|two", "output_mode": "count"}),
+            "notes.md:1\nsrc/a.rs:1\nsrc/b.rs:2",
+        );
+        check(
+            json!({"pattern": "fn|two", "output_mode": "count", "max_results": 1}),
+            "notes.md:1\n[1 of 3 files; narrow the search or raise max_results]",
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut() {
+        let line = "ä".repeat(600);
+        let (executed, _) = run(&[("a", line.as_bytes())], "grep", json!({"pattern": "ä"}));
+        let expected = format!("a:1:{} [... 100 more characters]", "ä".repeat(500));
+        assert_eq!(executed.full, expected);
+    }
+
+    #[test]
+    fn bad_patterns() {
+        check(
+            json!({"pattern": "a("}),
+            "Tool error (grep): invalid regular expression \"a(\": unclosed group",
+        );
+        check(
+            json!({"pattern": "a", "glob_filter": "["}),
+            "Tool error (grep): invalid glob \"[\": unclosed character class; missing ']'",
+        );
+    }
+}

@@ -335,14 +335,15 @@ impl Deltas {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
 
     use super::super::testing::{call, pipeline, play, remote};
     use super::super::{HostTool, Tool};
     use super::*;
-    use crate::effect::HostToolResult;
+    use crate::effect::{Executor, HostToolResult, Outcome};
     use crate::environment::testing::TreeEnvironment;
-    use crate::text::DEFAULT_MAX_CAPTURED_BYTES;
+    use crate::environment::{EnvironmentCall, EnvironmentReply};
 
     fn check_error(call: &ToolCall, message: &str) {
         let tree = TreeEnvironment::new(&[]);
@@ -568,19 +569,41 @@ mod tests {
 
     #[test]
     fn parallel_edits_of_one_file_take_turns() {
-        let tree = Rc::new(TreeEnvironment::new(&[("a", b"1 2 3")]));
-        let (pipeline, _) = pipeline(tree.clone());
-        let scope = Scope::new("s");
-        let edit = |old: &str, new: &str| {
+        let (pipeline, _) = remote();
+        let mut executor = Executor::new();
+        for (old, new) in [("1", "one"), ("2", "two")] {
+            let pipeline = pipeline.clone();
             let arguments = json!({"file_path": "a", "old_string": old, "new_string": new});
-            call("edit_file", &arguments.to_string())
-        };
-        let (one, two) = (edit("1", "one"), edit("2", "two"));
-        let both =
-            futures_util::future::join(pipeline.run(&scope, &one), pipeline.run(&scope, &two));
-        let (one, two) = futures_util::FutureExt::now_or_never(both).expect("no effects");
-        assert!(!one.is_error && !two.is_error);
-        assert_eq!(tree.content("a").as_deref(), Some(&b"one two 3"[..]));
-        assert_eq!(pipeline.max_captured_bytes, DEFAULT_MAX_CAPTURED_BYTES);
+            let call = call("edit_file", &arguments.to_string());
+            executor.spawner().spawn(async move {
+                let executed = pipeline.run(&Scope::new("s"), &call).await;
+                assert!(!executed.is_error, "{}", executed.full);
+            });
+        }
+        let mut content = Bytes::from_static(b"1 2 3");
+        let mut rounds = 0;
+        while !executor.is_empty() {
+            executor.run(|| false);
+            let effects = pipeline.port.take_effects();
+            assert!(effects.len() <= 1, "one call at a time: {effects:?}");
+            for effect in effects {
+                rounds += 1;
+                let EffectKind::Environment { call, .. } = effect.kind else {
+                    continue;
+                };
+                let reply = match call {
+                    EnvironmentCall::Write { content: new, .. } => {
+                        content = new;
+                        EnvironmentReply::Done
+                    }
+                    _ => EnvironmentReply::Bytes(content.clone()),
+                };
+                pipeline.port.deliver(Outcome {
+                    id: effect.id,
+                    kind: OutcomeKind::Environment(Ok(reply)),
+                });
+            }
+        }
+        assert_eq!((&content[..], rounds), (&b"one two 3"[..], 4));
     }
 }

@@ -165,3 +165,149 @@ async fn hint(environment: &Environment, path: &str) -> String {
         Err(_) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+    use super::*;
+    use crate::text::PNG;
+
+    fn check(files: &[(&str, &[u8])], arguments: Value, expected: Result<&str, &str>) {
+        let (executed, _) = run(files, "read_file", arguments);
+        let expected = match expected {
+            Ok(text) => (text.to_owned(), false),
+            Err(message) => (format!("Tool error (read_file): {message}"), true),
+        };
+        assert_eq!((executed.full, executed.is_error), expected);
+    }
+
+    fn check_text(content: &str, expected: &str) {
+        let files = [("a.txt", content.as_bytes())];
+        check(&files, json!({"file_path": "a.txt"}), Ok(expected));
+    }
+
+    #[test]
+    fn whole_files() {
+        check_text("one\ntwo\n", "1 | one\n2 | two");
+        check_text("one\n\nthree", "1 | one\n2 | \n3 | three");
+        check_text("\u{FEFF}grün 😀\n", "1 | grün 😀");
+        check_text("a\r\nb\r\n", "1 | a\n2 | b\n\n[lines end with CRLF]");
+        check_text("", "[a.txt is empty]");
+    }
+
+    #[test]
+    fn windows() {
+        let text: String = (1..=12).map(|n| format!("l{n}\n")).collect();
+        let files = [("a", text.as_bytes())];
+        check(
+            &files,
+            json!({"file_path": "/work/a", "offset": 9, "limit": 2}),
+            Ok(" 9 | l9\n10 | l10\n\n[lines 9 to 10 of 12; read on with offset 11]"),
+        );
+        check(
+            &files,
+            json!({"file_path": "a", "offset": 12}),
+            Ok("12 | l12"),
+        );
+        check(
+            &files,
+            json!({"file_path": "a", "offset": 13}),
+            Err("offset 13 is past the end of a, which has 12 lines"),
+        );
+    }
+
+    #[test]
+    fn two_thousand_lines_unless_told_otherwise() {
+        let (executed, _) = run(
+            &[("a", "x\n".repeat(2001).as_bytes())],
+            "read_file",
+            json!({"file_path": "a"}),
+        );
+        let end = "2000 | x\n\n[lines 1 to 2000 of 2001; read on with offset 2001]";
+        assert!(executed.full.ends_with(end), "{}", executed.full);
+    }
+
+    #[test]
+    fn what_is_not_text() {
+        let arguments = json!({"file_path": "a"});
+        check(
+            &[("a", b"a\0b")],
+            arguments.clone(),
+            Err("cannot show a as text: binary file (it contains NUL bytes)"),
+        );
+        check(
+            &[("a", b"ab\xFF")],
+            arguments.clone(),
+            Err("cannot show a as text: not valid UTF-8 (first bad byte at offset 2)"),
+        );
+        check(
+            &[("a/b", b"")],
+            arguments,
+            Err("a is a directory; list it with glob or shell"),
+        );
+    }
+
+    #[test]
+    fn a_missing_file_comes_with_suggestions() {
+        let files: &[(&str, &[u8])] = &[("src/main.rs", b""), ("src/lib.rs", b"")];
+        check(
+            files,
+            json!({"file_path": "src/mian.rs"}),
+            Err("file not found: src/mian.rs; did you mean src/main.rs?"),
+        );
+        check(
+            files,
+            json!({"file_path": "src/other.py"}),
+            Err("file not found: src/other.py"),
+        );
+        check(
+            files,
+            json!({"file_path": "scr/main.rs"}),
+            Err("file not found: scr/main.rs; directory /work/scr does not exist either"),
+        );
+    }
+
+    #[test]
+    fn images() {
+        let (executed, _) = run(
+            &[("a.png", PNG)],
+            "read_file",
+            json!({"file_path": "a.png"}),
+        );
+        let media = Media {
+            source: MediaSource::Data(Bytes::from_static(PNG)),
+            media_type: "image/png".to_owned(),
+            detail: None,
+            file_name: None,
+        };
+        assert_eq!(executed.media, [media]);
+        assert_eq!(
+            executed.full,
+            format!("Image a.png (image/png, {} bytes)", PNG.len())
+        );
+    }
+
+    #[test]
+    fn bad_images_never_get_in() {
+        let arguments = json!({"file_path": "a.png"});
+        check(
+            &[("a.png", &PNG[..40])],
+            arguments.clone(),
+            Err("a.png: damaged or incomplete PNG image"),
+        );
+        check(
+            &[("a.png", b"text")],
+            arguments.clone(),
+            Err("a.png: not a PNG, JPEG, GIF or WebP image"),
+        );
+        let mut large = PNG.to_vec();
+        large.resize(6_000_000, 0);
+        check(
+            &[("a.png", &large)],
+            arguments,
+            Err("a.png: image of 6000000 bytes, the limit is 5242880 bytes"),
+        );
+    }
+}

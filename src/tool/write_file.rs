@@ -49,3 +49,37 @@ impl Tool for WriteFile {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+
+    fn check(files: &[(&str, &[u8])], path: &str, content: &str, expected: &str) {
+        let arguments = json!({"file_path": path, "content": content});
+        let (executed, tree) = run(files, "write_file", arguments);
+        assert_eq!(executed.full, expected);
+        let written = tree.content(path);
+        let expected = (!executed.is_error).then_some(content.as_bytes());
+        assert_eq!(written.as_deref(), expected);
+    }
+
+    #[test]
+    fn files() {
+        check(
+            &[],
+            "a/b/c.txt",
+            "grün\n",
+            "Created a/b/c.txt (6 bytes written)",
+        );
+        check(&[("a", b"x")], "a", "", "Replaced a (0 bytes written)");
+        check(&[], "/tmp/x", "\r\n", "Created /tmp/x (2 bytes written)");
+        check(
+            &[("a/b", b"")],
+            "a",
+            "x",
+            "Tool error (write_file): is a directory: a",
+        );
+    }
+}
