@@ -3,3 +3,4 @@
 pub mod effect;
 pub mod environment;
 pub mod llm;
+pub mod memory;
