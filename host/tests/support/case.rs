@@ -292,8 +292,13 @@ pub fn directory() -> PathBuf {
 
 /// Names of all cases, in order.
 pub fn names() -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(directory())
-        .expect("tests/cases exists")
+    names_in(&directory())
+}
+
+/// Names of the JSON files in `directory`, in order.
+pub fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory of the data exists")
         .filter_map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;
             name.strip_suffix(".json").map(str::to_owned)
@@ -304,7 +309,7 @@ pub fn names() -> Vec<String> {
 }
 
 /// Replaces `$repeat`, `$lines` and `$concat`.
-fn expand(value: Value) -> Value {
+pub fn expand(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(expand).collect(),
         Value::Object(map) => {

@@ -1,6 +1,7 @@
 //! The native core, stepped by hand over a local environment: the shortest way
 //! from a case to the loop, without the host crate's driver.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::effect::{Effect, EffectKind, Outcome, OutcomeKind};
-use hermitcrab::session::{Instance, Session, SessionConfig, SessionError};
+use hermitcrab::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, LoggingEnvironment,
+    ReadOnlyEnvironment,
+};
+use hermitcrab::session::{Instance, JobReportKind, Session, SessionConfig, SessionError};
 use hermitcrab_host::{
     CancellationToken, Credentials, ExecIo, HostEnvironment, HttpTransport, LocalEnvironment,
 };
@@ -17,6 +22,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::case::Tree;
+use super::bench::{Bench, Ran, Wrap};
 use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
 use super::tree;
 
@@ -51,21 +57,15 @@ impl Place for DirectPlace {
             .expect("a credential");
         let environment = LocalEnvironment::new(Path::new(self.0.directory()))
             .expect("the working directory exists");
-        let (ready, opened) = oneshot::channel();
-        let world = World {
-            environment: Arc::new(environment),
-            transport: HttpTransport::new(credentials),
-            tools,
+        let driver = Driver::start(environment, HttpTransport::new(credentials), tools, Wrap::None);
+        let (sender, events) = mpsc::unbounded_channel();
+        let open = move |desk: &mut Desk| {
+            desk.session = Some(desk.instance.open_session(desk.environment, config)?);
+            desk.events = Some(sender);
+            Ok(())
         };
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
-            let local = tokio::task::LocalSet::new();
-            local.block_on(&runtime, drive(config, world, ready));
-        });
-        opened.await.expect("the driver answers")
+        driver.run(open).await?;
+        Ok(Opened { session: Arc::new(driver), events })
     }
 
     async fn tree(&self) -> Result<Tree, String> {
@@ -79,52 +79,153 @@ struct World {
     tools: Arc<dyn HostTools>,
 }
 
-type Request = (SessionCall, oneshot::Sender<Result<(), SessionError>>);
+/// Something to do on the driver's thread.
+type Job = Box<dyn FnOnce(&mut Desk) + Send>;
 
-struct Calls(mpsc::UnboundedSender<Request>);
+/// What the driver's thread works on.
+struct Desk {
+    instance: Instance,
+    environment: u32,
+    session: Option<Session>,
+    events: Option<mpsc::UnboundedSender<Bytes>>,
+    reports: BTreeMap<Rc<str>, mpsc::UnboundedSender<JobReportKind>>,
+}
 
-#[async_trait]
-impl Handle for Calls {
-    async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
+/// The way to a driver's thread. The thread ends when the last clone is gone.
+#[derive(Clone)]
+struct Driver(mpsc::UnboundedSender<Job>);
+
+impl Driver {
+    fn start(environment: LocalEnvironment, transport: HttpTransport, tools: Arc<dyn HostTools>, wrap: Wrap) -> Self {
+        let world = World { environment: Arc::new(environment), transport, tools };
+        let (jobs, queue) = mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            tokio::task::LocalSet::new().block_on(&runtime, drive(world, wrap, queue));
+        });
+        Self(jobs)
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Desk) -> T + Send + 'static) -> T {
         let (answer, answered) = oneshot::channel();
-        self.0.send((call, answer)).expect("the driver runs");
+        let job = move |desk: &mut Desk| {
+            let _ = answer.send(work(desk));
+        };
+        self.0.send(Box::new(job)).ok().expect("the driver runs");
         answered.await.expect("the driver answers")
     }
 }
 
-async fn drive(
-    config: SessionConfig,
-    world: World,
-    ready: oneshot::Sender<Result<Opened, SessionError>>,
-) {
+#[async_trait]
+impl Handle for Driver {
+    async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
+        self.run(|desk| make(desk.session.as_ref().expect("a session"), call)).await
+    }
+}
+
+/// The native core over a local environment, for calls without a session.
+pub struct DirectBench {
+    tree: tree::LocalTree,
+    driver: Driver,
+}
+
+impl DirectBench {
+    pub fn new(files: &Tree, wrap: Wrap) -> Result<Self, String> {
+        let tree = tree::LocalTree::new(files)?;
+        let environment = LocalEnvironment::new(Path::new(tree.directory())).map_err(|e| e.to_string())?;
+        let transport = HttpTransport::new(Credentials::new());
+        let driver = Driver::start(environment, transport, Arc::new(super::face::NoTools), wrap);
+        Ok(Self { tree, driver })
+    }
+
+    async fn reports(
+        &self,
+        start: impl FnOnce(&mut Instance, u32) -> Result<Rc<str>, SessionError> + Send + 'static,
+    ) -> (String, mpsc::UnboundedReceiver<JobReportKind>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let job = self
+            .driver
+            .run(move |desk| {
+                let job = start(&mut desk.instance, desk.environment).expect("the environment exists");
+                desk.reports.insert(job.clone(), sender);
+                job.to_string()
+            })
+            .await;
+        (job, receiver)
+    }
+}
+
+#[async_trait]
+impl Bench for DirectBench {
+    fn directory(&self) -> &str {
+        self.tree.directory()
+    }
+
+    async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
+        let (_, mut reports) = self.reports(|core, environment| core.start_call(environment, call)).await;
+        match reports.recv().await {
+            Some(JobReportKind::Call(result)) => result,
+            other => panic!("a call reported {other:?}"),
+        }
+    }
+
+    async fn exec(&self, request: ExecRequest, cancel_on_output: bool) -> Ran {
+        let (job, mut reports) = self.reports(|core, environment| core.start_exec(environment, request)).await;
+        let mut output = Vec::new();
+        loop {
+            match reports.recv().await {
+                Some(JobReportKind::Output { stream, data }) => {
+                    output.push((stream, data));
+                    if cancel_on_output {
+                        let job = job.clone();
+                        self.driver.run(move |desk| desk.instance.cancel_job(&job)).await;
+                    }
+                }
+                Some(JobReportKind::Exec(result)) => return Ran { output, result },
+                other => panic!("a command reported {other:?}"),
+            }
+        }
+    }
+
+    async fn tree(&self) -> Result<Tree, String> {
+        self.tree.read()
+    }
+}
+
+async fn drive(world: World, wrap: Wrap, mut queue: mpsc::UnboundedReceiver<Job>) {
     let mut instance = Instance::new([7; 32]);
     let environment = instance.add_remote_environment(world.environment.info());
-    let session = match instance.open_session(environment, config) {
-        Ok(session) => session,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return;
-        }
+    let wrapped = match wrap {
+        Wrap::None => Ok(()),
+        Wrap::ReadOnly => instance.wrap_environment(environment, |inner| Rc::new(ReadOnlyEnvironment::new(inner))),
+        Wrap::ReadOnlyWithCommands => instance.wrap_environment(environment, |inner| {
+            Rc::new(ReadOnlyEnvironment::allowing_commands(inner))
+        }),
+        Wrap::Logging(log) => instance.wrap_environment(environment, |inner| {
+            let log = Rc::new(move |line: &str| log.lock().expect("no panic while logging").push(line.to_owned()));
+            Rc::new(LoggingEnvironment::new(inner, log))
+        }),
     };
-    let (calls, mut requests) = mpsc::unbounded_channel();
-    let (events, receiver) = mpsc::unbounded_channel();
+    wrapped.expect("the environment exists");
+    let mut desk = Desk { instance, environment, session: None, events: None, reports: BTreeMap::new() };
     let (outcomes, mut arrived) = mpsc::unbounded_channel::<Outcome>();
-    let handle = Arc::new(Calls(calls));
-    let _ = ready.send(Ok(Opened { session: handle, events: receiver }));
     let world = Rc::new(world);
     let mut running: Vec<(u64, CancellationToken)> = Vec::new();
-    let mut events = Some(events);
     let mut batch = Vec::new();
     loop {
-        let step = instance.step(now_ms(), batch.drain(..));
+        let step = desk.instance.step(now_ms(), batch.drain(..));
         for event in step.events {
             let ended = event.json.starts_with(b"{\"kind\":\"SESSION_END\"");
-            if let Some(events) = &events {
-                let _ = events.send(event.json);
-            }
+            desk.events.as_ref().map(|events| events.send(event.json));
             if ended {
-                events = None;
+                desk.events = None;
             }
+        }
+        for report in step.reports {
+            desk.reports.get(&report.job).map(|to| to.send(report.kind));
         }
         for effect in step.effects {
             if let EffectKind::Cancel { target } = effect.kind {
@@ -140,10 +241,8 @@ async fn drive(
             continue;
         }
         tokio::select! {
-            request = requests.recv() => match request {
-                Some((call, answer)) => {
-                    let _ = answer.send(make(&session, call));
-                }
+            job = queue.recv() => match job {
+                Some(job) => job(&mut desk),
                 None => return,
             },
             Some(outcome) = arrived.recv() => {

@@ -81,3 +81,18 @@ pub trait HostTools: Send + Sync {
 
     async fn approve(&self, tool_name: &str) -> Approval;
 }
+
+/// A host without tools of its own.
+pub struct NoTools;
+
+#[async_trait]
+impl HostTools for NoTools {
+    async fn call(&self, name: &str, _: &str, _: &UnboundedSender<String>) -> HostToolResult {
+        let content = format!("there is no tool {name}");
+        HostToolResult { content, is_error: true }
+    }
+
+    async fn approve(&self, _: &str) -> Approval {
+        Approval::Allow
+    }
+}

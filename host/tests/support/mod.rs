@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each suite uses its part")]
 #![allow(missing_docs, reason = "test support")]
 
+pub mod bench;
 pub mod case;
 pub mod direct;
 pub mod face;
