@@ -480,8 +480,14 @@ async fn tls_roots_are_loaded_for_https_only() {
     let transport = plain();
     send(&transport, get(&server.base)).await;
     assert!(!transport.tls_roots_loaded());
-    // The server does not speak TLS, which is enough to see the client try.
-    let https = server.base.replace("http:", "https:");
+    // A server that does not speak TLS is enough to see the client try.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let https = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.write_all(HI.as_bytes()).await;
+        let _ = stream.read(&mut [0; 4096]).await;
+    });
     let outcomes = send(&transport, get(&https)).await;
     let [OutcomeKind::HttpFailed(error)] = outcomes.as_slice() else {
         panic!("{outcomes:?}");

@@ -51,7 +51,13 @@ async fn a_signal_is_128_and_its_number() {
 
 #[tokio::test]
 async fn a_signal_of_an_inner_command_is_bashs_own_code() {
-    check("bash -c 'kill -TERM $$'; echo $?", 0, "143\n", "").await;
+    check(
+        "bash -c 'kill -TERM $$'; echo $?",
+        0,
+        "143\n",
+        "Terminated\n",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -106,7 +106,8 @@ async fn sigterm_gives_time_to_clean_up() {
             ..ExecStatus::default()
         },
         stdout: "cleaned\n".to_owned(),
-        stderr: String::new(),
+        // The signal reaches the whole group; bash reports its `sleep`.
+        stderr: "Terminated\n".to_owned(),
     };
     assert_eq!(ran, expected);
     assert!(directory.path().join("clean").exists());
