@@ -61,6 +61,7 @@ fn comments_and_unknown_fields() {
 fn byte_order_mark() {
     check("\u{feff}data: x\n\n".as_bytes(), &["|x"]);
     check("data: \u{feff}x\n\n".as_bytes(), &["|\u{feff}x"]);
+    check("data: 1\n\u{feff}data: 2\n\n".as_bytes(), &["|1"]);
 }
 
 #[test]
