@@ -45,6 +45,7 @@ fn line_ends() {
 #[test]
 fn several_data_lines() {
     check(b"data: 1\ndata\ndata:  2\n\n", &["|1\n\n 2"]);
+    check(b"data: 1\r\ndata: 2\r\n\r\n", &["|1\n2"]);
 }
 
 #[test]
