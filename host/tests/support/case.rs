@@ -147,6 +147,7 @@ pub enum Call {
     Register(Box<Tool>),
     Unregister(String),
     Release(String),
+    Held(String),
     Until(Matcher, usize),
 }
 
@@ -166,6 +167,7 @@ impl Call {
             Self::Register(_) => "register",
             Self::Unregister(_) => "unregister",
             Self::Release(_) => "release",
+            Self::Held(_) => "held",
             Self::Until(..) => "until",
         }
     }
@@ -201,6 +203,7 @@ impl TryFrom<Map<String, Value>> for Action {
             "register" => Call::Register(serde_json::from_value(value).map_err(parsed)?),
             "unregister" => Call::Unregister(text(&value)?),
             "release" => Call::Release(text(&value)?),
+            "held" => Call::Held(text(&value)?),
             "until" => {
                 let nth = nth.as_ref().map_or(Some(1), Value::as_u64);
                 let nth = nth.and_then(|nth| usize::try_from(nth).ok());

@@ -55,7 +55,9 @@ impl Place for DirectPlace {
         let credentials = Credentials::new()
             .with("anthropic", key, base_url)
             .expect("a credential");
-        let environment = LocalEnvironment::new(Path::new(self.0.directory()))
+        let environment = LocalEnvironment::builder(Path::new(self.0.directory()))
+            .secrets(credentials.secrets())
+            .build()
             .expect("the working directory exists");
         let driver = Driver::start(environment, HttpTransport::new(credentials), tools, Wrap::None);
         let (sender, events) = mpsc::unbounded_channel();

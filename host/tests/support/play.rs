@@ -224,7 +224,7 @@ impl Stage {
                 && rule.event.nth_in(rule.nth, &self.lock().events[..count]);
             if is_it {
                 for action in &rule.r#do {
-                    self.act(action).await;
+                    self.act(&Action { wait: false, ..action.clone() }).await;
                 }
             }
         }
@@ -253,6 +253,10 @@ impl Stage {
             }
             Call::Release(name) => {
                 self.model.release(&name);
+                return;
+            }
+            Call::Held(name) => {
+                self.model.held(&name).await;
                 return;
             }
             Call::Until(matcher, nth) => {
