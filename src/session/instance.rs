@@ -3,7 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
 use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
@@ -13,11 +16,11 @@ use super::job::{JobReport, JobReportKind};
 use super::state::{Parts, Session, Shared};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
-    Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
+    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
     RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
-use crate::tool::Registry;
+use crate::tool::{FileLocks, HostTool, RegisterError, Registry};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -37,6 +40,19 @@ pub(super) struct SharedEnvironment {
     inner: RefCell<Rc<dyn ExecutionEnvironment>>,
     info: EnvironmentInfo,
     users: Cell<usize>,
+    /// Turns at files among all sessions that work here.
+    pub(super) files: FileLocks,
+    /// Set when the first user has initialized it.
+    initialized: RefCell<Option<Result<(), EnvironmentError>>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// What a session that enters an environment has to do.
+pub(super) enum Readiness {
+    /// Initialize it, then say so with [`SharedEnvironment::ready`].
+    First,
+    /// Wait until the first user has.
+    Later(Pin<Box<dyn Future<Output = Result<(), EnvironmentError>>>>),
 }
 
 impl SharedEnvironment {
@@ -48,10 +64,29 @@ impl SharedEnvironment {
         &self.info
     }
 
-    /// Counts one user more; says whether it is the first.
-    pub(super) fn enter(&self) -> bool {
+    /// Counts one user more.
+    pub(super) fn enter(self: &Rc<Self>) -> Readiness {
         self.users.set(self.users.get() + 1);
-        self.users.get() == 1
+        if self.users.get() == 1 {
+            self.initialized.replace(None);
+            return Readiness::First;
+        }
+        let environment = self.clone();
+        Readiness::Later(Box::pin(poll_fn(move |cx| {
+            if let Some(result) = &*environment.initialized.borrow() {
+                return Poll::Ready(result.clone());
+            }
+            environment.waiting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })))
+    }
+
+    /// The first user has initialized the environment, or failed to.
+    pub(super) fn ready(&self, result: &Result<(), EnvironmentError>) {
+        *self.initialized.borrow_mut() = Some(result.clone());
+        for waker in self.waiting.take() {
+            waker.wake();
+        }
     }
 
     /// Counts one user less; says whether it was the last.
@@ -108,6 +143,9 @@ impl Instance {
             info: inner.info().clone(),
             inner: RefCell::new(inner),
             users: Cell::new(0),
+            files: FileLocks::default(),
+            initialized: RefCell::default(),
+            waiting: RefCell::default(),
         };
         self.environments.insert(id, Rc::new(shared));
         id
@@ -142,12 +180,13 @@ impl Instance {
                 ),
             )
         })?;
-        let mut registry = Registry::of_profile(profile.tools())
-            .map_err(|error| SessionError::new(SessionErrorKind::InvalidTool, error.to_string()))?;
+        let invalid = |error: RegisterError| {
+            SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
+        };
+        let mut registry = Registry::declared(profile.tools()).map_err(invalid)?;
         for tool in &config.tools {
-            registry.register_host(tool.clone()).map_err(|error| {
-                SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
-            })?;
+            let tool = Rc::new(HostTool::new(tool.clone()));
+            registry.register(tool).map_err(invalid)?;
         }
         let id: Rc<str> = self.random.uuid().into();
         let session = Session(Rc::new(Shared::new(Parts {
@@ -277,6 +316,10 @@ impl std::fmt::Debug for Instance {
     }
 }
 
+/// Work units after which a step ends: worth about 4 ms.
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+const STEP_WORK: u64 = 4_000;
+
 /// When a step has done enough (DESIGN §2 "A step is short"). Work is counted
 /// in clock reads of the sandbox, never in time: a replay must stop at the
 /// same place.
@@ -289,7 +332,7 @@ impl WorkBudget {
     fn start() -> Self {
         Self {
             #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-            end: crate::memory::work().saturating_add(crate::memory::STEP_WORK),
+            end: crate::memory::work().saturating_add(STEP_WORK),
         }
     }
 

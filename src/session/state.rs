@@ -24,7 +24,7 @@ use crate::environment::{Cancel, Environment, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, SessionState};
 use crate::llm::ToolDefinition;
 use crate::profile::Profile;
-use crate::tool::Registry;
+use crate::tool::{HostTool, Registry};
 
 /// Everything a session consists of. Shared by its handle and its task.
 pub(super) struct Shared {
@@ -139,17 +139,16 @@ impl Shared {
         Environment::new(self.environment.inner(), scope.clone())
     }
 
-    /// Begins an input: nothing stops it yet.
-    pub(super) fn begin_input(&self) -> Cancel {
-        let cancel = Cancel::new();
-        *self.input.borrow_mut() = cancel.clone();
-        // An abort that came first stays in force.
-        if self.stop.get() == Some(EndReason::Aborted) {
-            cancel.cancel();
-        } else {
-            self.stop.set(None);
-        }
-        cancel
+    /// Begins an input: nothing stops it yet. Called when the input is
+    /// accepted, so that a stop right behind it is not lost.
+    pub(super) fn begin_input(&self) {
+        self.stop.set(None);
+        *self.input.borrow_mut() = Cancel::new();
+    }
+
+    /// Fires when the current input must end.
+    pub(super) fn input_cancel(&self) -> Cancel {
+        self.input.borrow().clone()
     }
 
     /// Ends the current input for `reason`; the first reason stands, except
@@ -234,6 +233,7 @@ impl Session {
     pub fn submit(&self, input: impl Into<String>) -> Result<(), SessionError> {
         match self.state() {
             SessionState::Idle | SessionState::AwaitingInput => {
+                self.0.begin_input();
                 self.0.set_state(SessionState::Processing);
                 *self.0.mailbox.input.borrow_mut() = Some(input.into());
                 self.0.mailbox.wake();
@@ -368,7 +368,7 @@ impl Session {
         self.0
             .registry
             .borrow_mut()
-            .register_host(definition)
+            .register(Rc::new(HostTool::new(definition)))
             .map_err(|error| SessionError::new(SessionErrorKind::InvalidTool, error.to_string()))
     }
 
@@ -380,7 +380,12 @@ impl Session {
 
     /// Names of the tools that the model is offered, in order.
     pub fn tool_names(&self) -> Vec<String> {
-        self.0.registry.borrow().names()
+        self.0
+            .registry
+            .borrow()
+            .names()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The turns so far.
