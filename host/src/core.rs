@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
-use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest, FileChange};
+use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
+use hermitcrab::memory::Change;
 use hermitcrab::session::{JobReportKind, SessionError};
 
 /// One core instance. Calls queue what they bring and return at once; a later
@@ -34,25 +35,25 @@ pub trait Core: Send {
     /// Rejects writes by tools, and commands unless `commands` allows them.
     fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()>;
 
-    /// Unpacks a tar archive below `path`.
-    fn import_tar(&mut self, environment: u32, path: &str, archive: &[u8]) -> CallResult<()>;
+    /// Adds the files of a tar archive below a sandbox's working directory.
+    fn import_tar(&mut self, environment: u32, archive: &[u8]) -> CallResult<()>;
 
-    /// Packs everything below `path`.
-    fn export_tar(&mut self, environment: u32, path: &str) -> CallResult<Bytes>;
+    /// A sandbox's working directory as a tar archive.
+    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes>;
 
-    /// Writes files: pairs of path and content.
+    /// Adds files to a sandbox: pairs of path and content.
     fn import_files(&mut self, environment: u32, files: Vec<(String, Bytes)>) -> CallResult<()>;
 
-    /// Remembers the file tree; returns a number for it.
+    /// Remembers a sandbox as it is; returns a number for it.
     fn snapshot(&mut self, environment: u32) -> CallResult<u64>;
 
-    /// Puts a remembered file tree back.
+    /// Puts a remembered sandbox back.
     fn restore(&mut self, environment: u32, snapshot: u64) -> CallResult<()>;
 
-    /// What differs from a remembered file tree.
-    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<FileChange>>;
+    /// What changed since a snapshot.
+    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<Change>>;
 
-    /// Forgets a remembered file tree. Unknown numbers are ignored.
+    /// Forgets a snapshot. Unknown numbers are ignored.
     fn forget_snapshot(&mut self, snapshot: u64) -> CallResult<()>;
 
     /// Starts a command outside of any session; returns the id of the job.
@@ -175,6 +176,8 @@ pub struct CoreEffect {
 pub enum CoreError {
     /// The call was refused; nothing has changed.
     Refused(SessionError),
+    /// A sandbox could not do what was asked.
+    Environment(EnvironmentError),
     /// The instance is dead.
     Failed(CoreFailure),
 }
@@ -196,6 +199,12 @@ impl From<SessionError> for CoreError {
     }
 }
 
+impl From<EnvironmentError> for CoreError {
+    fn from(error: EnvironmentError) -> Self {
+        Self::Environment(error)
+    }
+}
+
 impl From<CoreFailure> for CoreError {
     fn from(failure: CoreFailure) -> Self {
         Self::Failed(failure)
@@ -206,6 +215,7 @@ impl fmt::Display for CoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(f),
+            Self::Environment(error) => error.fmt(f),
             Self::Failed(failure) => f.write_str(&failure.message),
         }
     }

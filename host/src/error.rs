@@ -43,6 +43,7 @@ impl From<CoreError> for HostError {
     fn from(error: CoreError) -> Self {
         match error {
             CoreError::Refused(error) => Self::Session(error),
+            CoreError::Environment(error) => Self::Environment(error),
             CoreError::Failed(failure) => Self::Core(failure),
         }
     }

@@ -1,9 +1,7 @@
 //! Conversions between the WIT types and the core's own. Field by field, no logic.
 
 use super::wit;
-use crate::effect::{
-    Approval, Effect, EffectKind, HostToolResult, Outcome, OutcomeKind,
-};
+use crate::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, OutcomeKind};
 use crate::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
@@ -11,6 +9,7 @@ use crate::environment::{
 };
 use crate::event::SessionState;
 use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
+use crate::memory::{Change, ChangeKind};
 use crate::session::{
     JobReport, JobReportKind, SessionError, SessionErrorKind, SessionEvent, Step,
 };
@@ -275,6 +274,19 @@ impl From<FileChange> for wit::FileChange {
                 FileNode::File(content) => wit::FileNode::File(content.into()),
                 FileNode::Directory => wit::FileNode::Directory,
                 FileNode::Removed => wit::FileNode::Removed,
+            },
+        }
+    }
+}
+
+impl From<Change> for wit::Change {
+    fn from(change: Change) -> Self {
+        Self {
+            path: change.path,
+            kind: match change.kind {
+                ChangeKind::Added => wit::ChangeKind::Added,
+                ChangeKind::Changed => wit::ChangeKind::Changed,
+                ChangeKind::Removed => wit::ChangeKind::Removed,
             },
         }
     }

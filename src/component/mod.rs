@@ -5,21 +5,17 @@
 //! The contract is `wit/hermitcrab.wit`.
 
 mod convert;
-#[cfg(feature = "sandbox")]
-mod sandbox;
-#[cfg(not(feature = "sandbox"))]
-#[path = "no_sandbox.rs"]
 mod sandbox;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::environment::ReadOnlyEnvironment;
+use crate::environment::{EnvironmentError, EnvironmentErrorKind, ReadOnlyEnvironment};
+use crate::memory::{MemoryEnvironment, Snapshot};
 use crate::session::{
     Instance, Session, SessionConfig, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
 };
 use bindings::exports::hermitcrab::core::instance as wit;
-use sandbox::{Sandbox, Tree};
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, unsafe_op_in_unsafe_fn, clippy::all)]
@@ -41,11 +37,11 @@ struct Component;
 /// An environment as the host holds it.
 struct EnvironmentHandle {
     number: u32,
-    sandbox: Option<Sandbox>,
+    sandbox: Option<Rc<MemoryEnvironment>>,
 }
 
-/// A remembered file tree as the host holds it.
-struct SnapshotHandle(Tree);
+/// A remembered sandbox as the host holds it.
+struct SnapshotHandle(Snapshot);
 
 /// A session as the host holds it.
 struct SessionHandle(Session);
@@ -109,16 +105,12 @@ impl wit::Guest for Component {
 }
 
 impl EnvironmentHandle {
-    fn sandbox(&self, call: &str) -> Result<&Sandbox, wit::SessionError> {
-        self.sandbox.as_ref().ok_or_else(|| {
-            CoreError::new(
-                CoreErrorKind::InvalidInput,
-                format!(
-                    "{call}: environment {} is not a sandbox of this core",
-                    self.number
-                ),
+    fn sandbox(&self, call: &str) -> Result<&MemoryEnvironment, EnvironmentError> {
+        self.sandbox.as_deref().ok_or_else(|| {
+            EnvironmentError::new(
+                EnvironmentErrorKind::Unsupported,
+                format!("{call}: environment {} is not a sandbox", self.number),
             )
-            .into()
         })
     }
 }
@@ -126,11 +118,8 @@ impl EnvironmentHandle {
 impl wit::GuestEnvironment for EnvironmentHandle {
     fn memory(options_json: String) -> Result<wit::Environment, wit::SessionError> {
         with_instance(|instance| {
-            let (number, sandbox) = Sandbox::open(instance, &options_json)?;
-            Ok(wit::Environment::new(Self {
-                number,
-                sandbox: Some(sandbox),
-            }))
+            let (number, sandbox) = sandbox::open(instance, &options_json)?;
+            Ok(wit::Environment::new(Self { number, sandbox }))
         })
     }
 
@@ -159,36 +148,39 @@ impl wit::GuestEnvironment for EnvironmentHandle {
         })
     }
 
-    fn import_tar(&self, path: String, archive: Vec<u8>) -> Result<(), wit::SessionError> {
-        Ok(self.sandbox("import_tar")?.import_tar(&path, &archive)?)
+    fn import_tar(&self, archive: Vec<u8>) -> Result<(), wit::EnvironmentError> {
+        Ok(self.sandbox("import_tar")?.import_tar(&archive)?)
     }
 
-    fn export_tar(&self, path: String) -> Result<Vec<u8>, wit::SessionError> {
-        Ok(self.sandbox("export_tar")?.export_tar(&path)?)
+    fn export_tar(&self) -> Result<Vec<u8>, wit::EnvironmentError> {
+        Ok(self.sandbox("export_tar")?.export_tar()?)
     }
 
-    fn import_files(&self, files: Vec<wit::File>) -> Result<(), wit::SessionError> {
-        let files = files.into_iter().map(|file| (file.path, file.content.into()));
-        Ok(self.sandbox("import_files")?.import_files(files.collect())?)
+    fn import_files(&self, files: Vec<wit::File>) -> Result<(), wit::EnvironmentError> {
+        let files = files
+            .into_iter()
+            .map(|file| (file.path, file.content.into()))
+            .collect();
+        Ok(self.sandbox("import_files")?.import_files(files)?)
     }
 
-    fn snapshot(&self) -> Result<wit::Snapshot, wit::SessionError> {
-        let tree = self.sandbox("snapshot")?.snapshot();
-        Ok(wit::Snapshot::new(SnapshotHandle(tree)))
+    fn snapshot(&self) -> Result<wit::Snapshot, wit::EnvironmentError> {
+        let snapshot = self.sandbox("snapshot")?.snapshot();
+        Ok(wit::Snapshot::new(SnapshotHandle(snapshot)))
     }
 
-    fn restore(&self, snapshot: wit::SnapshotBorrow<'_>) -> Result<(), wit::SessionError> {
-        let tree = &snapshot.get::<SnapshotHandle>().0;
-        self.sandbox("restore")?.restore(tree);
+    fn restore(&self, snapshot: wit::SnapshotBorrow<'_>) -> Result<(), wit::EnvironmentError> {
+        let snapshot = &snapshot.get::<SnapshotHandle>().0;
+        self.sandbox("restore")?.restore(snapshot);
         Ok(())
     }
 
     fn changes(
         &self,
         snapshot: wit::SnapshotBorrow<'_>,
-    ) -> Result<Vec<wit::FileChange>, wit::SessionError> {
-        let tree = &snapshot.get::<SnapshotHandle>().0;
-        let changes = self.sandbox("changes")?.changes_since(tree);
+    ) -> Result<Vec<wit::Change>, wit::EnvironmentError> {
+        let snapshot = &snapshot.get::<SnapshotHandle>().0;
+        let changes = self.sandbox("changes")?.changes_since(snapshot);
         Ok(changes.into_iter().map(Into::into).collect())
     }
 

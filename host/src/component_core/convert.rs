@@ -10,6 +10,7 @@ use hermitcrab::environment::{
 };
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
+use hermitcrab::memory::{Change, ChangeKind};
 use hermitcrab::session::{JobReportKind, SessionError, SessionErrorKind};
 
 use super::wit;
@@ -96,6 +97,19 @@ impl From<wit::ProgramRequest> for ProgramRequest {
             working_dir: request.working_dir,
             stdin: request.stdin.into(),
             changes: request.changes.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<wit::Change> for Change {
+    fn from(change: wit::Change) -> Self {
+        Self {
+            path: change.path,
+            kind: match change.kind {
+                wit::ChangeKind::Added => ChangeKind::Added,
+                wit::ChangeKind::Changed => ChangeKind::Changed,
+                wit::ChangeKind::Removed => ChangeKind::Removed,
+            },
         }
     }
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::effect::Outcome;
-use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest, FileChange};
+use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest};
+use hermitcrab::memory::Change;
 use hermitcrab::event::SessionState;
 use hermitcrab::session::{SessionError, SessionErrorKind};
 use wasmtime::component::{Component, Linker, ResourceAny};
@@ -105,6 +106,17 @@ impl std::fmt::Debug for LoadedCore {
     }
 }
 
+/// A call into the guest with a result of its own.
+trait GuestCall<T, E>:
+    FnOnce(&wit::Guest, &mut Store<Guard>) -> wasmtime::Result<Result<T, E>>
+{
+}
+
+impl<T, E, F> GuestCall<T, E> for F where
+    F: FnOnce(&wit::Guest, &mut Store<Guard>) -> wasmtime::Result<Result<T, E>>
+{
+}
+
 /// Ticks after which a call counts as stalled; one more, because the first may
 /// come at once.
 fn deadline(timeout: Duration) -> u64 {
@@ -174,15 +186,15 @@ impl ComponentCore {
     }
 
     /// Makes one call that the guest may refuse.
-    fn refusable<T>(
-        &mut self,
-        call: impl FnOnce(
-            &wit::Guest,
-            &mut Store<Guard>,
-        ) -> wasmtime::Result<Result<T, wit::SessionError>>,
-    ) -> CallResult<T> {
+    fn refusable<T>(&mut self, call: impl GuestCall<T, wit::SessionError>) -> CallResult<T> {
         self.enter(call)?
             .map_err(|error| CoreError::Refused(error.into()))
+    }
+
+    /// Makes one call that a sandbox answers.
+    fn answer<T>(&mut self, call: impl GuestCall<T, wit::EnvironmentError>) -> CallResult<T> {
+        self.enter(call)?
+            .map_err(|error| CoreError::Environment(error.into()))
     }
 
     fn environment(&self, number: u32) -> CallResult<ResourceAny> {
@@ -192,7 +204,7 @@ impl ComponentCore {
             .ok_or_else(|| not_found(format!("environment {number} does not exist")))
     }
 
-    fn tree(&self, number: u64) -> CallResult<ResourceAny> {
+    fn snapshot_handle(&self, number: u64) -> CallResult<ResourceAny> {
         self.snapshots
             .get(&number)
             .copied()
@@ -302,19 +314,15 @@ impl Core for ComponentCore {
         })
     }
 
-    fn import_tar(&mut self, environment: u32, path: &str, archive: &[u8]) -> CallResult<()> {
+    fn import_tar(&mut self, environment: u32, archive: &[u8]) -> CallResult<()> {
         let handle = self.environment(environment)?;
-        self.refusable(|guest, store| {
-            guest
-                .environment()
-                .call_import_tar(store, handle, path, archive)
-        })
+        self.answer(|guest, store| guest.environment().call_import_tar(store, handle, archive))
     }
 
-    fn export_tar(&mut self, environment: u32, path: &str) -> CallResult<Bytes> {
+    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
         let handle = self.environment(environment)?;
-        let archive = self
-            .refusable(|guest, store| guest.environment().call_export_tar(store, handle, path))?;
+        let archive =
+            self.answer(|guest, store| guest.environment().call_export_tar(store, handle))?;
         Ok(archive.into())
     }
 
@@ -327,39 +335,36 @@ impl Core for ComponentCore {
                 content: content.into(),
             })
             .collect();
-        self.refusable(|guest, store| {
-            guest
-                .environment()
-                .call_import_files(store, handle, &files)
-        })
+        self.answer(|guest, store| guest.environment().call_import_files(store, handle, &files))
     }
 
     fn snapshot(&mut self, environment: u32) -> CallResult<u64> {
         let handle = self.environment(environment)?;
-        let tree = self.refusable(|guest, store| guest.environment().call_snapshot(store, handle))?;
+        let snapshot =
+            self.answer(|guest, store| guest.environment().call_snapshot(store, handle))?;
         let number = self.next_snapshot;
         self.next_snapshot += 1;
-        self.snapshots.insert(number, tree);
+        self.snapshots.insert(number, snapshot);
         Ok(number)
     }
 
     fn restore(&mut self, environment: u32, snapshot: u64) -> CallResult<()> {
         let handle = self.environment(environment)?;
-        let tree = self.tree(snapshot)?;
-        self.refusable(|guest, store| guest.environment().call_restore(store, handle, tree))
+        let snapshot = self.snapshot_handle(snapshot)?;
+        self.answer(|guest, store| guest.environment().call_restore(store, handle, snapshot))
     }
 
-    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<FileChange>> {
+    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<Change>> {
         let handle = self.environment(environment)?;
-        let tree = self.tree(snapshot)?;
-        let changes = self
-            .refusable(|guest, store| guest.environment().call_changes(store, handle, tree))?;
+        let snapshot = self.snapshot_handle(snapshot)?;
+        let changes =
+            self.answer(|guest, store| guest.environment().call_changes(store, handle, snapshot))?;
         Ok(changes.into_iter().map(Into::into).collect())
     }
 
     fn forget_snapshot(&mut self, snapshot: u64) -> CallResult<()> {
         match self.snapshots.remove(&snapshot) {
-            Some(tree) => self.release(tree),
+            Some(handle) => self.release(handle),
             None => Ok(()),
         }
     }
