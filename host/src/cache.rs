@@ -45,7 +45,11 @@ pub fn compile_core(wasm: &Path, out: &Path) -> Result<(), HostError> {
 
 /// Loads the core at `path`, compiled through the cache in `dir`. A cache that
 /// cannot be used costs time, not the session.
-pub(crate) fn load(engine: &Engine, path: &Path, dir: Option<&Path>) -> Result<Component, HostError> {
+pub(crate) fn load(
+    engine: &Engine,
+    path: &Path,
+    dir: Option<&Path>,
+) -> Result<Component, HostError> {
     let wasm = read(path)?;
     let file = dir.map(|dir| dir.join(format!("{}.core", key(engine, &wasm))));
     if let Some(component) = file.as_deref().and_then(|file| load_cached(engine, file)) {

@@ -160,6 +160,13 @@ pub struct CoreReport {
     pub kind: JobReportKind,
 }
 
+impl CoreReport {
+    /// Whether no other report of the job follows.
+    pub fn is_last(&self) -> bool {
+        !matches!(self.kind, JobReportKind::Output { .. })
+    }
+}
+
 /// Something that the core wants done; see [`hermitcrab::effect`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreEffect {
@@ -191,6 +198,19 @@ pub struct CoreFailure {
     pub code: &'static str,
     /// One sentence.
     pub message: String,
+}
+
+impl CoreFailure {
+    /// A step cannot be refused, so whatever it answers is a failure.
+    pub(crate) fn of(error: CoreError) -> Self {
+        match error {
+            CoreError::Failed(failure) => failure,
+            other => Self {
+                code: "core_trapped",
+                message: other.to_string(),
+            },
+        }
+    }
 }
 
 impl From<SessionError> for CoreError {

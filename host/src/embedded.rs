@@ -21,8 +21,7 @@ pub(crate) fn load(engine: &Engine) -> Option<Result<Component, EngineError>> {
     // SAFETY: the bytes were made by `compile_core` of this crate in the same
     // build, they are static, and nothing writes to them.
     #[cfg(unix)]
-    let component =
-        unsafe { Component::deserialize_raw(engine, std::ptr::NonNull::from(&CORE.0)) };
+    let component = unsafe { Component::deserialize_raw(engine, std::ptr::NonNull::from(&CORE.0)) };
     // SAFETY: as above; elsewhere wasmtime copies them into memory of its own.
     #[cfg(not(unix))]
     let component = unsafe { Component::deserialize(engine, &CORE.0) };

@@ -18,7 +18,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(50);
 /// The engine that cores run on unless a host asks for its own memory.
 pub(crate) fn shared() -> Result<&'static Engine, EngineError> {
     static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
-    ENGINE.get_or_init(|| make(None)).as_ref().map_err(Clone::clone)
+    ENGINE
+        .get_or_init(|| make(None))
+        .as_ref()
+        .map_err(Clone::clone)
 }
 
 /// An engine whose guests live in memory that `memory` makes, for hosts that
@@ -31,7 +34,9 @@ fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     let mut config = Config::new();
     // The baseline of the target and not of this machine: a compiled core
     // travels inside release binaries.
-    config.target(env!("HERMITCRAB_TARGET")).map_err(|error| EngineError::new(&error))?;
+    config
+        .target(env!("HERMITCRAB_TARGET"))
+        .map_err(|error| EngineError::new(&error))?;
     config.epoch_interruption(true);
     // The core is stepped by calls that return; nothing in it is concurrent.
     config.concurrency_support(false);
@@ -77,7 +82,8 @@ impl Ticking {
             let mut engines = lock(&ticker.engines);
             engines.retain(|weak| weak.upgrade().is_some());
             let known = |weak: &EngineWeak| {
-                weak.upgrade().is_some_and(|known| Engine::same(&known, engine))
+                weak.upgrade()
+                    .is_some_and(|known| Engine::same(&known, engine))
             };
             if !engines.iter().any(known) {
                 engines.push(engine.weak());

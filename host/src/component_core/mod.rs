@@ -14,11 +14,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use hermitcrab::effect::Outcome;
 use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest};
-use hermitcrab::memory::Change;
 use hermitcrab::event::SessionState;
+use hermitcrab::memory::Change;
 use hermitcrab::session::{SessionError, SessionErrorKind};
 use wasmtime::component::{Component, Linker, ResourceAny};
-use wasmtime::{Engine, ResourceLimiter, Store, Trap};
+use wasmtime::{ResourceLimiter, Store, Trap};
 
 use crate::core::{
     CallResult, CommandPolicy, Core, CoreError, CoreEvent, CoreFailure, CoreReport, CoreStep,
@@ -300,7 +300,8 @@ impl Core for ComponentCore {
 
     fn add_remote_environment(&mut self, info: EnvironmentInfo) -> CallResult<u32> {
         let info = info.into();
-        let handle = self.refusable(|guest, store| guest.environment().call_remote(store, &info))?;
+        let handle =
+            self.refusable(|guest, store| guest.environment().call_remote(store, &info))?;
         self.adopt_environment(handle)
     }
 
@@ -391,9 +392,8 @@ impl Core for ComponentCore {
 
     fn open_session(&mut self, environment: u32, config_json: &str) -> CallResult<Arc<str>> {
         let environment = self.environment(environment)?;
-        let handle = self.refusable(|guest, store| {
-            guest.session().call_open(store, environment, config_json)
-        })?;
+        let handle = self
+            .refusable(|guest, store| guest.session().call_open(store, environment, config_json))?;
         let id: Arc<str> = self
             .enter(|guest, store| guest.session().call_id(store, handle))?
             .into();
@@ -429,11 +429,7 @@ impl Core for ComponentCore {
 
     fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| {
-            guest
-                .session()
-                .call_add_system_turn(store, handle, content)
-        })
+        self.refusable(|guest, store| guest.session().call_add_system_turn(store, handle, content))
     }
 
     fn interrupt(&mut self, session: &str) -> CallResult<()> {
