@@ -156,7 +156,7 @@ async fn sandbox(host: &Host) -> Result<EnvironmentHandle, HostError> {
 
 async fn echo(environment: &EnvironmentHandle) -> Result<(), HostError> {
     let output = environment.exec(request("echo hi")).await?;
-    assert_eq!(output.stdout, "hi\n", "the command must have run");
+    assert_eq!(output.stdout, b"hi\n", "the command must have run");
     Ok(())
 }
 
@@ -166,7 +166,7 @@ async fn timed(environment: &EnvironmentHandle, command: &str) -> Result<Duratio
         let started = Instant::now();
         let output = environment.exec(request(command)).await?;
         times.push(started.elapsed());
-        assert_eq!(output.status.exit_code, 0, "{command}: {}", output.stderr);
+        assert_eq!(output.status.exit_code, 0, "{command}");
     }
     Ok(median(&mut times))
 }
