@@ -10,6 +10,7 @@ mod facts;
 mod failure;
 mod family;
 mod files;
+mod glob;
 mod policy;
 mod search;
 mod spawn;

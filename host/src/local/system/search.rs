@@ -16,7 +16,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use globset::{GlobBuilder, GlobMatcher};
 use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -29,6 +28,7 @@ use ignore::{WalkBuilder, WalkState};
 use super::Stop;
 use super::failure::failure;
 use super::files::{modified_ms, open_regular};
+use super::glob::PathGlob;
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
@@ -157,74 +157,6 @@ fn line_matcher(request: &GrepRequest) -> Result<RegexMatcher, EnvironmentError>
 fn last_line(error: &str) -> String {
     let last = error.lines().last().unwrap_or_default();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
-}
-
-/// A glob that matches names at any depth, or, with a `/`, whole paths; a
-/// leading `!` turns it around.
-struct PathGlob {
-    matcher: GlobMatcher,
-    against: Against,
-    negated: bool,
-    /// Asks for names that begin with a dot.
-    names_hidden: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Against {
-    Name,
-    Relative,
-    Absolute,
-}
-
-impl PathGlob {
-    fn new(pattern: &str) -> Result<Self, EnvironmentError> {
-        let (negated, glob) = match pattern.strip_prefix('!') {
-            Some(rest) => (true, rest),
-            None => (false, pattern),
-        };
-        let glob = glob.strip_prefix("./").unwrap_or(glob);
-        let against = match glob {
-            absolute if absolute.starts_with('/') => Against::Absolute,
-            relative if relative.contains('/') => Against::Relative,
-            _ => Against::Name,
-        };
-        let invalid = |reason: &str| {
-            EnvironmentError::new(
-                Kind::InvalidInput,
-                format!("invalid glob {pattern:?}: {reason}"),
-            )
-        };
-        if glob.is_empty() {
-            return Err(invalid("it is empty"));
-        }
-        let matcher = GlobBuilder::new(glob)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .map_err(|error| invalid(&error.kind().to_string()))?
-            .compile_matcher();
-        Ok(Self {
-            matcher,
-            against,
-            negated,
-            names_hidden: glob.split(['/', '{', ',']).any(|p| p.starts_with('.')),
-        })
-    }
-
-    /// Whether `path` (absolute) matches, seen from one of `roots`.
-    fn matches(&self, path: &Path, roots: &[&Path]) -> bool {
-        let hit = match self.against {
-            Against::Absolute => self.matcher.is_match(path),
-            Against::Relative => roots.iter().any(|root| {
-                path.strip_prefix(root)
-                    .is_ok_and(|path| self.matcher.is_match(path))
-            }),
-            Against::Name => path
-                .file_name()
-                .is_some_and(|name| self.matcher.is_match(name)),
-        };
-        hit != self.negated
-    }
 }
 
 /// What a walk does with names that begin with a dot.
