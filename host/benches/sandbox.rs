@@ -31,7 +31,10 @@ async fn run() -> Result<(), HostError> {
     println!("|---|---|");
     let started = Instant::now();
     let host = Host::builder().build()?;
-    row("host with the embedded core, first in the process", started.elapsed());
+    row(
+        "host with the embedded core, first in the process",
+        started.elapsed(),
+    );
 
     let mut cold = vec![];
     for _ in 0..REPEATS {
@@ -40,7 +43,10 @@ async fn run() -> Result<(), HostError> {
         echo(&environment).await?;
         cold.push(started.elapsed());
     }
-    row("instance, environment and its first `echo`", median(&mut cold));
+    row(
+        "instance, environment and its first `echo`",
+        median(&mut cold),
+    );
 
     let mut cold = vec![];
     for _ in 0..REPEATS {
@@ -54,7 +60,10 @@ async fn run() -> Result<(), HostError> {
         echo(session.environment()).await?;
         cold.push(started.elapsed());
     }
-    row("cold start of a sandboxed session incl. its first command", median(&mut cold));
+    row(
+        "cold start of a sandboxed session incl. its first command",
+        median(&mut cold),
+    );
 
     let environment = sandbox(&host).await?;
     echo(&environment).await?;
@@ -64,7 +73,10 @@ async fn run() -> Result<(), HostError> {
         echo(&environment).await?;
         warm.push(started.elapsed());
     }
-    row("`echo`, warm, with the way there and back", median(&mut warm));
+    row(
+        "`echo`, warm, with the way there and back",
+        median(&mut warm),
+    );
     let looped = timed(&environment, "for i in $(seq 1 20000); do :; done").await?;
     row("a loop of 20,000 turns", looped);
 
@@ -94,8 +106,15 @@ async fn files(host: &Host) -> Result<(), HostError> {
     }
     let name = format!("import of 1,000 files, {:.1} MB", bytes as f64 / 1e6);
     row(&name, median(&mut load));
-    for command in ["grep -rn needle999 .", "rg needle999", "find . -name '*7.txt' | wc -l"] {
-        row(&format!("`{command}` over them"), timed(&environment, command).await?);
+    for command in [
+        "grep -rn needle999 .",
+        "rg needle999",
+        "find . -name '*7.txt' | wc -l",
+    ] {
+        row(
+            &format!("`{command}` over them"),
+            timed(&environment, command).await?,
+        );
     }
     let mut snapshot = vec![];
     for _ in 0..REPEATS {
@@ -104,7 +123,10 @@ async fn files(host: &Host) -> Result<(), HostError> {
         snapshot.push(started.elapsed());
         drop(taken);
     }
-    row("snapshot, with the way there and back", median(&mut snapshot));
+    row(
+        "snapshot, with the way there and back",
+        median(&mut snapshot),
+    );
 
     let many: Vec<(String, Bytes)> = (0..10_000)
         .map(|n| (format!("d{:03}/f{n}", n % 1_000), Bytes::from_static(b"x")))
@@ -142,7 +164,10 @@ async fn parked(host: &Host) -> Result<(), HostError> {
         sessions.push(session);
     }
     let each = started.elapsed() / u32::try_from(PARKED).unwrap_or(1);
-    row(&format!("each of {PARKED} sessions, opened and parked"), each);
+    row(
+        &format!("each of {PARKED} sessions, opened and parked"),
+        each,
+    );
     if let (Some(before), Some(after)) = (before, resident_mb()) {
         let each = (after - before) / PARKED as f64;
         println!("| memory per parked session, one command run | {each:.2} MB |");

@@ -242,12 +242,20 @@ impl Host {
     /// # Errors
     /// No memory left.
     pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
-        let core: Box<dyn Core> = match &self.0.core {
+        let driver = DriverHandle::start(self.core(seed)?, self.0.transport.clone());
+        Ok(Instance { driver })
+    }
+
+    /// Starts a core without a driver, for whoever steps it and performs its
+    /// effects in a way of their own.
+    ///
+    /// # Errors
+    /// No memory left.
+    pub fn core(&self, seed: [u8; 32]) -> Result<Box<dyn Core>, HostError> {
+        Ok(match &self.0.core {
             Face::Component(loaded) => Box::new(loaded.start(seed, self.0.limits)?),
             Face::Native => Box::new(NativeCore::start(seed)?),
-        };
-        let driver = DriverHandle::start(core, self.0.transport.clone());
-        Ok(Instance { driver })
+        })
     }
 }
 
