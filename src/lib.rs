@@ -1,6 +1,31 @@
 //! Hermitcrab: a sealed, replayable coding-agent core.
+//!
+//! Async inside, sans-I/O outside: [`session::Instance::step`] takes the time
+//! and the outcomes of earlier effects and returns events and new effects. See
+//! `ARCHITECTURE.md` for the map.
+
+pub mod text;
+
+pub mod llm;
+
+pub mod environment;
+
+pub mod memory;
+
+pub mod event;
 
 pub mod effect;
-pub mod environment;
-pub mod llm;
+
+pub mod tool;
+
+pub mod profile;
+
+pub mod session;
+
 pub mod script;
+
+#[cfg(all(target_arch = "wasm32", feature = "component"))]
+mod component;
+
+#[cfg(all(target_arch = "wasm32", feature = "web"))]
+mod web;

@@ -8,9 +8,11 @@
 mod environment;
 mod executor;
 mod port;
+mod random;
 
 pub use executor::{Executor, Spawner};
 pub use port::{EffectPort, Pending};
+pub use random::Random;
 
 use std::rc::Rc;
 

@@ -38,6 +38,20 @@ impl Environment {
         absolute_path(&self.info().working_directory, path)
     }
 
+    /// Makes any call; searches on top of `List` and `Read` where the
+    /// environment has no search of its own.
+    pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
+        match call {
+            EnvironmentCall::Grep(request) => {
+                self.grep(request).await.map(EnvironmentReply::Matches)
+            }
+            EnvironmentCall::Glob(request) => {
+                self.glob(request).await.map(EnvironmentReply::Entries)
+            }
+            call => self.inner.call(&self.scope, call).await,
+        }
+    }
+
     /// Sends `Initialize`.
     pub async fn initialize(&self) -> Result<(), EnvironmentError> {
         self.done(EnvironmentCall::Initialize).await

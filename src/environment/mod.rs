@@ -8,7 +8,9 @@ mod cancel;
 mod handle;
 mod program;
 mod remote;
-mod search;
+pub(crate) mod search;
+#[cfg(test)]
+pub(crate) mod testing;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, Cancelled};

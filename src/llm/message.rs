@@ -95,8 +95,29 @@ pub struct Media {
 pub enum MediaSource {
     /// At this URL.
     Url(String),
-    /// Here.
-    Data(Bytes),
+    /// Here; base64 in JSON.
+    Data(#[serde(with = "base64_bytes")] Bytes),
+}
+
+mod base64_bytes {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(data: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(data))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Bytes, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD
+            .decode(text)
+            .map(Bytes::from)
+            .map_err(de::Error::custom)
+    }
 }
 
 /// A call of a tool by the model.
@@ -169,4 +190,33 @@ impl Message {
             _ => None,
         })
     }
+
+    /// Unicode characters that the model reads, an image or document counted
+    /// as [`MEDIA_CHARS`]. For estimates only.
+    pub fn approx_chars(&self) -> u64 {
+        self.content.iter().map(ContentPart::approx_chars).sum()
+    }
+}
+
+/// What one image or document counts in estimates: some 1,600 tokens.
+pub const MEDIA_CHARS: u64 = 6_400;
+
+impl ContentPart {
+    /// See [`Message::approx_chars`].
+    pub fn approx_chars(&self) -> u64 {
+        match self {
+            Self::Text { text } | Self::Thinking { text, .. } => chars(text),
+            Self::Image(_) | Self::Audio(_) | Self::Document(_) => MEDIA_CHARS,
+            Self::ToolCall(call) => chars(&call.name) + chars(&call.arguments),
+            Self::ToolResult(result) => {
+                chars(&result.content) + MEDIA_CHARS * result.media.len() as u64
+            }
+            Self::RedactedThinking { data } => data.len() as u64,
+            Self::Other { value, .. } => value.to_string().len() as u64,
+        }
+    }
+}
+
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
 }

@@ -3,10 +3,33 @@
 //! Nothing here does I/O: adapters turn a request into an [`HttpRequest`] and
 //! bytes into stream events; a transport outside performs the exchange.
 
+mod adapter;
+mod builder;
+mod client;
+mod conversation;
+mod error;
 mod http;
 mod message;
+mod model;
+mod request;
+mod response;
+mod retry;
+mod sse;
+mod stream;
 mod tool;
 
+pub use adapter::{Adapter, Encoded, adapter, adapter_names};
+pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
+pub use conversation::{Conversation, Wire, WireFormat};
+pub use error::{LlmError, LlmErrorKind, Names};
 pub use http::{Auth, HttpRequest, TransportError, TransportErrorKind};
-pub use message::{ContentPart, Media, MediaSource, Message, Replay, Role, ToolCall, ToolResult};
+pub use message::{
+    ContentPart, MEDIA_CHARS, Media, MediaSource, Message, Replay, Role, ToolCall, ToolResult,
+};
+pub use model::{Capability, ModelInfo, ThinkingControl, latest_model, list_models, model_info};
+pub use request::{Endpoint, Request, ResponseFormat, Warning};
+pub use response::{FinishKind, FinishReason, RateLimit, Response, Usage};
+pub use retry::{RetryDecision, RetryPolicy, retry_delay_ms};
+pub use sse::{SseDecoder, SseItem};
+pub use stream::{StreamAccumulator, StreamDecoder, StreamEvent};
 pub use tool::{CustomFormat, ToolChoice, ToolDefinition};

@@ -1,0 +1,240 @@
+//! Search on top of `List` and `Read`, for environments without their own,
+//! with the semantics of ripgrep: ignore files from the search root down are
+//! respected; hidden files, `.git` and binary files are skipped.
+//!
+//! The pure parts ([`IgnoreRules`], [`LineMatcher`], [`PathGlob`]) also serve
+//! environments that hold their files themselves.
+
+mod glob;
+mod ignore;
+mod line;
+
+pub(crate) use glob::{PathGlob, display_path, newest_first};
+pub(crate) use ignore::{IgnoreRules, is_ignore_file};
+pub(crate) use line::LineMatcher;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::{
+    DirEntry, Entries, Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest,
+    GrepRequest, Match, Matches, absolute_path,
+};
+
+/// Larger files are not searched.
+const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;
+
+/// Ignore files larger than this are not read.
+const MAX_IGNORE_BYTES: u64 = 1024 * 1024;
+
+/// Calls under way at the same time: an outside environment answers each in
+/// a round trip.
+const PARALLEL_CALLS: usize = 16;
+
+/// Directories nested deeper than this are left out.
+const MAX_DEPTH: usize = 256;
+
+/// Answers a [`GrepRequest`] with `List` and `Read` calls.
+pub async fn grep_files(
+    environment: &Environment,
+    request: &GrepRequest,
+) -> Result<Matches, EnvironmentError> {
+    let matcher = LineMatcher::new(&request.pattern, request.case_insensitive)?;
+    let filter = request.glob_filter.as_deref().map(PathGlob::new);
+    let filter = filter.transpose()?;
+    let root = environment.absolute(&request.path);
+    let working_directory = environment.absolute("");
+    let mut found = Matches::default();
+    let mut paths = Vec::new();
+    if environment.stat(&root).await?.is_dir {
+        let files = walk(environment, &root, Hidden::Skip).await?;
+        found.truncated = files.truncated;
+        for file in files.entries {
+            let absolute = absolute_path(&root, &file.path);
+            let path = display_path(&working_directory, &absolute);
+            let wanted = filter
+                .as_ref()
+                .is_none_or(|filter| filter.matches_any(&[&file.path, path], &absolute));
+            if wanted && file.size.is_none_or(|size| size <= MAX_FILE_BYTES) {
+                paths.push(absolute);
+            }
+        }
+        // The order that the reader sees, not that of the walk.
+        paths.sort_unstable();
+    } else {
+        paths.push(root);
+    }
+    let mut contents = stream::iter(paths)
+        .map(|path| async move {
+            let content = environment.read(&path, MAX_FILE_BYTES).await;
+            (path, content)
+        })
+        .buffered(PARALLEL_CALLS);
+    while let Some((path, content)) = contents.next().await {
+        // A file that vanished or may not be read does not end the search.
+        let Some(content) = unless_cancelled(content)? else {
+            continue;
+        };
+        let path = display_path(&working_directory, &path);
+        let full = matcher.search_file(&content, |line, text| {
+            if request.max_results > 0 && found.matches.len() as u64 >= request.max_results {
+                return false;
+            }
+            found.matches.push(Match {
+                path: path.to_owned(),
+                line,
+                text,
+            });
+            true
+        });
+        if !full {
+            found.truncated = true;
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Answers a [`GlobRequest`] with `List` calls.
+pub async fn glob_files(
+    environment: &Environment,
+    request: &GlobRequest,
+) -> Result<Entries, EnvironmentError> {
+    let glob = PathGlob::new(&request.pattern)?;
+    let root = environment.absolute(&request.path);
+    let working_directory = environment.absolute("");
+    if !environment.stat(&root).await?.is_dir {
+        return Err(EnvironmentError::new(
+            EnvironmentErrorKind::NotDirectory,
+            format!("not a directory: {}", request.path),
+        ));
+    }
+    let hidden = if glob.names_hidden() {
+        Hidden::Show
+    } else {
+        Hidden::Skip
+    };
+    let mut files = walk(environment, &root, hidden).await?;
+    files.entries.retain_mut(|entry| {
+        let absolute = absolute_path(&root, &entry.path);
+        let wanted = glob.matches_any(&[&entry.path], &absolute);
+        entry.path = display_path(&working_directory, &absolute).to_owned();
+        wanted
+    });
+    newest_first(&mut files, request.max_results);
+    Ok(files)
+}
+
+/// What a walk does with names that begin with a dot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// Leaves them out unless an ignore file lists them as wanted.
+    Skip,
+    /// Treats them like any other.
+    Show,
+}
+
+impl Hidden {
+    /// Whether a walk goes past `path` (relative to the search root).
+    pub(crate) fn skips(self, rules: &IgnoreRules, path: &str, is_dir: bool) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name == ".git" {
+            return true;
+        }
+        match rules.verdict(path, is_dir) {
+            Some(ignored) => ignored,
+            None => self == Self::Skip && name.starts_with('.'),
+        }
+    }
+}
+
+/// The files below `root` that a search looks at, with paths relative to it.
+async fn walk(
+    environment: &Environment,
+    root: &str,
+    hidden: Hidden,
+) -> Result<Entries, EnvironmentError> {
+    let mut found = Entries::default();
+    let mut level = vec![(String::new(), IgnoreRules::default())];
+    for depth in 0.. {
+        if level.is_empty() {
+            break;
+        }
+        if depth == MAX_DEPTH {
+            found.truncated = true;
+            break;
+        }
+        let mut listings = stream::iter(std::mem::take(&mut level))
+            .map(|(directory, rules)| list(environment, root, directory, rules))
+            .buffered(PARALLEL_CALLS);
+        while let Some((directory, listing)) = listings.next().await {
+            let listing = match listing {
+                // The root itself must be readable; a directory below need not.
+                Err(error) if directory.is_empty() => return Err(error),
+                listing => unless_cancelled(listing)?,
+            };
+            let Some((entries, rules)) = listing else {
+                continue;
+            };
+            found.truncated |= entries.truncated;
+            for mut entry in entries.entries {
+                entry.path = if directory.is_empty() {
+                    entry.path
+                } else {
+                    format!("{directory}/{}", entry.path)
+                };
+                if hidden.skips(&rules, &entry.path, entry.is_dir) {
+                    continue;
+                }
+                if entry.is_dir {
+                    level.push((entry.path, rules.clone()));
+                } else {
+                    found.entries.push(entry);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+type Listing = Result<(Entries, IgnoreRules), EnvironmentError>;
+
+/// Lists one directory and reads the ignore files in it.
+async fn list(
+    environment: &Environment,
+    root: &str,
+    directory: String,
+    rules: IgnoreRules,
+) -> (String, Listing) {
+    let absolute = absolute_path(root, &directory);
+    let entries = match environment.list(&absolute, 1).await {
+        Ok(entries) => entries,
+        Err(error) => return (directory, Err(error)),
+    };
+    let mut files = Vec::new();
+    for DirEntry { path, is_dir, .. } in &entries.entries {
+        if *is_dir || !is_ignore_file(path) {
+            continue;
+        }
+        let content = environment
+            .read(&absolute_path(&absolute, path), MAX_IGNORE_BYTES)
+            .await;
+        match unless_cancelled(content) {
+            Ok(Some(content)) => files.push((path.as_str(), content)),
+            Ok(None) => {}
+            Err(error) => return (directory, Err(error)),
+        }
+    }
+    let files = files.iter().map(|(name, content)| (*name, &content[..]));
+    let rules = rules.enter(&directory, files);
+    (directory, Ok((entries, rules)))
+}
+
+/// `None` for a failure that a search goes past.
+fn unless_cancelled<T>(result: Result<T, EnvironmentError>) -> Result<Option<T>, EnvironmentError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind == EnvironmentErrorKind::Cancelled => Err(error),
+        Err(_) => Ok(None),
+    }
+}

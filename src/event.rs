@@ -1,0 +1,336 @@
+//! Events: what happened, for people and logs. The public contract of a session.
+//!
+//! Every event is one JSON object `{"kind", "seq", "timestamp", "session_id",
+//! "data"}`, of a subagent also `agent_id` and `parent_id`. `timestamp` is
+//! RFC 3339 in UTC with milliseconds. `seq` counts from 1 within a session
+//! without gaps. Consumers ignore kinds and fields that they do not know.
+//! Sources: spec 2.9; the kinds that the spec lacks: DESIGN §6.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One event of a session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Event {
+    /// What happened, with its data.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// 1, 2, 3, … within the session.
+    pub seq: u64,
+    /// When, RFC 3339 in UTC.
+    pub timestamp: String,
+    /// Session that it happened in.
+    pub session_id: Rc<str>,
+    /// Id of the subagent, for events of a subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<Rc<str>>,
+    /// Session that spawned the subagent, for events of a subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<Rc<str>>,
+}
+
+impl Event {
+    /// The event as JSON bytes, the form in which hosts get it.
+    pub fn to_json(&self) -> Bytes {
+        // A struct of strings, numbers and JSON values always serialises.
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+/// `ms` since 1970-01-01 UTC as RFC 3339 with milliseconds.
+pub fn rfc3339(ms: u64) -> String {
+    i64::try_from(ms)
+        .ok()
+        .and_then(DateTime::<Utc>::from_timestamp_millis)
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(
+    tag = "kind",
+    content = "data",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "snake_case"
+)]
+pub enum EventKind {
+    /// The session exists and accepts input. First event of a session.
+    SessionStart {
+        /// Provider in use, such as `anthropic`.
+        provider: String,
+        /// Model in use.
+        model: String,
+        /// Directory that relative paths start at.
+        working_directory: String,
+        /// Platform of the environment.
+        platform: String,
+    },
+    /// The session is closed. Last event of a session.
+    SessionEnd {
+        /// Always `CLOSED`.
+        state: SessionState,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The session moved to another state (spec 2.3).
+    StateChanged {
+        /// State before.
+        from: SessionState,
+        /// State now.
+        to: SessionState,
+    },
+    /// An input is about to be processed; also for follow-ups and answers.
+    UserInput {
+        /// The input.
+        content: String,
+    },
+    /// An input is done. The session is ready for the next one unless
+    /// `SESSION_END` follows.
+    ProcessingEnd {
+        /// Why the loop stopped.
+        reason: EndReason,
+        /// Tool rounds used by this input.
+        rounds: u32,
+        /// Assistant turns of the session so far.
+        turns: u32,
+    },
+    /// The model began to answer.
+    AssistantTextStart {},
+    /// A piece of the answer.
+    AssistantTextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the model's reasoning.
+    ReasoningDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The answer is complete. Emitted once per model response, also when it
+    /// holds no text but only tool calls.
+    AssistantTextEnd {
+        /// All text of the answer.
+        text: String,
+        /// All reasoning text, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<String>,
+        /// The provider's id of the response.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_id: Option<String>,
+        /// Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`, `error`, `other`.
+        finish_reason: String,
+    },
+    /// Tokens and time of one model response.
+    Usage {
+        /// Input tokens as the provider counts them.
+        input_tokens: u64,
+        /// Output tokens, reasoning included.
+        output_tokens: u64,
+        /// Part of the output that was reasoning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning_tokens: Option<u64>,
+        /// Input tokens read from the provider's cache.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_read_tokens: Option<u64>,
+        /// Input tokens written to the provider's cache.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_write_tokens: Option<u64>,
+        /// Time from sending the request to the end of the stream, in ms.
+        model_ms: u64,
+        /// 1 for the first attempt, 2 for the first retry, and so on.
+        attempt: u32,
+    },
+    /// A tool is about to run.
+    ToolCallStart {
+        /// Tool.
+        tool_name: String,
+        /// Id of the call.
+        call_id: String,
+        /// Arguments: the parsed object, or the raw text if it is not JSON.
+        arguments: Value,
+    },
+    /// Output of a running tool, as it arrives; together all of it.
+    ToolCallOutputDelta {
+        /// Id of the call.
+        call_id: String,
+        /// `stdout`, `stderr`, or absent for progress of a host tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<String>,
+        /// The piece; invalid UTF-8 becomes U+FFFD.
+        text: String,
+    },
+    /// A tool has finished.
+    ToolCallEnd {
+        /// Tool.
+        tool_name: String,
+        /// Id of the call.
+        call_id: String,
+        /// Full, untruncated output (bounded by `max_captured_bytes`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        /// Why it failed, when it could not produce output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Whether the model is told that it failed.
+        is_error: bool,
+        /// Bytes of output that there were.
+        output_bytes: u64,
+        /// Whether `output` holds all of them.
+        output_complete: bool,
+        /// Exit code, of commands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// Whether the time limit ended it, of commands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timed_out: Option<bool>,
+        /// Time it took in ms.
+        duration_ms: u64,
+    },
+    /// The host is asked whether a tool may run.
+    ApprovalRequested {
+        /// Tool.
+        tool_name: String,
+        /// Id of the call.
+        call_id: String,
+        /// Validated arguments.
+        arguments: Value,
+        /// Why the policy asks.
+        reason: String,
+    },
+    /// A steering message waits for the end of the tool round.
+    SteeringQueued {
+        /// Number of the message within the session, from 1.
+        id: u64,
+        /// The message.
+        content: String,
+    },
+    /// A steering message was added to the history.
+    SteeringInjected {
+        /// Number of the message within the session.
+        id: u64,
+        /// The message.
+        content: String,
+    },
+    /// A steering message will never be delivered: the session closed.
+    SteeringDropped {
+        /// Number of the message within the session.
+        id: u64,
+        /// The message.
+        content: String,
+    },
+    /// A limit ended the input.
+    TurnLimit {
+        /// Which limit.
+        limit: LimitKind,
+        /// Its value.
+        value: u64,
+    },
+    /// The last tool calls repeat a pattern; the model has been told.
+    LoopDetection {
+        /// What the model was told.
+        message: String,
+        /// Length of the pattern: 1, 2 or 3.
+        pattern_length: u32,
+    },
+    /// Something that a person should know and that stops nothing.
+    Warning {
+        /// Stable name, such as `context_usage`.
+        code: String,
+        /// One sentence.
+        message: String,
+    },
+    /// A model call failed and will be made again.
+    Retry {
+        /// Number of the coming attempt, from 2.
+        attempt: u32,
+        /// Wait before it, in ms.
+        delay_ms: u64,
+        /// Why the last attempt failed.
+        message: String,
+        /// The answer shown so far is void; clear it.
+        discard_partial: bool,
+    },
+    /// A model call failed for good, or the session cannot go on.
+    Error {
+        /// Stable name, such as `authentication`.
+        code: String,
+        /// One sentence that names the thing and the way out.
+        message: String,
+        /// HTTP status, if there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+    },
+}
+
+/// State of a session (spec 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SessionState {
+    /// Waiting for input.
+    Idle,
+    /// Running the loop.
+    Processing,
+    /// The model asked the user something; the next `submit` is the answer.
+    AwaitingInput,
+    /// Ended; nothing is accepted any more.
+    Closed,
+}
+
+/// Why an input ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// The model answered without tool calls.
+    Completed,
+    /// The model asked the user something.
+    AwaitingInput,
+    /// `max_tool_rounds_per_input`.
+    RoundLimit,
+    /// `max_turns`.
+    TurnLimit,
+    /// `max_wall_ms`.
+    TimeLimit,
+    /// `interrupt()`.
+    Interrupted,
+    /// `abort()` or `close()`.
+    Aborted,
+    /// An error that retries did not cure.
+    Error,
+}
+
+/// Why a session closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CloseReason {
+    /// `close()`.
+    Closed,
+    /// `abort()`.
+    Aborted,
+    /// An error that no later input could cure.
+    Error,
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Tool rounds of one input.
+    ToolRounds,
+    /// Assistant turns of the session.
+    Turns,
+    /// Wall time of one input, in ms.
+    WallTime,
+}

@@ -1,0 +1,497 @@
+//! The event stream of an answer (LLM-client brief §9.4).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::NAME;
+use super::error::of_body;
+use super::messages::{invalid_input, raw_object};
+use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::message::{ContentPart, Replay};
+use crate::llm::request::{Request, Warning};
+use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::sse::{SseDecoder, SseItem};
+use crate::llm::stream::{StreamDecoder, StreamEvent};
+
+pub(super) struct Decoder {
+    sse: SseDecoder,
+    answer: Answer,
+}
+
+/// What the events have told so far.
+struct Answer {
+    names: Names,
+    custom_tools: Vec<String>,
+    builder: ResponseBuilder,
+    /// Content blocks by index, in the shape in which they go back.
+    blocks: BTreeMap<u32, Block>,
+    usage: Map<String, Value>,
+    stop: Option<Stop>,
+}
+
+struct Block {
+    value: Map<String, Value>,
+    kind: BlockKind,
+    open: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum BlockKind {
+    Text,
+    Thinking,
+    Redacted,
+    ToolUse,
+    Other,
+}
+
+struct Stop {
+    reason: String,
+    details: Value,
+}
+
+impl Decoder {
+    pub(super) fn new(request: &Request, names: Names) -> Self {
+        let custom = request.tools.iter().filter(|tool| tool.custom.is_some());
+        Self {
+            sse: SseDecoder::new(),
+            answer: Answer {
+                custom_tools: custom.map(|tool| tool.name.clone()).collect(),
+                builder: ResponseBuilder::new(&names.provider, &request.model),
+                names,
+                blocks: BTreeMap::new(),
+                usage: Map::new(),
+                stop: None,
+            },
+        }
+    }
+}
+
+impl StreamDecoder for Decoder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if !answer.builder.has_ended() {
+            self.sse.feed(bytes, |item| answer.take(item, out));
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if answer.builder.has_ended() {
+            return;
+        }
+        self.sse.finish(|item| answer.take(item, out));
+        let cause = match self.sse.first_stray_line() {
+            "" => "it ended without its last event".to_owned(),
+            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
+        };
+        answer.broken(cause, out);
+    }
+
+    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        self.answer.error(error, out);
+    }
+}
+
+/// The one event that comes thousands of times, read without building a tree.
+#[derive(Deserialize)]
+struct DeltaEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    index: u32,
+    #[serde(borrow)]
+    delta: Delta<'a>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Cow<'a, str>,
+    #[serde(borrow, default)]
+    partial_json: Cow<'a, str>,
+    #[serde(borrow, default)]
+    thinking: Cow<'a, str>,
+    #[serde(borrow, default)]
+    signature: Cow<'a, str>,
+}
+
+impl Answer {
+    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
+        if self.builder.has_ended() {
+            return;
+        }
+        let result = match item {
+            SseItem::Event { data: "[DONE]", .. } => Ok(()),
+            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
+            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
+        };
+        if let Err(Misuse(cause)) = result {
+            self.broken(cause, out);
+        }
+    }
+
+    fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
+            && event.kind == "content_block_delta"
+            && self.delta(&event, out)?
+        {
+            return Ok(());
+        }
+        let event: Value = serde_json::from_str(data)
+            .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
+        match event["type"].as_str() {
+            Some("message_start") => self.message_start(&event["message"], out),
+            Some("content_block_start") => self.block_start(event, out),
+            Some("content_block_delta") => self.other_delta(event, out),
+            Some("content_block_stop") => self.block_stop(index(&event)?, out),
+            Some("message_delta") => {
+                self.message_delta(&event);
+                Ok(())
+            }
+            Some("message_stop") => self.message_stop(out),
+            Some("error") => {
+                self.error(of_body(&self.names, None, event), out);
+                Ok(())
+            }
+            _ if event.get("error").is_some_and(Value::is_object) => {
+                self.error(of_body(&self.names, None, event), out);
+                Ok(())
+            }
+            Some(_) => {
+                self.builder.provider_event(event, out);
+                Ok(())
+            }
+            None => Err(Misuse(format!("an event has no type: `{}`", clip(data)))),
+        }
+    }
+
+    fn message_start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if !message.is_object() {
+            return Err(Misuse("message_start has no message".to_owned()));
+        }
+        self.count(&message["usage"]);
+        let text = |name: &str| message[name].as_str().unwrap_or_default();
+        self.builder.start(text("id"), text("model"), out)
+    }
+
+    fn block_start(&mut self, event: Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let index = index(&event)?;
+        let Value::Object(value) = event["content_block"].clone() else {
+            return Err(Misuse(format!("content block {index} is not an object")));
+        };
+        let text = |name: &str| match value.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            _ => Err(Misuse(format!("content block {index} has no {name}"))),
+        };
+        let kind = match text("type")?.as_str() {
+            "text" => {
+                self.builder.text_start(index, out)?;
+                self.builder.delta(index, &text("text")?, out)?;
+                BlockKind::Text
+            }
+            "thinking" => {
+                self.builder.reasoning_start(index, out)?;
+                self.builder.delta(index, &text("thinking")?, out)?;
+                BlockKind::Thinking
+            }
+            "redacted_thinking" => {
+                let part = ContentPart::RedactedThinking {
+                    data: text("data")?,
+                };
+                self.builder.whole(index, part)?;
+                out.push(StreamEvent::ReasoningStart { segment: index });
+                out.push(StreamEvent::ReasoningEnd {
+                    segment: index,
+                    text: String::new(),
+                });
+                BlockKind::Redacted
+            }
+            "tool_use" => {
+                let (id, name) = (text("id")?, text("name")?);
+                let custom = self.custom_tools.contains(&name);
+                self.builder.call_start(index, &id, &name, custom, out)?;
+                BlockKind::ToolUse
+            }
+            kind => {
+                let value = event["content_block"].clone();
+                self.builder.whole(
+                    index,
+                    ContentPart::Other {
+                        kind: kind.to_owned(),
+                        value,
+                    },
+                )?;
+                self.builder.provider_event(event, out);
+                BlockKind::Other
+            }
+        };
+        self.blocks.insert(
+            index,
+            Block {
+                value,
+                kind,
+                open: true,
+            },
+        );
+        Ok(())
+    }
+
+    /// `false` for a kind of delta that has no fast path.
+    fn delta(
+        &mut self,
+        event: &DeltaEvent<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<bool, Misuse> {
+        let DeltaEvent { index, delta, .. } = event;
+        let kind = self.open_block(*index)?.kind;
+        let text = match (&*delta.kind, kind) {
+            ("text_delta", BlockKind::Text) => &delta.text,
+            ("thinking_delta", BlockKind::Thinking) => &delta.thinking,
+            ("input_json_delta", BlockKind::ToolUse | BlockKind::Other) => &delta.partial_json,
+            ("signature_delta", BlockKind::Thinking) => {
+                self.builder.sign(*index, &delta.signature)?;
+                let signature = Value::from(&*delta.signature);
+                self.open_block(*index)?
+                    .value
+                    .insert("signature".to_owned(), signature);
+                return Ok(true);
+            }
+            ("text_delta" | "thinking_delta" | "input_json_delta" | "signature_delta", _) => {
+                return Err(Misuse(format!(
+                    "content block {index} got a {}",
+                    delta.kind
+                )));
+            }
+            _ => return Ok(false),
+        };
+        self.builder.delta(*index, text, out)?;
+        Ok(true)
+    }
+
+    /// A delta that the fast path does not know, or that is malformed.
+    fn other_delta(&mut self, event: Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let index = index(&event)?;
+        let block = self.open_block(index)?;
+        match event["delta"]["type"].as_str() {
+            Some("citations_delta") => {
+                let citations = block.value.entry("citations").or_insert(Value::Null);
+                if !citations.is_array() {
+                    *citations = Value::Array(Vec::new());
+                }
+                if let Some(citations) = citations.as_array_mut() {
+                    citations.push(event["delta"]["citation"].clone());
+                }
+            }
+            Some("text_delta" | "thinking_delta" | "input_json_delta" | "signature_delta")
+            | None => {
+                return Err(Misuse(format!(
+                    "the delta of content block {index} is malformed"
+                )));
+            }
+            Some(_) => {}
+        }
+        self.builder.provider_event(event, out);
+        Ok(())
+    }
+
+    fn block_stop(&mut self, index: u32, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let collected = self.builder.collected(index).to_owned();
+        let block = self.open_block(index)?;
+        block.open = false;
+        match block.kind {
+            BlockKind::Text => {
+                block
+                    .value
+                    .insert("text".to_owned(), Value::from(collected));
+            }
+            BlockKind::Thinking => {
+                block
+                    .value
+                    .insert("thinking".to_owned(), Value::from(collected));
+            }
+            BlockKind::Redacted => {}
+            BlockKind::ToolUse => self.call_stop(index, collected)?,
+            BlockKind::Other => {
+                if !collected.is_empty() {
+                    let input = serde_json::from_str(&collected).map_err(|_| {
+                        Misuse(format!("the input of content block {index} is not JSON"))
+                    })?;
+                    block.value.insert("input".to_owned(), input);
+                }
+                let kind = block
+                    .value
+                    .get("type")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                let part = ContentPart::Other {
+                    kind: kind.to_owned(),
+                    value: Value::Object(block.value.clone()),
+                };
+                self.builder.replace(index, part)?;
+            }
+        }
+        self.builder.end(index, out)
+    }
+
+    fn call_stop(&mut self, index: u32, collected: String) -> Result<(), Misuse> {
+        let block = self.open_input(index)?;
+        // Some servers send the whole input at the start and no deltas.
+        let given = match block.get("input") {
+            Some(Value::Object(input)) if collected.is_empty() && !input.is_empty() => {
+                Some(Value::Object(input.clone()).to_string())
+            }
+            _ => None,
+        };
+        let arguments = given.clone().unwrap_or(collected);
+        let input = match raw_object(&arguments) {
+            Some(object) => serde_json::from_str(object).unwrap_or_else(|_| invalid_input(object)),
+            None => invalid_input(&arguments),
+        };
+        let name = block
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let freeform = input["input"].as_str().map(str::to_owned);
+        block.insert("input".to_owned(), input);
+        if let (true, Some(text)) = (self.custom_tools.contains(&name), freeform) {
+            return self.builder.set_arguments(index, text);
+        }
+        match given {
+            Some(given) => self.builder.set_arguments(index, given),
+            None => Ok(()),
+        }
+    }
+
+    fn message_delta(&mut self, event: &Value) {
+        self.count(&event["usage"]);
+        if let Some(reason) = event["delta"]["stop_reason"].as_str() {
+            self.stop = Some(Stop {
+                reason: reason.to_owned(),
+                details: event["delta"]["stop_details"].clone(),
+            });
+        }
+    }
+
+    fn message_stop(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let Some(stop) = self.stop.take() else {
+            return Err(Misuse("the answer ended without a reason".to_owned()));
+        };
+        let mut reason = match stop.reason.as_str() {
+            "end_turn" | "stop_sequence" => FinishKind::Stop,
+            "tool_use" => FinishKind::ToolCalls,
+            "max_tokens" | "model_context_window_exceeded" => FinishKind::Length,
+            "refusal" => FinishKind::ContentFilter,
+            _ => FinishKind::Other,
+        };
+        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
+            self.drop_cut_off_call();
+        }
+        if reason == FinishKind::Stop && self.builder.has_calls() {
+            reason = FinishKind::ToolCalls;
+        }
+        if let Some(explanation) = stop.details["explanation"].as_str() {
+            self.builder
+                .warn(Warning::new("refusal", clip(explanation)));
+        }
+        let items: Vec<Value> = std::mem::take(&mut self.blocks)
+            .into_values()
+            .filter(|block| !block.open)
+            .map(|block| Value::Object(block.value))
+            .collect();
+        let usage = self.usage();
+        // The model of the response is the one that can read its signatures.
+        let replay = Replay {
+            provider: NAME.to_owned(),
+            model: self.builder.model().to_owned(),
+            items,
+        };
+        let reason = FinishReason {
+            reason,
+            raw: stop.reason,
+        };
+        self.builder.finish(reason, usage, Some(replay), out);
+        Ok(())
+    }
+
+    /// A limit cuts off what is being written: a last call whose input is not
+    /// a whole object, or has not even begun, was not meant to be run.
+    fn drop_cut_off_call(&mut self) {
+        let Some((index, block)) = self.blocks.last_key_value() else {
+            return;
+        };
+        let cut_off = block.kind == BlockKind::ToolUse
+            && raw_object(self.builder.collected(*index)).is_none();
+        if cut_off {
+            let index = *index;
+            self.blocks.remove(&index);
+            self.builder.drop_call(index);
+            let message = "the last tool call was cut off and is left out";
+            self.builder.warn(Warning::new("call_truncated", message));
+        }
+    }
+
+    fn open_block(&mut self, index: u32) -> Result<&mut Block, Misuse> {
+        match self.blocks.get_mut(&index) {
+            Some(block) if block.open => Ok(block),
+            _ => Err(Misuse(format!("content block {index} is not open"))),
+        }
+    }
+
+    fn open_input(&mut self, index: u32) -> Result<&mut Map<String, Value>, Misuse> {
+        match self.blocks.get_mut(&index) {
+            Some(block) => Ok(&mut block.value),
+            None => Err(Misuse(format!("content block {index} is not open"))),
+        }
+    }
+
+    /// Later counts replace earlier ones; `null` says nothing.
+    fn count(&mut self, usage: &Value) {
+        for (name, value) in usage.as_object().into_iter().flatten() {
+            if !value.is_null() {
+                self.usage.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let count = |name: &str| self.usage.get(name).and_then(Value::as_u64);
+        let input = count("input_tokens").unwrap_or(0);
+        let output = count("output_tokens").unwrap_or(0);
+        let read = count("cache_read_input_tokens");
+        let write = count("cache_creation_input_tokens");
+        let details = self.usage.get("output_tokens_details");
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: input.saturating_add(output),
+            reasoning_tokens: details.and_then(|details| details["thinking_tokens"].as_u64()),
+            cache_read_tokens: read,
+            cache_write_tokens: write,
+            uncounted_input_tokens: read.unwrap_or(0).saturating_add(write.unwrap_or(0)),
+            raw: (!self.usage.is_empty()).then(|| Value::Object(self.usage.clone())),
+        }
+    }
+
+    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
+        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
+        self.error(error, out);
+    }
+
+    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        let usage = self.usage();
+        self.builder.error(error, usage, out);
+    }
+}
+
+fn index(event: &Value) -> Result<u32, Misuse> {
+    event["index"]
+        .as_u64()
+        .and_then(|index| u32::try_from(index).ok())
+        .ok_or_else(|| Misuse("an event has no usable index".to_owned()))
+}

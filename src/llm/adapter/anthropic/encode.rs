@@ -1,0 +1,428 @@
+//! A request as an HTTP exchange. The body's head is small and written anew;
+//! the messages come last and are kept bytes (DESIGN §5).
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use super::messages::MessageFormat;
+use super::thinking::{Plan, Wish, plan};
+use crate::llm::adapter::Encoded;
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::{Auth, HttpRequest};
+use crate::llm::model::{ModelInfo, model_info};
+use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::tool::{ToolChoice, ToolDefinition};
+
+/// Version of the API that this adapter writes.
+const VERSION: &str = "2026-10-21";
+/// From this version on sampling parameters do not exist.
+const WITHOUT_SAMPLING: &str = "2026-10-21";
+/// Breakpoints on messages, beside those on the tools and the system text.
+const MESSAGE_BREAKPOINTS: usize = 2;
+/// Beta that the unified-client spec asks for; the API no longer needs it.
+const CACHING_BETA: &str = "prompt-caching-2024-07-31";
+
+pub(super) fn encode(
+    request: &Request,
+    target: &Endpoint,
+    default_base_url: &str,
+) -> Result<Encoded, LlmError> {
+    let mut encoder = Encoder::new(request, target);
+    let head = encoder.head()?;
+    let body = encoder.body(&head)?;
+    let base_url = match target.base_url.trim_end_matches('/') {
+        "" => default_base_url,
+        url => url.strip_suffix("/v1").unwrap_or(url),
+    };
+    Ok(Encoded {
+        http: HttpRequest {
+            method: "POST".to_owned(),
+            url: format!("{base_url}/v1/messages"),
+            headers: encoder.headers(),
+            body,
+            auth: encoder.auth(),
+            connect_timeout_ms: target.connect_timeout_ms,
+        },
+        warnings: encoder.warnings,
+    })
+}
+
+struct Encoder<'a> {
+    request: &'a Request,
+    target: &'a Endpoint,
+    options: Map<String, Value>,
+    info: Option<&'static ModelInfo>,
+    /// The marker, where breakpoints are wanted.
+    marker: Option<Value>,
+    betas: Vec<String>,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(request: &'a Request, target: &'a Endpoint) -> Self {
+        let mut options = request.options(NAME).cloned().unwrap_or_default();
+        let auto_cache = options
+            .shift_remove("auto_cache")
+            .and_then(|value| value.as_bool());
+        let ttl = options.shift_remove("cache_ttl");
+        let marker = auto_cache.unwrap_or(request.auto_cache).then(|| match ttl {
+            Some(ttl) => json!({"type": "ephemeral", "ttl": ttl}),
+            None => json!({"type": "ephemeral"}),
+        });
+        let mut betas = Vec::new();
+        if marker.is_some() && target.options["prompt_caching_beta"] != Value::Bool(false) {
+            betas.push(CACHING_BETA.to_owned());
+        }
+        for beta in beta_headers(options.shift_remove("beta_headers")) {
+            if !betas.contains(&beta) {
+                betas.push(beta);
+            }
+        }
+        Self {
+            request,
+            target,
+            options,
+            info: model_info(&request.model),
+            marker,
+            betas,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Everything of the body but the messages.
+    fn head(&mut self) -> Result<Map<String, Value>, LlmError> {
+        let request = self.request;
+        let plan = self.plan();
+        let mut head = Map::new();
+        head.insert("model".to_owned(), Value::from(self.model()));
+        head.insert("max_tokens".to_owned(), Value::from(plan.max_tokens));
+        head.insert("stream".to_owned(), Value::Bool(true));
+        if let Some(system) = self.system() {
+            head.insert("system".to_owned(), system);
+        }
+        self.tools(&mut head)?;
+        if let Some(thinking) = plan.thinking.clone() {
+            head.insert("thinking".to_owned(), thinking);
+        }
+        let mut output = Map::new();
+        if let Some(effort) = plan.effort.clone() {
+            output.insert("effort".to_owned(), Value::from(effort));
+        }
+        match &request.response_format {
+            ResponseFormat::Text => {}
+            ResponseFormat::Json => self.warn(
+                "format_dropped",
+                "anthropic has no JSON format without a schema; give a schema",
+            ),
+            ResponseFormat::JsonSchema { schema, .. } => {
+                output.insert(
+                    "format".to_owned(),
+                    json!({"type": "json_schema", "schema": schema}),
+                );
+            }
+        }
+        if !output.is_empty() {
+            head.insert("output_config".to_owned(), Value::Object(output));
+        }
+        if !request.stop_sequences.is_empty() {
+            head.insert("stop_sequences".to_owned(), json!(request.stop_sequences));
+        }
+        self.sampling(&plan, &mut head);
+        self.metadata(&mut head);
+        for reserved in ["messages", "stream"] {
+            if self.options.shift_remove(reserved).is_some() {
+                self.warn(
+                    "option_dropped",
+                    format!(
+                        "provider_options.anthropic.{reserved} is not an option and is left out"
+                    ),
+                );
+            }
+        }
+        merge(&mut head, std::mem::take(&mut self.options));
+        Ok(head)
+    }
+
+    /// The head, then the kept messages with cache markers put in between:
+    /// one copy of the bytes, whatever the length of the history.
+    fn body(&mut self, head: &Map<String, Value>) -> Result<Bytes, LlmError> {
+        let format = MessageFormat {
+            system_in_messages: self.info.is_some_and(|info| info.system_in_messages),
+        };
+        let wire = self
+            .request
+            .conversation
+            .encode(&format, &mut self.warnings)?;
+        if wire.bytes.is_empty() {
+            return Err(self.error(
+                LlmErrorKind::InvalidRequest,
+                "the conversation has no message for anthropic; add a user message with text"
+                    .to_owned(),
+            ));
+        }
+        // A `cache_control` of the caller at the top level is a breakpoint too.
+        let allowed = MESSAGE_BREAKPOINTS - usize::from(head.contains_key("cache_control"));
+        let marker = match &self.marker {
+            Some(marker) => format!(",\"cache_control\":{marker}"),
+            None => String::new(),
+        };
+        let skipped = match self.marker {
+            Some(_) => wire.marks.len().saturating_sub(allowed),
+            None => wire.marks.len(),
+        };
+        let head = Value::Object(head.clone()).to_string();
+        let open = head.strip_suffix('}').unwrap_or(&head);
+        let extra = marker.len() * (wire.marks.len() - skipped);
+        let mut body = Vec::with_capacity(open.len() + wire.bytes.len() + extra + 16);
+        body.extend_from_slice(open.as_bytes());
+        body.extend_from_slice(b",\"messages\":[");
+        let mut from = 0;
+        for mark in &wire.marks[skipped..] {
+            body.extend_from_slice(&wire.bytes[from..*mark]);
+            body.extend_from_slice(marker.as_bytes());
+            from = *mark;
+        }
+        body.extend_from_slice(&wire.bytes[from..]);
+        body.extend_from_slice(b"]}");
+        Ok(Bytes::from(body))
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut headers = vec![
+            header("content-type", "application/json"),
+            header("anthropic-version", self.version()),
+        ];
+        if !self.betas.is_empty() {
+            headers.push(header("anthropic-beta", &self.betas.join(",")));
+        }
+        if self.target.browser {
+            headers.push(header("anthropic-dangerous-direct-browser-access", "true"));
+        }
+        headers
+    }
+
+    fn auth(&self) -> Option<Auth> {
+        let bearer = self.target.options["auth"] == "bearer";
+        let (header, prefix) = if bearer {
+            ("authorization", "Bearer ")
+        } else {
+            ("x-api-key", "")
+        };
+        (!self.target.credential.is_empty()).then(|| Auth {
+            credential: self.target.credential.clone(),
+            header: header.to_owned(),
+            prefix: prefix.to_owned(),
+        })
+    }
+
+    fn version(&self) -> &str {
+        self.target.options["version"].as_str().unwrap_or(VERSION)
+    }
+
+    /// The id on the wire; an alias of the catalogue is not one.
+    fn model(&self) -> &str {
+        match self.info {
+            Some(info) if info.aliases.contains(&self.request.model) => &info.id,
+            _ => &self.request.model,
+        }
+    }
+
+    fn plan(&mut self) -> Plan {
+        let wish = Wish {
+            effort: self.request.reasoning_effort.as_deref(),
+            max_tokens: self.request.max_tokens,
+            forced_call: self.forces_call(),
+            model: &self.request.model,
+            info: self.info,
+        };
+        plan(&wish, &mut self.warnings)
+    }
+
+    fn forces_call(&self) -> bool {
+        matches!(
+            self.request.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        )
+    }
+
+    fn system(&self) -> Option<Value> {
+        let leading = self.request.conversation.leading_system();
+        let texts = leading.iter().map(|message| message.joined_text());
+        let mut blocks: Vec<Value> = self
+            .request
+            .system
+            .iter()
+            .cloned()
+            .chain(texts)
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| json!({"type": "text", "text": text}))
+            .collect();
+        self.mark(blocks.last_mut()?);
+        Some(Value::from(blocks))
+    }
+
+    fn tools(&self, head: &mut Map<String, Value>) -> Result<(), LlmError> {
+        let tools = &self.request.tools;
+        let choice = &self.request.tool_choice;
+        if let ToolChoice::Named(name) = choice
+            && !tools.iter().any(|tool| tool.name == *name)
+        {
+            return Err(self.error(
+                LlmErrorKind::UnsupportedToolChoice,
+                format!("the tool choice names `{name}`, which is not among the tools; add it or choose another"),
+            ));
+        }
+        if self.forces_call()
+            && (tools.is_empty() || self.info.is_some_and(|info| !info.forced_tool_choice))
+        {
+            return Err(self.error(
+                LlmErrorKind::UnsupportedToolChoice,
+                format!(
+                    "a tool call cannot be forced with the model `{}` and {} tools; use the choice `auto`",
+                    self.request.model,
+                    tools.len()
+                ),
+            ));
+        }
+        let omit = *choice == ToolChoice::None && self.target.options["omit_tools_on_none"] == true;
+        if tools.is_empty() || omit {
+            return Ok(());
+        }
+        let mut definitions: Vec<Value> = tools.iter().map(definition).collect();
+        if let Some(last) = definitions.last_mut() {
+            self.mark(last);
+        }
+        head.insert("tools".to_owned(), Value::from(definitions));
+        let one_call = self.request.parallel_tool_calls == Some(false);
+        let mut value = match choice {
+            ToolChoice::Auto if !one_call => return Ok(()),
+            ToolChoice::Auto => json!({"type": "auto"}),
+            ToolChoice::None => json!({"type": "none"}),
+            ToolChoice::Required => json!({"type": "any"}),
+            ToolChoice::Named(name) => json!({"type": "tool", "name": name}),
+        };
+        if one_call && *choice != ToolChoice::None {
+            value["disable_parallel_tool_use"] = Value::Bool(true);
+        }
+        head.insert("tool_choice".to_owned(), value);
+        Ok(())
+    }
+
+    fn sampling(&mut self, plan: &Plan, head: &mut Map<String, Value>) {
+        let request = self.request;
+        let reason = if self.version() >= WITHOUT_SAMPLING {
+            format!("the API version {} does not have", self.version())
+        } else if self.info.is_some_and(|info| !info.sampling_params) {
+            format!("the model `{}` does not take", request.model)
+        } else if plan
+            .thinking
+            .as_ref()
+            .is_some_and(|thinking| thinking["type"] != "disabled")
+        {
+            "reasoning excludes".to_owned()
+        } else {
+            String::new()
+        };
+        for (name, value) in [
+            ("temperature", request.temperature),
+            ("top_p", request.top_p),
+        ] {
+            match value {
+                None => {}
+                Some(value) if reason.is_empty() => {
+                    head.insert(name.to_owned(), Value::from(value));
+                }
+                Some(_) => self.warn(
+                    "sampling_dropped",
+                    format!("{reason} {name}; it is left out"),
+                ),
+            }
+        }
+    }
+
+    fn metadata(&mut self, head: &mut Map<String, Value>) {
+        for (name, value) in &self.request.metadata {
+            if name == "user_id" {
+                head.insert("metadata".to_owned(), json!({"user_id": value}));
+            } else {
+                self.warn(
+                    "metadata_dropped",
+                    format!("anthropic takes only the metadata user_id; {name} is left out"),
+                );
+            }
+        }
+    }
+
+    fn mark(&self, block: &mut Value) {
+        if let Some(marker) = &self.marker {
+            block["cache_control"] = marker.clone();
+        }
+    }
+
+    fn warn(&mut self, code: &str, message: impl Into<String>) {
+        self.warnings.push(Warning::new(code, message));
+    }
+
+    fn error(&self, kind: LlmErrorKind, message: String) -> LlmError {
+        LlmError::new(kind, NAME, message)
+    }
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    // The API has no freeform tools: one string field stands for the text.
+    let schema = match &tool.custom {
+        None => tool.parameters.clone(),
+        Some(_) => json!({
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+            "additionalProperties": false,
+        }),
+    };
+    let mut value = json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": schema,
+    });
+    if let Some(true) = tool.strict {
+        value["strict"] = Value::Bool(true);
+    }
+    value
+}
+
+/// A list of names, or names separated by commas.
+fn beta_headers(value: Option<Value>) -> Vec<String> {
+    let names: Vec<String> = match value {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect(),
+        Some(Value::String(names)) => names.split(',').map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    // A header value must not hold control characters, whoever gives it.
+    let clean = |name: String| name.trim().replace(|c: char| !c.is_ascii_graphic(), "");
+    names
+        .into_iter()
+        .map(clean)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// Merges objects into objects, replaces everything else, and takes out what
+/// is `null`.
+fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (name, value) in patch {
+        match (target.get_mut(&name), value) {
+            (_, Value::Null) => {
+                target.shift_remove(&name);
+            }
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (_, value) => {
+                target.insert(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Messages as the Messages API wants them: bytes that are kept and appended.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use crate::llm::conversation::{Wire, WireFormat};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::message::{ContentPart, Media, MediaSource, Message, Role, ToolCall, ToolResult};
+use crate::llm::request::Warning;
+
+/// Image types that the API accepts; another one would make every later
+/// request of the session fail.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Cache markers go on the last two user messages.
+const MARKED_MESSAGES: usize = 2;
+
+/// How messages are written for one class of models.
+pub(super) struct MessageFormat {
+    /// Whether system messages may stand among the others.
+    pub(super) system_in_messages: bool,
+}
+
+impl WireFormat for MessageFormat {
+    fn key(&self) -> String {
+        format!("{NAME} system={}", self.system_in_messages)
+    }
+
+    fn append(
+        &self,
+        group: &[Message],
+        wire: &mut Wire,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), LlmError> {
+        let is_assistant = |message: &Message| message.role == Role::Assistant;
+        for run in group.chunk_by(|a, b| is_assistant(a) == is_assistant(b)) {
+            let mut writer = Writer { wire, warnings };
+            if run.first().is_some_and(is_assistant) {
+                writer.assistant(run);
+            } else {
+                writer.others(run, self.system_in_messages)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Writer<'a> {
+    wire: &'a mut Wire,
+    warnings: &'a mut Vec<Warning>,
+}
+
+/// One encoded content block.
+struct Block {
+    json: String,
+    cacheable: bool,
+}
+
+impl Block {
+    fn new(value: &Value) -> Self {
+        Self {
+            json: value.to_string(),
+            cacheable: true,
+        }
+    }
+
+    /// `None` for text that the API refuses to take: empty or only white space.
+    fn text(text: &str) -> Option<Self> {
+        let block = || Self::new(&json!({"type": "text", "text": text}));
+        (!text.trim().is_empty()).then(block)
+    }
+}
+
+impl Writer<'_> {
+    /// A run of assistant messages as one message.
+    fn assistant(&mut self, run: &[Message]) {
+        let mut blocks = Vec::new();
+        for message in run {
+            match &message.replay {
+                Some(replay) if replay.provider == NAME => {
+                    for item in &replay.items {
+                        blocks.extend(replayed(item, message));
+                    }
+                }
+                replay => {
+                    for part in &message.content {
+                        blocks.extend(self.assistant_part(part, replay.is_some()));
+                    }
+                }
+            }
+        }
+        self.message("assistant", &blocks);
+    }
+
+    /// An assistant's part without this provider's own block. Signatures of
+    /// other providers mean nothing here, so their reasoning is left out.
+    fn assistant_part(&mut self, part: &ContentPart, foreign: bool) -> Option<Block> {
+        match part {
+            ContentPart::Text { text } => Block::text(text),
+            ContentPart::ToolCall(call) => Some(Block {
+                json: tool_use(call),
+                cacheable: true,
+            }),
+            ContentPart::Thinking {
+                text,
+                signature: Some(signature),
+            } if !foreign => Some(Block::new(
+                &json!({"type": "thinking", "thinking": text, "signature": signature}),
+            )),
+            ContentPart::RedactedThinking { data } if !foreign => Some(Block::new(
+                &json!({"type": "redacted_thinking", "data": data}),
+            )),
+            ContentPart::Thinking { .. } | ContentPart::RedactedThinking { .. } => None,
+            ContentPart::Image(_)
+            | ContentPart::Audio(_)
+            | ContentPart::Document(_)
+            | ContentPart::ToolResult(_)
+            | ContentPart::Other { .. } => {
+                self.warn(
+                    "part_dropped",
+                    "a part of an assistant message cannot be sent to anthropic and is left out",
+                );
+                None
+            }
+        }
+    }
+
+    /// A run of user, tool and late system messages. The results come first in
+    /// one user message: the API wants them right after the calls.
+    fn others(&mut self, run: &[Message], system_in_messages: bool) -> Result<(), LlmError> {
+        let mut blocks = Vec::new();
+        for result in run.iter().flat_map(|message| &message.content) {
+            if let ContentPart::ToolResult(result) = result {
+                blocks.push(self.tool_result(result)?);
+            }
+        }
+        // A system message is accepted only right after a user message, so
+        // only those at the end of the run stand as such.
+        let trailing = run
+            .iter()
+            .rev()
+            .take_while(|message| message.role.is_system())
+            .count();
+        let (before, trailing) = run.split_at(run.len() - trailing);
+        for part in before.iter().flat_map(|message| &message.content) {
+            blocks.extend(self.user_part(part)?);
+        }
+        let system = trailing
+            .iter()
+            .filter_map(|message| Block::text(&message.joined_text()));
+        if !system_in_messages || blocks.is_empty() {
+            blocks.extend(system);
+            self.message("user", &blocks);
+            return Ok(());
+        }
+        let system: Vec<Block> = system.collect();
+        self.message("user", &blocks);
+        self.message("system", &system);
+        Ok(())
+    }
+
+    fn user_part(&mut self, part: &ContentPart) -> Result<Option<Block>, LlmError> {
+        Ok(match part {
+            ContentPart::Text { text } => Block::text(text),
+            ContentPart::Image(media)
+            | ContentPart::Document(media)
+            | ContentPart::Audio(media) => Some(Block::new(&self.media(media)?)),
+            ContentPart::ToolResult(_) => None,
+            ContentPart::Other { value, .. } if value.get("type").is_some_and(Value::is_string) => {
+                Some(Block {
+                    json: value.to_string(),
+                    cacheable: false,
+                })
+            }
+            _ => {
+                self.warn(
+                    "part_dropped",
+                    "a part of a user message cannot be sent to anthropic and is left out",
+                );
+                None
+            }
+        })
+    }
+
+    fn tool_result(&mut self, result: &ToolResult) -> Result<Block, LlmError> {
+        let mut content = Value::from(result.content.as_str());
+        if !result.media.is_empty() {
+            let mut parts = Vec::new();
+            if !result.content.trim().is_empty() {
+                parts.push(json!({"type": "text", "text": result.content}));
+            }
+            for media in &result.media {
+                parts.push(self.media(media)?);
+            }
+            content = Value::from(parts);
+        } else if result.is_error && result.content.trim().is_empty() {
+            // An error without content is a 400.
+            content = Value::from("the tool failed without a message");
+        }
+        let mut block = json!({
+            "type": "tool_result",
+            "tool_use_id": wire_id(&result.tool_call_id),
+            "content": content,
+        });
+        if result.is_error {
+            block["is_error"] = Value::Bool(true);
+        }
+        Ok(Block::new(&block))
+    }
+
+    /// An image or a document; what the API refuses becomes a text that says so.
+    fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
+        let media_type = media.media_type.as_str();
+        let kind = match media_type {
+            "" => "image",
+            _ if IMAGE_TYPES.contains(&media_type) => "image",
+            "application/pdf" | "text/plain" => "document",
+            _ if media_type.starts_with("image/")
+                && matches!(media.source, MediaSource::Url(_)) =>
+            {
+                "image"
+            }
+            _ => {
+                self.warn(
+                    "media_dropped",
+                    format!("anthropic does not take {media_type}; the model is told that it was left out"),
+                );
+                let text = format!("[{media_type} left out: this model cannot read it]");
+                return Ok(json!({"type": "text", "text": text}));
+            }
+        };
+        let source = match &media.source {
+            MediaSource::Url(url) => url_source(url)?,
+            MediaSource::Data(data) if media_type == "text/plain" => json!({
+                "type": "text", "media_type": media_type, "data": String::from_utf8_lossy(data),
+            }),
+            MediaSource::Data(data) => json!({
+                "type": "base64",
+                "media_type": if media_type.is_empty() { "image/png" } else { media_type },
+                "data": BASE64.encode(data),
+            }),
+        };
+        let mut block = json!({"type": kind, "source": source});
+        if let (Some(name), "document") = (&media.file_name, kind) {
+            block["title"] = Value::from(name.as_str());
+        }
+        Ok(block)
+    }
+
+    /// Writes a message of `blocks`; nothing when there are none, because an
+    /// empty message is refused.
+    fn message(&mut self, role: &str, blocks: &[Block]) {
+        if blocks.is_empty() {
+            return;
+        }
+        let wire = &mut *self.wire;
+        wire.separate();
+        wire.bytes.extend_from_slice(b"{\"role\":\"");
+        wire.bytes.extend_from_slice(role.as_bytes());
+        wire.bytes.extend_from_slice(b"\",\"content\":[");
+        let mut mark = None;
+        for (index, block) in blocks.iter().enumerate() {
+            if index > 0 {
+                wire.bytes.push(b',');
+            }
+            wire.bytes.extend_from_slice(block.json.as_bytes());
+            if block.cacheable {
+                mark = Some(wire.bytes.len() - 1);
+            }
+        }
+        wire.bytes.extend_from_slice(b"]}");
+        if let (Some(mark), "user") = (mark, role) {
+            wire.marks.push(mark);
+            let surplus = wire.marks.len().saturating_sub(MARKED_MESSAGES);
+            wire.marks.drain(..surplus);
+        }
+    }
+
+    fn warn(&mut self, code: &str, message: impl Into<String>) {
+        self.warnings.push(Warning::new(code, message));
+    }
+}
+
+/// A block of this provider, as it came, except what the API would refuse:
+/// unsigned reasoning and empty text.
+fn replayed(item: &Value, message: &Message) -> Option<Block> {
+    let block = item.as_object()?;
+    let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    let json = match field("type") {
+        "thinking" if field("signature").is_empty() => return None,
+        "text" if field("text").trim().is_empty() => return None,
+        "tool_use" => {
+            let id = field("id");
+            let call = message
+                .tool_calls()
+                .find(|call| call.id == id && !call.custom);
+            match call.and_then(|call| raw_object(&call.arguments)) {
+                Some(arguments) => with_raw_input(block, arguments),
+                None => item.to_string(),
+            }
+        }
+        _ => item.to_string(),
+    };
+    Some(Block {
+        json,
+        cacheable: false,
+    })
+}
+
+/// `block` with its input as the model wrote it: a number that does not fit a
+/// `f64` would change on the way through a [`Value`].
+fn with_raw_input(block: &Map<String, Value>, input: &str) -> String {
+    let mut json = String::from("{");
+    for (index, (name, value)) in block.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        json.push_str(&Value::from(name.as_str()).to_string());
+        json.push(':');
+        match name.as_str() {
+            "input" => json.push_str(input),
+            _ => json.push_str(&value.to_string()),
+        }
+    }
+    json.push('}');
+    json
+}
+
+fn tool_use(call: &ToolCall) -> String {
+    let input = if call.custom {
+        json!({"input": call.arguments}).to_string()
+    } else if let Some(arguments) = raw_object(&call.arguments) {
+        arguments.to_owned()
+    } else {
+        invalid_input(&call.arguments).to_string()
+    };
+    let block =
+        json!({"type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": null});
+    match block.as_object() {
+        Some(block) => with_raw_input(block, &input),
+        None => block.to_string(),
+    }
+}
+
+/// What stands in the history for arguments that are not a JSON object: the
+/// API takes only objects, and the model should see what it wrote.
+pub(super) fn invalid_input(arguments: &str) -> Value {
+    if arguments.trim().is_empty() {
+        json!({})
+    } else {
+        json!({"INVALID_JSON": arguments})
+    }
+}
+
+/// `arguments` if they are one JSON object.
+pub(super) fn raw_object(arguments: &str) -> Option<&str> {
+    let raw: &RawValue = serde_json::from_str(arguments).ok()?;
+    raw.get().starts_with('{').then_some(raw.get())
+}
+
+/// Ids of other providers may hold characters that this API refuses.
+fn wire_id(id: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if id.is_empty() {
+        Cow::Borrowed("_")
+    } else if id.chars().all(allowed) {
+        Cow::Borrowed(id)
+    } else {
+        Cow::Owned(
+            id.chars()
+                .map(|c| if allowed(c) { c } else { '_' })
+                .collect(),
+        )
+    }
+}
+
+fn url_source(url: &str) -> Result<Value, LlmError> {
+    if let Some((media_type, data)) = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"))
+    {
+        return Ok(json!({"type": "base64", "media_type": media_type, "data": data}));
+    }
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(json!({"type": "url", "url": url}));
+    }
+    Err(LlmError::new(
+        LlmErrorKind::InvalidRequest,
+        NAME,
+        format!("`{url}` is not a web address; read the file and attach its bytes"),
+    ))
+}

@@ -1,0 +1,240 @@
+//! The append-only list of messages, with their encoded bytes kept.
+//!
+//! DESIGN §5: everything up to the end of message n is the same bytes in every
+//! later request. What has been sent is sealed: an adapter merges neighbours
+//! only among messages that were never sent, and the seals are part of the
+//! saved conversation, so encoding it afresh gives the same bytes again.
+
+use std::cell::{Ref, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::LlmError;
+use super::message::{Message, Role};
+use super::request::Warning;
+
+/// Messages in order. A clone shares storage until one of the two grows.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation(Rc<Inner>);
+
+#[derive(Clone, Debug, Default)]
+struct Inner {
+    messages: Vec<Message>,
+    chars: u64,
+    sent: RefCell<Sent>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sent {
+    /// Message counts at which a request was encoded, ascending.
+    seals: Vec<usize>,
+    wire: Wire,
+}
+
+/// The kept bytes of one adapter.
+#[derive(Clone, Debug, Default)]
+pub struct Wire {
+    key: String,
+    encoded: usize,
+    /// Encoded messages joined by commas, without the array's brackets.
+    pub bytes: Vec<u8>,
+    /// Offsets into `bytes` where a cache marker may go, ascending; the adapter
+    /// says what they mean.
+    pub marks: Vec<usize>,
+}
+
+/// How an adapter writes messages. `group` is a run of messages that were sent
+/// for the first time together.
+pub trait WireFormat {
+    /// Names the adapter and every setting that changes its bytes; another key
+    /// means that everything is encoded afresh.
+    fn key(&self) -> String;
+
+    /// Appends the encoding of `group`.
+    ///
+    /// # Errors
+    ///
+    /// When a part cannot be sent at all; `wire` is then discarded.
+    fn append(
+        &self,
+        group: &[Message],
+        wire: &mut Wire,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), LlmError>;
+}
+
+impl Wire {
+    /// Starts the next element: adds the comma if one is needed.
+    pub fn separate(&mut self) {
+        if !self.bytes.is_empty() {
+            self.bytes.push(b',');
+        }
+    }
+}
+
+impl Conversation {
+    /// An empty conversation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a message. Costs O(this message), or one copy of everything when
+    /// a clone still shares the storage.
+    pub fn push(&mut self, message: Message) {
+        let inner = Rc::make_mut(&mut self.0);
+        inner.chars = inner.chars.saturating_add(message.approx_chars());
+        inner.messages.push(message);
+    }
+
+    /// All messages, in order.
+    pub fn messages(&self) -> &[Message] {
+        &self.0.messages
+    }
+
+    /// Number of messages.
+    pub fn len(&self) -> usize {
+        self.0.messages.len()
+    }
+
+    /// Whether nothing has been said.
+    pub fn is_empty(&self) -> bool {
+        self.0.messages.is_empty()
+    }
+
+    /// Unicode characters of all messages, media counted at a flat rate; a
+    /// running sum. A quarter of it is the token estimate of spec 5.5.
+    pub fn approx_chars(&self) -> u64 {
+        self.0.chars
+    }
+
+    /// The leading run of system and developer messages: they go into the
+    /// provider's system field, everything later stays in place.
+    pub fn leading_system(&self) -> &[Message] {
+        let messages = self.messages();
+        let end = messages
+            .iter()
+            .position(|message| !message.role.is_system())
+            .unwrap_or(messages.len());
+        &messages[..end]
+    }
+
+    /// Seals what is there and returns its encoding, appending only messages
+    /// that `format` has not encoded yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`WireFormat::append`].
+    pub fn encode(
+        &self,
+        format: &dyn WireFormat,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Ref<'_, Wire>, LlmError> {
+        let messages = self.messages();
+        let mut sent = self.0.sent.borrow_mut();
+        let key = format.key();
+        if sent.wire.key != key || sent.wire.encoded > messages.len() {
+            sent.wire = Wire {
+                key,
+                encoded: self.leading_system().len(),
+                ..Wire::default()
+            };
+        }
+        if sent.seals.last() != Some(&messages.len()) {
+            sent.seals.push(messages.len());
+        }
+        let Sent { seals, wire } = &mut *sent;
+        for group in groups(seals, wire.encoded) {
+            let end = group.end;
+            if let Err(error) = format.append(&messages[group], wire, warnings) {
+                *wire = Wire::default();
+                return Err(error);
+            }
+            wire.encoded = end;
+        }
+        drop(sent);
+        Ok(Ref::map(self.0.sent.borrow(), |sent| &sent.wire))
+    }
+}
+
+/// The sealed runs after message `from`; walks back from the newest seal, so
+/// that a round does not cost O(rounds).
+fn groups(seals: &[usize], from: usize) -> Vec<Range<usize>> {
+    let first = seals
+        .iter()
+        .rposition(|seal| *seal <= from)
+        .map_or(0, |position| position + 1);
+    let mut start = from;
+    seals[first..]
+        .iter()
+        .map(|end| {
+            let group = start..*end;
+            start = *end;
+            group
+        })
+        .collect()
+}
+
+impl Role {
+    /// Whether the role gives instructions.
+    pub fn is_system(self) -> bool {
+        matches!(self, Role::System | Role::Developer)
+    }
+}
+
+impl FromIterator<Message> for Conversation {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        let mut conversation = Self::new();
+        for message in messages {
+            conversation.push(message);
+        }
+        conversation
+    }
+}
+
+/// Equal messages and equal seals: the two encode to the same bytes.
+impl PartialEq for Conversation {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.messages == other.0.messages
+            && self.0.sent.borrow().seals == other.0.sent.borrow().seals
+    }
+}
+
+#[derive(Serialize)]
+struct SavedRef<'a> {
+    messages: &'a [Message],
+    seals: &'a [usize],
+}
+
+#[derive(Deserialize)]
+struct Saved {
+    messages: Vec<Message>,
+    #[serde(default)]
+    seals: Vec<usize>,
+}
+
+impl Serialize for Conversation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        SavedRef {
+            messages: &self.0.messages,
+            seals: &self.0.sent.borrow().seals,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let saved = Saved::deserialize(deserializer)?;
+        let ascending = saved.seals.is_sorted_by(|a, b| a < b);
+        if !ascending || saved.seals.last() > Some(&saved.messages.len()) {
+            return Err(serde::de::Error::custom(
+                "seals must ascend and stay within the messages",
+            ));
+        }
+        let conversation: Self = saved.messages.into_iter().collect();
+        conversation.0.sent.borrow_mut().seals = saved.seals;
+        Ok(conversation)
+    }
+}

@@ -1,0 +1,123 @@
+//! The model catalogue: advice about known models, from `models.json`.
+//!
+//! Unknown ids pass through with the adapter's defaults; nothing here forbids
+//! a model (LLM-client brief §1). The file lists the newest models first.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+static MODELS: LazyLock<Vec<ModelInfo>> = LazyLock::new(|| {
+    // A test checks that the file parses; without it there is no advice.
+    serde_json::from_str(include_str!("models.json")).unwrap_or_default()
+});
+
+/// What is known about a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelInfo {
+    /// Id on the wire.
+    pub id: String,
+    /// Provider that serves it.
+    pub provider: String,
+    /// Name for people.
+    pub display_name: String,
+    /// When its knowledge ends, such as `2026-01`, if published.
+    #[serde(default)]
+    pub knowledge_cutoff: Option<String>,
+    /// Tokens that fit, input and output together.
+    pub context_window: u64,
+    /// Most output tokens of one answer.
+    pub max_output: Option<u64>,
+    /// Output tokens to ask for when the caller does not say.
+    pub default_max_tokens: Option<u64>,
+    /// Whether it calls tools.
+    pub supports_tools: bool,
+    /// Whether it sees images.
+    pub supports_vision: bool,
+    /// Whether it reasons.
+    pub supports_reasoning: bool,
+    /// US dollars per million input tokens.
+    pub input_cost: Option<f64>,
+    /// US dollars per million output tokens.
+    pub output_cost: Option<f64>,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Accepted values of a `thinking.type` field.
+    #[serde(default)]
+    pub thinking_types: Vec<String>,
+    /// Whether it reasons when nothing is asked for.
+    #[serde(default)]
+    pub thinks_by_default: bool,
+    /// Accepted effort levels, ascending.
+    #[serde(default)]
+    pub effort_levels: Vec<String>,
+    /// How reasoning is measured out.
+    pub thinking_control: Option<ThinkingControl>,
+    /// Whether it takes temperature and the like.
+    pub sampling_params: bool,
+    /// Whether a tool choice may force a call.
+    pub forced_tool_choice: bool,
+    /// Whether system messages may stand among the others.
+    pub system_in_messages: bool,
+    /// Whether a tool result may carry images.
+    pub tool_result_media: bool,
+}
+
+/// How reasoning is measured out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingControl {
+    /// By a named level.
+    Level,
+    /// By a number of tokens.
+    Budget,
+}
+
+/// What a model can do, for [`latest_model`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// Calls tools.
+    Tools,
+    /// Sees images.
+    Vision,
+    /// Reasons.
+    Reasoning,
+}
+
+/// What is known about `id`: by id, by alias, or by the id without the date of
+/// a snapshot (`-20251001`).
+pub fn model_info(id: &str) -> Option<&'static ModelInfo> {
+    let exact = |id: &str| {
+        MODELS
+            .iter()
+            .find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
+    };
+    exact(id).or_else(|| {
+        let (head, date) = id.rsplit_once(['-', '@'])?;
+        let dated = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+        exact(head).filter(|_| dated)
+    })
+}
+
+/// Known models of `provider`, or of all, newest first.
+pub fn list_models(provider: Option<&str>) -> Vec<&'static ModelInfo> {
+    MODELS
+        .iter()
+        .filter(|model| provider.is_none_or(|provider| model.provider == provider))
+        .collect()
+}
+
+/// The newest known model of `provider` that has `capability`.
+pub fn latest_model(provider: &str, capability: Option<Capability>) -> Option<&'static ModelInfo> {
+    MODELS.iter().find(|model| {
+        model.provider == provider
+            && match capability {
+                None => true,
+                Some(Capability::Tools) => model.supports_tools,
+                Some(Capability::Vision) => model.supports_vision,
+                Some(Capability::Reasoning) => model.supports_reasoning,
+            }
+    })
+}

@@ -1,0 +1,156 @@
+//! What one model call asks for, and where it goes (LLM-client brief §2).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::conversation::Conversation;
+use super::tool::{ToolChoice, ToolDefinition};
+
+/// One model call. Cheap to clone: tools and conversation are shared.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Name under which the client knows the provider; `None` for its default.
+    pub provider: Option<String>,
+    /// Model id, passed through as given.
+    pub model: String,
+    /// System text, one block per entry, in order.
+    pub system: Vec<String>,
+    /// Tools the model may call.
+    pub tools: Rc<[ToolDefinition]>,
+    /// Which of them it may or must call.
+    pub tool_choice: ToolChoice,
+    /// Everything said so far.
+    pub conversation: Conversation,
+    /// Limit of output tokens; `None` takes the model catalogue's.
+    pub max_tokens: Option<u64>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Texts at which the model stops.
+    pub stop_sequences: Vec<String>,
+    /// `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`.
+    pub reasoning_effort: Option<String>,
+    /// `Some(false)` allows one tool call per answer.
+    pub parallel_tool_calls: Option<bool>,
+    /// Form of the answer's text.
+    pub response_format: ResponseFormat,
+    /// Labels for the provider's books, such as `user_id`.
+    pub metadata: BTreeMap<String, String>,
+    /// Per provider name an object of options that only this provider knows;
+    /// merged into the body last. Other adapters ignore it.
+    pub provider_options: Value,
+    /// Key of the provider's prompt cache, stable per session.
+    pub cache_key: Option<String>,
+    /// Whether the adapter places cache breakpoints itself.
+    pub auto_cache: bool,
+}
+
+impl Request {
+    /// A request with everything optional left out and caching on.
+    pub fn new(model: impl Into<String>, conversation: Conversation) -> Self {
+        Self {
+            provider: None,
+            model: model.into(),
+            system: Vec::new(),
+            tools: Rc::new([]),
+            tool_choice: ToolChoice::Auto,
+            conversation,
+            max_tokens: None,
+            temperature: None,
+            top_p: None,
+            stop_sequences: Vec::new(),
+            reasoning_effort: None,
+            parallel_tool_calls: None,
+            response_format: ResponseFormat::Text,
+            metadata: BTreeMap::new(),
+            provider_options: Value::Null,
+            cache_key: None,
+            auto_cache: true,
+        }
+    }
+
+    /// The options of `provider`, if they are an object with that key.
+    pub fn options(&self, provider: &str) -> Option<&serde_json::Map<String, Value>> {
+        self.provider_options.get(provider)?.as_object()
+    }
+}
+
+/// Form of the answer's text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// Free text.
+    #[default]
+    Text,
+    /// Some JSON value.
+    Json,
+    /// JSON that follows a schema.
+    JsonSchema {
+        /// JSON Schema of the answer.
+        schema: Value,
+        /// Ask the provider to enforce it.
+        strict: bool,
+    },
+}
+
+/// Where a provider is, and how to present oneself there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Endpoint {
+    /// URL without the API's path; empty takes the adapter's own.
+    pub base_url: String,
+    /// Name under which the host holds the key; never the key itself.
+    pub credential: String,
+    /// Whether a page sends the request itself (LLM-client brief §11).
+    pub browser: bool,
+    /// Time limit for connecting, in ms.
+    pub connect_timeout_ms: u64,
+    /// Options of the adapter; its module names them.
+    pub options: Value,
+}
+
+impl Endpoint {
+    /// An endpoint at `base_url` that uses `credential`.
+    pub fn new(base_url: impl Into<String>, credential: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            credential: credential.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self {
+            base_url: String::new(),
+            credential: String::new(),
+            browser: false,
+            connect_timeout_ms: 10_000,
+            options: Value::Null,
+        }
+    }
+}
+
+/// Something that the adapter had to leave out or change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Short stable name, such as `sampling_dropped`.
+    pub code: String,
+    /// One sentence; lower case, no full stop.
+    pub message: String,
+}
+
+impl Warning {
+    /// A warning.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Configuration of a session: spec 2.2 and what DESIGN §6 adds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::SessionError;
+use crate::llm::{RetryPolicy, ToolDefinition};
+
+/// Settings of a session. In JSON every field may be left out; unknown fields
+/// are an error, so that a misspelt limit cannot go unnoticed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionConfig {
+    /// Provider whose profile and wire format to use: `anthropic`.
+    pub provider: String,
+    /// Model id or alias; empty: the profile's default model.
+    pub model: String,
+    /// Origin and path of the provider's API; absent: the provider's own.
+    pub base_url: Option<String>,
+    /// Name of the credential that the host fills in; absent: the provider's name.
+    pub credential: Option<String>,
+    /// Assistant turns in the whole session; 0: unlimited.
+    pub max_turns: u32,
+    /// Tool rounds for one input.
+    pub max_tool_rounds_per_input: u32,
+    /// Wall time for one input, in ms; 0: unlimited.
+    pub max_wall_ms: u64,
+    /// Time limit of a command whose call names none, in ms; absent: the
+    /// profile's default, else 10,000.
+    pub default_command_timeout_ms: Option<u64>,
+    /// Upper bound of any command's time limit, in ms.
+    pub max_command_timeout_ms: u64,
+    /// `low`, `medium`, `high` or what else the provider has; absent: its default.
+    pub reasoning_effort: Option<String>,
+    /// Output tokens per model response; absent: the model's default.
+    pub max_tokens: Option<u64>,
+    /// Characters of a tool's output that the model gets, by tool (spec 5.2).
+    pub tool_output_limits: BTreeMap<String, u64>,
+    /// Lines of a tool's output that the model gets, by tool (spec 5.3); null: no limit.
+    pub tool_line_limits: BTreeMap<String, Option<u64>>,
+    /// Whether repeated tool calls are noticed (spec 2.10).
+    pub enable_loop_detection: bool,
+    /// How many of the last tool calls must repeat a pattern.
+    pub loop_detection_window: u32,
+    /// How deep subagents may nest.
+    pub max_subagent_depth: u32,
+    /// When a text answer counts as a question to the user.
+    pub awaiting_input: AwaitingInput,
+    /// Bytes of one tool call's output that are kept in full.
+    pub max_captured_bytes: u64,
+    /// Silence on a model stream after which it counts as broken, in ms.
+    pub stream_idle_timeout_ms: u64,
+    /// Time limit for connecting to the provider, in ms.
+    pub connect_timeout_ms: u64,
+    /// Retries of a model call that failed before any content arrived.
+    pub retry: RetryPolicy,
+    /// Retries of a model stream that broke after content had arrived.
+    pub max_stream_retries: u32,
+    /// Tokens that fit the model; absent: from the model catalogue.
+    pub context_window: Option<u64>,
+    /// Text that replaces the profile's base instructions.
+    pub base_instructions: Option<String>,
+    /// The user's own instructions; last part of the system prompt.
+    pub instructions: Option<String>,
+    /// Tools that the host executes, on top of the profile's; the latest of a name wins.
+    pub tools: Vec<ToolDefinition>,
+    /// Tools whose every call needs the host's approval.
+    pub ask_approval: Vec<String>,
+    /// Whether cache breakpoints are set where the provider has them.
+    pub auto_cache: bool,
+    /// Extra options by provider, merged into the request last.
+    pub provider_options: Value,
+    /// The session runs in a web page: providers want to be told.
+    pub browser: bool,
+}
+
+/// When a text answer moves the session to `AWAITING_INPUT` (DESIGN §6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AwaitingInput {
+    /// Its last non-empty line ends in a question mark.
+    #[default]
+    Heuristic,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            provider: "anthropic".to_owned(),
+            model: String::new(),
+            base_url: None,
+            credential: None,
+            max_turns: 0,
+            max_tool_rounds_per_input: 200,
+            max_wall_ms: 0,
+            default_command_timeout_ms: None,
+            max_command_timeout_ms: 600_000,
+            reasoning_effort: None,
+            max_tokens: None,
+            tool_output_limits: BTreeMap::new(),
+            tool_line_limits: BTreeMap::new(),
+            enable_loop_detection: true,
+            loop_detection_window: 10,
+            max_subagent_depth: 1,
+            awaiting_input: AwaitingInput::default(),
+            max_captured_bytes: 8 * 1024 * 1024,
+            stream_idle_timeout_ms: 300_000,
+            connect_timeout_ms: 10_000,
+            retry: RetryPolicy::default(),
+            max_stream_retries: 2,
+            context_window: None,
+            base_instructions: None,
+            instructions: None,
+            tools: Vec::new(),
+            ask_approval: Vec::new(),
+            auto_cache: true,
+            provider_options: Value::Null,
+            browser: false,
+        }
+    }
+}
+
+/// Fields that are fixed once a session is open.
+const FIXED: [&str; 6] = [
+    "provider",
+    "credential",
+    "base_instructions",
+    "instructions",
+    "tools",
+    "browser",
+];
+
+impl SessionConfig {
+    /// Parses a JSON object; the error names the field.
+    pub fn from_json(json: &str) -> Result<Self, SessionError> {
+        let config: Self = serde_json::from_str(json)
+            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// This configuration with the fields of `patch` replaced: what
+    /// `configure` does between two model calls (spec 1.2, 2.7). Fields that
+    /// are fixed once the session is open are an error.
+    pub fn patched(&self, patch: &Value) -> Result<Self, SessionError> {
+        let Value::Object(patch) = patch else {
+            return Err(SessionError::invalid_config(
+                "the patch must be a JSON object of settings",
+            ));
+        };
+        if let Some(name) = patch.keys().find(|name| FIXED.contains(&name.as_str())) {
+            return Err(SessionError::invalid_config(format!(
+                "`{name}` is fixed once the session is open; open a new session to change it"
+            )));
+        }
+        let mut value = serde_json::to_value(self)
+            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
+        if let Value::Object(fields) = &mut value {
+            for (name, new) in patch {
+                fields.insert(name.clone(), new.clone());
+            }
+        }
+        let config: Self = serde_json::from_value(value)
+            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), SessionError> {
+        let problem = if self.max_tool_rounds_per_input == 0 {
+            "`max_tool_rounds_per_input` must be at least 1"
+        } else if self.max_command_timeout_ms == 0 {
+            "`max_command_timeout_ms` must be at least 1"
+        } else if self.default_command_timeout_ms == Some(0) {
+            "`default_command_timeout_ms` must be at least 1"
+        } else if self.enable_loop_detection && self.loop_detection_window < 2 {
+            "`loop_detection_window` must be at least 2; set `enable_loop_detection` to false to turn it off"
+        } else if self.stream_idle_timeout_ms == 0 {
+            "`stream_idle_timeout_ms` must be at least 1"
+        } else if !(self.provider_options.is_null() || self.provider_options.is_object()) {
+            "`provider_options` must be an object with one entry per provider"
+        } else {
+            return Ok(());
+        };
+        Err(SessionError::invalid_config(problem))
+    }
+}

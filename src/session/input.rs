@@ -1,0 +1,397 @@
+//! The session's task and the agentic loop (spec 2.5), in the order in which
+//! things happen.
+
+use std::rc::Rc;
+
+use super::instance::Readiness;
+use super::model::{self, ModelEnd};
+use super::round;
+use super::state::{Command, Injected, Shared};
+use crate::effect::EffectPort;
+use crate::environment::{Cancel, EnvironmentError, Scope};
+use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
+use crate::llm::{LlmError, LlmErrorKind, Response, model_info};
+use crate::profile::{EnvironmentFacts, git_branch, system_prompt};
+use crate::session::config::AwaitingInput;
+
+/// The life of a session, from `SESSION_START` to `SESSION_END`.
+pub(super) async fn run(session: Rc<Shared>) {
+    let environment = session.environment.clone();
+    let info = environment.info();
+    session.emit(EventKind::SessionStart {
+        provider: session.profile.id.to_owned(),
+        model: model::model_name(&session),
+        working_directory: info.working_directory.clone(),
+        platform: info.platform.clone(),
+    });
+    let life = session.scope(session.life.clone());
+    if let Err(error) = set_up(&session, &life).await {
+        session.emit(EventKind::Error {
+            code: "environment".to_owned(),
+            message: format!("the environment could not be initialized: {error}"),
+            status: None,
+            retryable: false,
+        });
+        session.begin_closing(CloseReason::Error);
+    }
+    let reason = loop {
+        match session.next_command().await {
+            Command::Process(input) => process(&session, input).await,
+            Command::Close(reason) => break reason,
+        }
+    };
+    shut_down(&session, reason).await;
+}
+
+/// Initializes the environment, once for all its sessions, and builds the
+/// system prompt, once for this one.
+async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
+    let environment = session.environment_in(life);
+    match session.environment.enter() {
+        Readiness::First => {
+            let result = environment.initialize().await;
+            session.environment.ready(&result);
+            result?;
+        }
+        Readiness::Later(ready) => ready.await?,
+    }
+    let head = git_head(&environment).await;
+    let branch = head.as_deref().and_then(git_branch);
+    let info = environment.info();
+    let config = session.config.borrow();
+    let model = model::model_name(session);
+    let known = model_info(&model);
+    let base = config
+        .base_instructions
+        .as_deref()
+        .unwrap_or_else(|| session.profile.base_instructions());
+    let facts = EnvironmentFacts {
+        working_directory: &info.working_directory,
+        git_branch: branch.as_deref(),
+        platform: &info.platform,
+        os_version: &info.os_version,
+        now_ms: session.port.now_ms(),
+        utc_offset_minutes: info.utc_offset_minutes,
+        model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
+        knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
+    };
+    let prompt = system_prompt(base, &facts, config.instructions.as_deref());
+    *session.system_prompt.borrow_mut() = prompt.into();
+    Ok(())
+}
+
+/// `.git/HEAD` of the working directory or the nearest directory above it. All
+/// are asked for at once: one step to the host and back.
+async fn git_head(environment: &crate::environment::Environment) -> Option<String> {
+    const HEAD_BYTES: u64 = 4096;
+    let directory = environment.info().working_directory.clone();
+    let candidates = std::path::Path::new(&directory)
+        .ancestors()
+        .filter_map(|path| path.to_str())
+        .map(|path| format!("{}/.git/HEAD", path.trim_end_matches('/')));
+    let reads = candidates.map(|path| async move { environment.read(&path, HEAD_BYTES).await });
+    futures_util::future::join_all(reads)
+        .await
+        .into_iter()
+        .find_map(Result::ok)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Processes an input and the follow-ups queued behind it: a loop, so that ten
+/// thousand follow-ups need no stack (DESIGN §6).
+async fn process(session: &Rc<Shared>, input: String) {
+    let mut next = Some(input);
+    let mut state = SessionState::Idle;
+    while let Some(input) = next.take() {
+        let (reason, rounds) = process_input(session, input).await;
+        session.emit(EventKind::ProcessingEnd {
+            reason,
+            rounds,
+            turns: session.history.borrow().assistant_turns(),
+        });
+        state = match reason {
+            EndReason::AwaitingInput => SessionState::AwaitingInput,
+            _ => SessionState::Idle,
+        };
+        let goes_on = match reason {
+            EndReason::Completed
+            | EndReason::AwaitingInput
+            | EndReason::RoundLimit
+            | EndReason::TurnLimit
+            | EndReason::TimeLimit => true,
+            // What stopped this input would surprise the user by starting another.
+            EndReason::Interrupted | EndReason::Aborted | EndReason::Error => false,
+        };
+        if goes_on && session.closing().is_none() {
+            next = session.mailbox.next_follow_up();
+            if next.is_some() {
+                session.begin_input();
+            }
+        }
+    }
+    if session.closing().is_none() {
+        session.set_state(state);
+    }
+}
+
+/// One input: model, tools, model, tools, … until an answer without calls, a
+/// limit, a stop or an error. Returns why it ended and how many rounds it took.
+async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) {
+    let cancel = session.input_cancel();
+    let _aborts = session.life.on_cancel({
+        let cancel = cancel.clone();
+        move || cancel.cancel()
+    });
+    let _clock = WallClock::start(session);
+    let scope = session.scope(cancel);
+
+    session.emit(EventKind::UserInput {
+        content: input.clone(),
+    });
+    let now = session.port.now_ms();
+    session.history.borrow_mut().push_user(input, now);
+    drain_injected(session);
+
+    let mut rounds = 0;
+    let reason = loop {
+        if let Some(reason) = session.stopped() {
+            break reason;
+        }
+        if let Some(reason) = limit_reached(session, rounds) {
+            break reason;
+        }
+        watch_context(session);
+        let response = match model::call(session, &scope).await {
+            Ok(response) => response,
+            Err(ModelEnd::Stopped(partial)) => {
+                if let Some(partial) = partial {
+                    model::keep_partial(session, *partial);
+                }
+                break session.stopped().unwrap_or(EndReason::Aborted);
+            }
+            Err(ModelEnd::Failed(error)) => {
+                fail(session, &error);
+                break EndReason::Error;
+            }
+        };
+        let calls: Vec<_> = response.tool_calls().cloned().collect();
+        let paused = response.finish_reason.raw == "pause_turn";
+        let end = natural_end(session, &response);
+        let now = session.port.now_ms();
+        session.history.borrow_mut().push_response(response, now);
+        if calls.is_empty() {
+            // A paused answer is sent back as it is, and the model goes on.
+            if paused {
+                continue;
+            }
+            break end;
+        }
+        rounds += 1;
+        let results = round::execute(session, &scope, &calls).await;
+        let now = session.port.now_ms();
+        session.history.borrow_mut().push_results(results, now);
+        drain_injected(session);
+        detect_repetition(session, &calls);
+    };
+    if session.stopped().is_some() {
+        // Every effect has had its final outcome before the input ends.
+        session.port.settled(&session.id).await;
+    }
+    if reason == EndReason::TimeLimit {
+        let value = session.config.borrow().max_wall_ms;
+        session.emit(EventKind::TurnLimit {
+            limit: LimitKind::WallTime,
+            value,
+        });
+    }
+    (reason, rounds)
+}
+
+/// Round and turn limits (spec 2.8), told to the host when reached.
+fn limit_reached(session: &Shared, rounds: u32) -> Option<EndReason> {
+    let config = session.config.borrow();
+    let turns = session.history.borrow().assistant_turns();
+    let (limit, value, reason) = if rounds >= config.max_tool_rounds_per_input {
+        let value = config.max_tool_rounds_per_input;
+        (LimitKind::ToolRounds, value, EndReason::RoundLimit)
+    } else if config.max_turns > 0 && turns >= config.max_turns {
+        (LimitKind::Turns, config.max_turns, EndReason::TurnLimit)
+    } else {
+        return None;
+    };
+    session.emit(EventKind::TurnLimit {
+        limit,
+        value: u64::from(value),
+    });
+    Some(reason)
+}
+
+/// How an answer without tool calls ends the input (DESIGN §6).
+fn natural_end(session: &Shared, response: &Response) -> EndReason {
+    let asks = match session.config.borrow().awaiting_input {
+        AwaitingInput::Always => true,
+        AwaitingInput::Never => false,
+        AwaitingInput::Heuristic => response
+            .text()
+            .lines()
+            .rfind(|line| !line.trim().is_empty())
+            .is_some_and(|line| line.trim_end().ends_with(['?', '？'])),
+    };
+    if asks {
+        EndReason::AwaitingInput
+    } else {
+        EndReason::Completed
+    }
+}
+
+/// Moves queued steering and system messages into the history (spec 2.6).
+fn drain_injected(session: &Shared) {
+    while let Some(injected) = session.mailbox.next_injected() {
+        let now = session.port.now_ms();
+        let mut history = session.history.borrow_mut();
+        match injected {
+            Injected::Steering { id, content } => {
+                history.push_steering(content.clone(), now);
+                session.emit(EventKind::SteeringInjected { id, content });
+            }
+            Injected::System { content } => history.push_system(content, now),
+        }
+    }
+}
+
+/// Tells the model when its calls go in circles (spec 2.10).
+fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
+    let config = session.config.borrow();
+    if !config.enable_loop_detection {
+        return;
+    }
+    let window = usize::try_from(config.loop_detection_window).unwrap_or(usize::MAX);
+    let mut repetition = session.repetition.borrow_mut();
+    let mut pattern = None;
+    for call in calls {
+        repetition.record(&call.name, &call.arguments, window);
+        pattern = repetition.detect(window).or(pattern);
+    }
+    if let Some(pattern_length) = pattern {
+        let message = format!(
+            "Loop detected: the last {window} tool calls follow a repeating pattern. \
+             Try a different approach."
+        );
+        let now = session.port.now_ms();
+        session
+            .history
+            .borrow_mut()
+            .push_steering(message.clone(), now);
+        session.emit(EventKind::LoopDetection {
+            message,
+            pattern_length,
+        });
+    }
+}
+
+/// Warns when the history passes 80 % of the context window (spec 5.5).
+fn watch_context(session: &Shared) {
+    let window = session
+        .config
+        .borrow()
+        .context_window
+        .or_else(|| model_info(&model::model_name(session)).map(|model| model.context_window))
+        .unwrap_or(0);
+    let chars = session.history.borrow().conversation().approx_chars()
+        + session.system_prompt.borrow().len() as u64;
+    let mut watch = session.context.get();
+    if let Some(message) = watch.check(chars, window) {
+        session.emit(EventKind::Warning {
+            code: "context_usage".to_owned(),
+            message,
+        });
+    }
+    session.context.set(watch);
+}
+
+/// Reports a model error; some close the session (DESIGN §6).
+fn fail(session: &Shared, error: &LlmError) {
+    if error.kind == LlmErrorKind::ContextLength {
+        session.emit(EventKind::Warning {
+            code: "context_length".to_owned(),
+            message: "the conversation no longer fits the model's context window".to_owned(),
+        });
+    }
+    session.emit(EventKind::Error {
+        code: error.kind.as_str().to_owned(),
+        message: error.to_string(),
+        status: error.status,
+        retryable: error.retryable,
+    });
+    let fatal = matches!(
+        error.kind,
+        LlmErrorKind::Authentication
+            | LlmErrorKind::AccessDenied
+            | LlmErrorKind::QuotaExceeded
+            | LlmErrorKind::InvalidRequest
+            | LlmErrorKind::ContextLength
+    );
+    if fatal {
+        session.begin_closing(CloseReason::Error);
+    }
+}
+
+/// The order of spec appendix B. Streams and commands have been cancelled by
+/// whoever began the closing, and hosts end process groups with SIGTERM, 2 s,
+/// SIGKILL; here their final outcomes are awaited before the last event.
+async fn shut_down(session: &Shared, reason: CloseReason) {
+    session.life.cancel();
+    session.port.settled(&session.id).await;
+    while let Some(injected) = session.mailbox.next_injected() {
+        if let Injected::Steering { id, content } = injected {
+            session.emit(EventKind::SteeringDropped { id, content });
+        }
+    }
+    if session.environment.leave() {
+        // Not the session's scope: that one may be cancelled already.
+        let scope = session.scope(Cancel::new());
+        if let Err(error) = session.environment_in(&scope).cleanup().await {
+            session.emit(EventKind::Warning {
+                code: "environment".to_owned(),
+                message: format!("the environment could not be cleaned up: {error}"),
+            });
+        }
+    }
+    session.set_state(SessionState::Closed);
+    session.emit(EventKind::SessionEnd {
+        state: SessionState::Closed,
+        reason,
+    });
+}
+
+/// Ends an input after `max_wall_ms`. Dropping it stops the clock.
+struct WallClock(Option<Cancel>);
+
+impl WallClock {
+    fn start(session: &Rc<Shared>) -> Self {
+        let limit_ms = session.config.borrow().max_wall_ms;
+        if limit_ms == 0 {
+            return Self(None);
+        }
+        let cancel = Cancel::new();
+        let scope = session.scope(cancel.clone());
+        let port: EffectPort = session.port.clone();
+        let weak = Rc::downgrade(session);
+        session.spawner.spawn(async move {
+            if port.sleep(&scope, limit_ms).await
+                && let Some(session) = weak.upgrade()
+            {
+                session.stop_input(EndReason::TimeLimit);
+            }
+        });
+        Self(Some(cancel))
+    }
+}
+
+impl Drop for WallClock {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.0 {
+            cancel.cancel();
+        }
+    }
+}

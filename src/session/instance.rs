@@ -1,0 +1,349 @@
+//! `Instance`: owns environments, sessions and jobs, and turns their waiting
+//! into steps. This is the whole of the core's outer face (DESIGN §2).
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use super::config::SessionConfig;
+use super::emitter::{Emitter, Outbox, SessionEvent};
+use super::error::{SessionError, SessionErrorKind};
+use super::input;
+use super::job::{JobReport, JobReportKind};
+use super::state::{Parts, Session, Shared};
+use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
+use crate::environment::{
+    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
+    RemoteEnvironment, Scope,
+};
+use crate::profile::Profile;
+use crate::tool::{FileLocks, HostTool, RegisterError, Registry};
+
+/// What one step produced.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// What happened, in order.
+    pub events: Vec<SessionEvent>,
+    /// News of jobs, in order.
+    pub reports: Vec<JobReport>,
+    /// What the core wants done, in order.
+    pub effects: Vec<Effect>,
+    /// Work remains: step again at once, after other messages had their turn.
+    pub busy: bool,
+}
+
+/// An environment of the instance, with the number of sessions that use it.
+pub(super) struct SharedEnvironment {
+    inner: RefCell<Rc<dyn ExecutionEnvironment>>,
+    info: EnvironmentInfo,
+    users: Cell<usize>,
+    /// Turns at files among all sessions that work here.
+    pub(super) files: FileLocks,
+    /// Set when the first user has initialized it.
+    initialized: RefCell<Option<Result<(), EnvironmentError>>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// What a session that enters an environment has to do.
+pub(super) enum Readiness {
+    /// Initialize it, then say so with [`SharedEnvironment::ready`].
+    First,
+    /// Wait until the first user has.
+    Later(Pin<Box<dyn Future<Output = Result<(), EnvironmentError>>>>),
+}
+
+impl SharedEnvironment {
+    pub(super) fn inner(&self) -> Rc<dyn ExecutionEnvironment> {
+        self.inner.borrow().clone()
+    }
+
+    pub(super) fn info(&self) -> &EnvironmentInfo {
+        &self.info
+    }
+
+    /// Counts one user more.
+    pub(super) fn enter(self: &Rc<Self>) -> Readiness {
+        self.users.set(self.users.get() + 1);
+        if self.users.get() == 1 {
+            self.initialized.replace(None);
+            return Readiness::First;
+        }
+        let environment = self.clone();
+        Readiness::Later(Box::pin(poll_fn(move |cx| {
+            if let Some(result) = &*environment.initialized.borrow() {
+                return Poll::Ready(result.clone());
+            }
+            environment.waiting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })))
+    }
+
+    /// The first user has initialized the environment, or failed to.
+    pub(super) fn ready(&self, result: &Result<(), EnvironmentError>) {
+        *self.initialized.borrow_mut() = Some(result.clone());
+        for waker in self.waiting.take() {
+            waker.wake();
+        }
+    }
+
+    /// Counts one user less; says whether it was the last.
+    pub(super) fn leave(&self) -> bool {
+        self.users.set(self.users.get().saturating_sub(1));
+        self.users.get() == 0
+    }
+}
+
+/// One core: sessions, environments and jobs on one executor.
+pub struct Instance {
+    executor: Executor,
+    port: EffectPort,
+    random: Random,
+    outbox: Outbox,
+    reports: Rc<RefCell<Vec<JobReport>>>,
+    environments: BTreeMap<u32, Rc<SharedEnvironment>>,
+    next_environment: u32,
+    jobs: BTreeMap<Rc<str>, Cancel>,
+    next_job: u64,
+}
+
+impl Instance {
+    /// An instance whose every random number follows from `seed`.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self {
+            executor: Executor::new(),
+            port: EffectPort::new(),
+            random: Random::new(seed),
+            outbox: Outbox::default(),
+            reports: Rc::default(),
+            environments: BTreeMap::new(),
+            next_environment: 1,
+            jobs: BTreeMap::new(),
+            next_job: 1,
+        }
+    }
+
+    /// Adds an environment that the host answers for through effects.
+    pub fn add_remote_environment(&mut self, info: EnvironmentInfo) -> u32 {
+        let port = Rc::new(self.port.clone());
+        self.add_environment(|id| Rc::new(RemoteEnvironment::new(id, info, port)))
+    }
+
+    /// Adds an environment that lives inside the core.
+    pub fn add_environment(
+        &mut self,
+        make: impl FnOnce(u32) -> Rc<dyn ExecutionEnvironment>,
+    ) -> u32 {
+        let id = self.next_environment;
+        self.next_environment += 1;
+        let inner = make(id);
+        let shared = SharedEnvironment {
+            info: inner.info().clone(),
+            inner: RefCell::new(inner),
+            users: Cell::new(0),
+            files: FileLocks::default(),
+            initialized: RefCell::default(),
+            waiting: RefCell::default(),
+        };
+        self.environments.insert(id, Rc::new(shared));
+        id
+    }
+
+    /// Puts a wrapper around an environment (spec 4.4), for all later calls.
+    pub fn wrap_environment(
+        &mut self,
+        id: u32,
+        wrap: impl FnOnce(Rc<dyn ExecutionEnvironment>) -> Rc<dyn ExecutionEnvironment>,
+    ) -> Result<(), SessionError> {
+        let environment = self.environment(id)?;
+        let inner = environment.inner();
+        *environment.inner.borrow_mut() = wrap(inner);
+        Ok(())
+    }
+
+    /// Opens a session in an environment.
+    pub fn open_session(
+        &mut self,
+        environment: u32,
+        config: SessionConfig,
+    ) -> Result<Session, SessionError> {
+        let environment = self.environment(environment)?.clone();
+        let profile = Profile::of(&config.provider).ok_or_else(|| {
+            SessionError::new(
+                SessionErrorKind::UnknownProvider,
+                format!(
+                    "unknown provider `{}`; known providers: {}",
+                    config.provider,
+                    Profile::names().join(", ")
+                ),
+            )
+        })?;
+        let invalid = |error: RegisterError| {
+            SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
+        };
+        let mut registry = Registry::declared(profile.tools()).map_err(invalid)?;
+        for tool in &config.tools {
+            let tool = Rc::new(HostTool::new(tool.clone()));
+            registry.register(tool).map_err(invalid)?;
+        }
+        let id: Rc<str> = self.random.uuid().into();
+        let session = Session(Rc::new(Shared::new(Parts {
+            emitter: Emitter::new(self.outbox.clone(), id.clone()),
+            id,
+            profile,
+            environment,
+            port: self.port.clone(),
+            random: self.random.clone(),
+            spawner: self.executor.spawner(),
+            config,
+            registry,
+        })));
+        self.executor.spawner().spawn(input::run(session.0.clone()));
+        Ok(session)
+    }
+
+    /// Starts a command outside of any session; its reports bear the id.
+    pub fn start_exec(
+        &mut self,
+        environment: u32,
+        request: ExecRequest,
+    ) -> Result<Rc<str>, SessionError> {
+        let (job, environment) = self.start_job(environment)?;
+        let reports = self.reports.clone();
+        let name = job.clone();
+        self.executor.spawner().spawn(async move {
+            let report = |kind| {
+                let job = name.clone();
+                reports.borrow_mut().push(JobReport { job, kind });
+            };
+            let mut output = |stream, data: &[u8]| {
+                let data = bytes::Bytes::copy_from_slice(data);
+                report(JobReportKind::Output { stream, data });
+            };
+            let result = environment.exec(request, &mut output).await;
+            report(JobReportKind::Exec(result));
+        });
+        Ok(job)
+    }
+
+    /// Makes a call outside of any session; its report bears the id.
+    pub fn start_call(
+        &mut self,
+        environment: u32,
+        call: EnvironmentCall,
+    ) -> Result<Rc<str>, SessionError> {
+        let (job, environment) = self.start_job(environment)?;
+        let reports = self.reports.clone();
+        let name = job.clone();
+        self.executor.spawner().spawn(async move {
+            let result = environment.call(call).await;
+            reports.borrow_mut().push(JobReport {
+                job: name,
+                kind: JobReportKind::Call(result),
+            });
+        });
+        Ok(job)
+    }
+
+    /// Ends a job early; its last report still comes. Unknown ids are ignored.
+    pub fn cancel_job(&mut self, job: &str) {
+        if let Some(cancel) = self.jobs.get(job) {
+            cancel.cancel();
+        }
+    }
+
+    /// Delivers outcomes, does what can be done without waiting, and returns
+    /// what came of it. `now_ms` is ms since 1970-01-01 UTC; a value before an
+    /// earlier one counts as that one.
+    pub fn step(&mut self, now_ms: u64, outcomes: impl IntoIterator<Item = Outcome>) -> Step {
+        self.port.set_now_ms(now_ms);
+        for outcome in outcomes {
+            self.port.deliver(outcome);
+        }
+        let mut budget = WorkBudget::start();
+        let busy = self.executor.run(|| budget.exhausted());
+        let reports = self.reports.take();
+        for report in &reports {
+            if !matches!(report.kind, JobReportKind::Output { .. }) {
+                self.jobs.remove(&report.job);
+            }
+        }
+        Step {
+            events: self.outbox.take(self.port.now_ms()),
+            reports,
+            effects: self.port.take_effects(),
+            busy,
+        }
+    }
+
+    /// The step boundary, for environments made outside of this type.
+    pub fn port(&self) -> &EffectPort {
+        &self.port
+    }
+
+    /// The random stream of the instance.
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+
+    fn environment(&self, id: u32) -> Result<&Rc<SharedEnvironment>, SessionError> {
+        self.environments.get(&id).ok_or_else(|| {
+            SessionError::new(
+                SessionErrorKind::NotFound,
+                format!("environment {id} does not exist"),
+            )
+        })
+    }
+
+    fn start_job(&mut self, environment: u32) -> Result<(Rc<str>, Environment), SessionError> {
+        let inner = self.environment(environment)?.inner();
+        let job: Rc<str> = format!("job-{}", self.next_job).into();
+        self.next_job += 1;
+        let scope = Scope::new(job.clone());
+        self.jobs.insert(job.clone(), scope.cancel.clone());
+        Ok((job, Environment::new(inner, scope)))
+    }
+}
+
+impl std::fmt::Debug for Instance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instance")
+            .field("executor", &self.executor)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Work units after which a step ends: worth about 4 ms.
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+const STEP_WORK: u64 = 4_000;
+
+/// When a step has done enough (DESIGN §2 "A step is short"). Work is counted
+/// in clock reads of the sandbox, never in time: a replay must stop at the
+/// same place.
+struct WorkBudget {
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    end: u64,
+}
+
+impl WorkBudget {
+    fn start() -> Self {
+        Self {
+            #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+            end: crate::memory::work().saturating_add(STEP_WORK),
+        }
+    }
+
+    fn exhausted(&mut self) -> bool {
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+        {
+            crate::memory::work() >= self.end
+        }
+        #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
+        {
+            false
+        }
+    }
+}

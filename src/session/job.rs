@@ -1,0 +1,33 @@
+//! Jobs: work that the host starts on an environment without a session, such
+//! as a terminal command or a read. Their results are reports, not events.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+
+use crate::environment::{EnvironmentError, EnvironmentReply, ExecStatus, OutputStream};
+
+/// News of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobReport {
+    /// Id of the job.
+    pub job: Rc<str>,
+    /// What happened.
+    pub kind: JobReportKind,
+}
+
+/// The kinds of report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobReportKind {
+    /// A command wrote something.
+    Output {
+        /// Which pipe.
+        stream: OutputStream,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Last report: a command ended.
+    Exec(Result<ExecStatus, EnvironmentError>),
+    /// Last report: a call was answered.
+    Call(Result<EnvironmentReply, EnvironmentError>),
+}

@@ -1,0 +1,140 @@
+//! One tool round: every call of an answer, together where the profile allows,
+//! with results in call order (spec 2.5 `execute_tool_calls`).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::state::Shared;
+use crate::environment::{OutputStream, Scope};
+use crate::event::EventKind;
+use crate::llm::{ToolCall, ToolResult};
+use crate::tool::{
+    ApprovalPolicy, Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts,
+};
+
+/// Runs `calls` and returns one result per call, in call order. When
+/// `scope.cancel` fires, calls that run end early and later ones never start;
+/// each still has its result.
+pub(super) async fn execute(
+    session: &Rc<Shared>,
+    scope: &Scope,
+    calls: &[ToolCall],
+) -> Vec<ToolResult> {
+    let pipeline = pipeline(session);
+    let executed = if session.profile.supports_parallel_tool_calls {
+        join_all(calls.iter().map(|call| pipeline.run(scope, call))).await
+    } else {
+        let mut executed = Vec::with_capacity(calls.len());
+        for call in calls {
+            executed.push(pipeline.run(scope, call).await);
+        }
+        executed
+    };
+    executed.into_iter().map(Executed::into_result).collect()
+}
+
+/// The pipeline with the settings in force now; a `configure` in mid-round
+/// counts from the next round on.
+fn pipeline(session: &Rc<Shared>) -> Pipeline {
+    let config = session.config.borrow();
+    Pipeline {
+        registry: session.registry.borrow().clone(),
+        environment: session.environment.inner(),
+        files: session.environment.files.clone(),
+        port: session.port.clone(),
+        limits: OutputLimits {
+            chars: limits(&config.tool_output_limits, |chars| Some(*chars)),
+            lines: limits(&config.tool_line_limits, |lines| *lines),
+        },
+        timeouts: Timeouts {
+            default_ms: config.default_command_timeout_ms,
+            profile_ms: Some(session.profile.default_command_timeout_ms),
+            max_ms: config.max_command_timeout_ms,
+        },
+        approvals: ApprovalPolicy(
+            config
+                .ask_approval
+                .iter()
+                .map(|tool| (tool.clone(), "this tool needs approval".to_owned()))
+                .collect(),
+        ),
+        max_captured_bytes: usize::try_from(config.max_captured_bytes).unwrap_or(usize::MAX),
+        events: Rc::new(Events(session.clone())),
+    }
+}
+
+/// A limit of `None` means no limit.
+fn limits<T>(
+    configured: &BTreeMap<String, T>,
+    limit: impl Fn(&T) -> Option<u64>,
+) -> BTreeMap<String, usize> {
+    configured
+        .iter()
+        .map(|(tool, value)| {
+            let limit = limit(value).map_or(usize::MAX, |limit| {
+                usize::try_from(limit).unwrap_or(usize::MAX)
+            });
+            (tool.clone(), limit)
+        })
+        .collect()
+}
+
+/// Turns what happens in the pipeline into events of the session.
+struct Events(Rc<Shared>);
+
+impl PipelineEvents for Events {
+    fn started(&self, call: &ToolCall) {
+        let arguments = serde_json::from_str(&call.arguments)
+            .unwrap_or_else(|_| Value::String(call.arguments.clone()));
+        self.0.emit(EventKind::ToolCallStart {
+            tool_name: call.name.clone(),
+            call_id: call.id.clone(),
+            arguments,
+        });
+    }
+
+    fn approval_requested(&self, call: &ToolCall, arguments: &Value, reason: &str) {
+        self.0.emit(EventKind::ApprovalRequested {
+            tool_name: call.name.clone(),
+            call_id: call.id.clone(),
+            arguments: arguments.clone(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn output_delta(&self, call: &ToolCall, stream: Option<OutputStream>, text: &str) {
+        let stream = stream.map(|stream| match stream {
+            OutputStream::Stdout => "stdout".to_owned(),
+            OutputStream::Stderr => "stderr".to_owned(),
+        });
+        self.0.emit(EventKind::ToolCallOutputDelta {
+            call_id: call.id.clone(),
+            stream,
+            text: text.to_owned(),
+        });
+    }
+
+    fn ended(&self, call: &ToolCall, executed: &Executed) {
+        let text = Some(executed.full.clone());
+        let (output, error) = if executed.raised {
+            (None, text)
+        } else {
+            (text, None)
+        };
+        self.0.emit(EventKind::ToolCallEnd {
+            tool_name: call.name.clone(),
+            call_id: call.id.clone(),
+            output,
+            error,
+            is_error: executed.is_error,
+            output_bytes: executed.output_bytes,
+            output_complete: executed.output_complete,
+            exit_code: executed.exit_code,
+            timed_out: executed.exit_code.map(|_| executed.timed_out),
+            duration_ms: executed.duration_ms,
+        });
+    }
+}

@@ -1,0 +1,411 @@
+//! `Session`: the handle that hosts call, and the state behind it.
+//!
+//! Calls check whether they are legal (spec 2.3), queue what they bring and
+//! return; the session's task does the rest in the next step.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use serde_json::Value;
+
+use super::config::SessionConfig;
+use super::context::ContextWatch;
+use super::emitter::Emitter;
+use super::error::{SessionError, SessionErrorKind};
+use super::history::History;
+use super::instance::SharedEnvironment;
+use super::repetition::Repetition;
+use super::turn::Turn;
+use crate::effect::{EffectPort, Random, Spawner};
+use crate::environment::{Cancel, Environment, Scope};
+use crate::event::{CloseReason, EndReason, EventKind, SessionState};
+use crate::llm::ToolDefinition;
+use crate::profile::Profile;
+use crate::tool::{HostTool, Registry};
+
+/// Everything a session consists of. Shared by its handle and its task.
+pub(super) struct Shared {
+    pub(super) id: Rc<str>,
+    pub(super) profile: &'static Profile,
+    pub(super) environment: Rc<SharedEnvironment>,
+    pub(super) port: EffectPort,
+    pub(super) random: Random,
+    pub(super) spawner: Spawner,
+    pub(super) emitter: Emitter,
+    pub(super) config: RefCell<SessionConfig>,
+    pub(super) registry: RefCell<Registry>,
+    pub(super) history: RefCell<History>,
+    pub(super) system_prompt: RefCell<Rc<str>>,
+    pub(super) repetition: RefCell<Repetition>,
+    pub(super) context: Cell<ContextWatch>,
+    pub(super) mailbox: Mailbox,
+    state: Cell<SessionState>,
+    /// Fires when the session is aborted; every other scope hangs on it.
+    pub(super) life: Cancel,
+    /// Fires when the current input must end; `stop` says why.
+    input: RefCell<Cancel>,
+    stop: Cell<Option<EndReason>>,
+    closing: Cell<Option<CloseReason>>,
+}
+
+/// What waits for the session's task.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    input: RefCell<Option<String>>,
+    follow_ups: RefCell<VecDeque<String>>,
+    injected: RefCell<VecDeque<Injected>>,
+    steering_ids: Cell<u64>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// A message for the next gap between tool rounds.
+pub(super) enum Injected {
+    Steering { id: u64, content: String },
+    System { content: String },
+}
+
+/// What the session's task does next.
+pub(super) enum Command {
+    Process(String),
+    Close(CloseReason),
+}
+
+/// What a session is made of, at open.
+pub(super) struct Parts {
+    pub(super) id: Rc<str>,
+    pub(super) profile: &'static Profile,
+    pub(super) environment: Rc<SharedEnvironment>,
+    pub(super) port: EffectPort,
+    pub(super) random: Random,
+    pub(super) spawner: Spawner,
+    pub(super) emitter: Emitter,
+    pub(super) config: SessionConfig,
+    pub(super) registry: Registry,
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            id: parts.id,
+            profile: parts.profile,
+            environment: parts.environment,
+            port: parts.port,
+            random: parts.random,
+            spawner: parts.spawner,
+            emitter: parts.emitter,
+            config: RefCell::new(parts.config),
+            registry: RefCell::new(parts.registry),
+            history: RefCell::default(),
+            system_prompt: RefCell::new(Rc::from("")),
+            repetition: RefCell::default(),
+            context: Cell::default(),
+            mailbox: Mailbox::default(),
+            state: Cell::new(SessionState::Idle),
+            life: Cancel::new(),
+            input: RefCell::default(),
+            stop: Cell::new(None),
+            closing: Cell::new(None),
+        }
+    }
+
+    pub(super) fn emit(&self, kind: EventKind) {
+        self.emitter.emit(kind);
+    }
+
+    pub(super) fn state(&self) -> SessionState {
+        self.state.get()
+    }
+
+    pub(super) fn set_state(&self, to: SessionState) {
+        let from = self.state.replace(to);
+        if from != to {
+            self.emit(EventKind::StateChanged { from, to });
+        }
+    }
+
+    /// A scope that belongs to this session and ends with `cancel`.
+    pub(super) fn scope(&self, cancel: Cancel) -> Scope {
+        Scope {
+            owner: self.id.clone(),
+            cancel,
+        }
+    }
+
+    /// The environment as seen from `scope`.
+    pub(super) fn environment_in(&self, scope: &Scope) -> Environment {
+        Environment::new(self.environment.inner(), scope.clone())
+    }
+
+    /// Begins an input: nothing stops it yet. Called when the input is
+    /// accepted, so that a stop right behind it is not lost.
+    pub(super) fn begin_input(&self) {
+        self.stop.set(None);
+        *self.input.borrow_mut() = Cancel::new();
+    }
+
+    /// Fires when the current input must end.
+    pub(super) fn input_cancel(&self) -> Cancel {
+        self.input.borrow().clone()
+    }
+
+    /// Ends the current input for `reason`; the first reason stands, except
+    /// that an abort overrides everything.
+    pub(super) fn stop_input(&self, reason: EndReason) {
+        if self.stop.get().is_none() || reason == EndReason::Aborted {
+            self.stop.set(Some(reason));
+        }
+        let cancel = self.input.borrow().clone();
+        cancel.cancel();
+    }
+
+    /// Why the current input must end, if it must.
+    pub(super) fn stopped(&self) -> Option<EndReason> {
+        self.stop.get()
+    }
+
+    pub(super) fn begin_closing(&self, reason: CloseReason) {
+        if self.closing.get().is_none() {
+            self.closing.set(Some(reason));
+        }
+        self.mailbox.wake();
+    }
+
+    pub(super) fn closing(&self) -> Option<CloseReason> {
+        self.closing.get()
+    }
+
+    /// The next thing to do; closing comes before input.
+    pub(super) async fn next_command(&self) -> Command {
+        poll_fn(|cx| {
+            if let Some(reason) = self.closing.get() {
+                return Poll::Ready(Command::Close(reason));
+            }
+            if let Some(input) = self.mailbox.input.take() {
+                return Poll::Ready(Command::Process(input));
+            }
+            *self.mailbox.waker.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Mailbox {
+    pub(super) fn next_follow_up(&self) -> Option<String> {
+        self.follow_ups.borrow_mut().pop_front()
+    }
+
+    pub(super) fn next_injected(&self) -> Option<Injected> {
+        self.injected.borrow_mut().pop_front()
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A session of an [`super::Instance`]. Clones are handles to the same session.
+#[derive(Clone)]
+pub struct Session(pub(super) Rc<Shared>);
+
+impl Session {
+    /// Id of the session: a UUID.
+    pub fn id(&self) -> &Rc<str> {
+        &self.0.id
+    }
+
+    /// Current state (spec 2.3).
+    pub fn state(&self) -> SessionState {
+        if self.0.closing().is_some() {
+            SessionState::Closed
+        } else {
+            self.0.state()
+        }
+    }
+
+    /// Starts an input. Legal in `IDLE` and, as the answer, in
+    /// `AWAITING_INPUT`; the session is then `PROCESSING`.
+    pub fn submit(&self, input: impl Into<String>) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::Idle | SessionState::AwaitingInput => {
+                self.0.begin_input();
+                self.0.set_state(SessionState::Processing);
+                *self.0.mailbox.input.borrow_mut() = Some(input.into());
+                self.0.mailbox.wake();
+                Ok(())
+            }
+            state => Err(SessionError::illegal(
+                "submit",
+                state,
+                "use steer() or follow_up(), or interrupt() first",
+            )),
+        }
+    }
+
+    /// Answers the model's question. Legal in `AWAITING_INPUT` only.
+    pub fn answer(&self, input: impl Into<String>) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::AwaitingInput => self.submit(input),
+            state => Err(SessionError::illegal(
+                "answer",
+                state,
+                "the model has asked nothing; use submit()",
+            )),
+        }
+    }
+
+    /// Queues a message for the next gap between tool rounds; when idle, for
+    /// the next input (spec 2.6). Returns the number that its
+    /// `STEERING_QUEUED`, `STEERING_INJECTED` or `STEERING_DROPPED` event bears.
+    pub fn steer(&self, message: impl Into<String>) -> Result<u64, SessionError> {
+        self.open("steer")?;
+        let content = message.into();
+        let id = self.0.mailbox.steering_ids.get() + 1;
+        self.0.mailbox.steering_ids.set(id);
+        self.0.emit(EventKind::SteeringQueued {
+            id,
+            content: content.clone(),
+        });
+        self.0
+            .mailbox
+            .injected
+            .borrow_mut()
+            .push_back(Injected::Steering { id, content });
+        Ok(id)
+    }
+
+    /// Queues an input for when the current one is done (spec 2.6).
+    pub fn follow_up(&self, message: impl Into<String>) -> Result<(), SessionError> {
+        self.open("follow_up")?;
+        self.0
+            .mailbox
+            .follow_ups
+            .borrow_mut()
+            .push_back(message.into());
+        Ok(())
+    }
+
+    /// Queues instructions of the host's developer; they enter the history as
+    /// a system turn where steering does (spec 2.4).
+    pub fn add_system_turn(&self, content: impl Into<String>) -> Result<(), SessionError> {
+        self.open("add_system_turn")?;
+        self.0
+            .mailbox
+            .injected
+            .borrow_mut()
+            .push_back(Injected::System {
+                content: content.into(),
+            });
+        Ok(())
+    }
+
+    /// Ends the current input only: effects are cancelled, open tool calls get
+    /// results, and the session becomes `IDLE`. Legal in `PROCESSING` only.
+    pub fn interrupt(&self) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::Processing => {
+                self.0.stop_input(EndReason::Interrupted);
+                Ok(())
+            }
+            state => Err(SessionError::illegal(
+                "interrupt",
+                state,
+                "nothing is being processed",
+            )),
+        }
+    }
+
+    /// Ends the session from any state, gracefully (spec appendix B). Calling
+    /// it again changes nothing.
+    pub fn abort(&self) {
+        if self.state() == SessionState::Closed {
+            return;
+        }
+        self.0.begin_closing(CloseReason::Aborted);
+        self.0.stop_input(EndReason::Aborted);
+        self.0.life.cancel();
+    }
+
+    /// Closes a session that is not processing. Closing it again changes nothing.
+    pub fn close(&self) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::Closed => Ok(()),
+            SessionState::Processing => Err(SessionError::illegal(
+                "close",
+                SessionState::Processing,
+                "use abort(), or interrupt() first",
+            )),
+            SessionState::Idle | SessionState::AwaitingInput => {
+                self.0.begin_closing(CloseReason::Closed);
+                Ok(())
+            }
+        }
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> SessionConfig {
+        self.0.config.borrow().clone()
+    }
+
+    /// Replaces the settings named in `patch`, a JSON object. In force from
+    /// the next model call or tool call on (spec 1.2, 2.7).
+    pub fn configure(&self, patch: &Value) -> Result<(), SessionError> {
+        self.open("configure")?;
+        let config = self.0.config.borrow().patched(patch)?;
+        *self.0.config.borrow_mut() = config;
+        Ok(())
+    }
+
+    /// Registers a tool that the host executes; it replaces a tool of the same
+    /// name (spec 3.7). In force from the next model call on.
+    pub fn register_tool(&self, definition: ToolDefinition) -> Result<(), SessionError> {
+        self.open("register_tool")?;
+        self.0
+            .registry
+            .borrow_mut()
+            .register(Rc::new(HostTool::new(definition)))
+            .map_err(|error| SessionError::new(SessionErrorKind::InvalidTool, error.to_string()))
+    }
+
+    /// Removes a tool; says whether there was one.
+    pub fn unregister_tool(&self, name: &str) -> Result<bool, SessionError> {
+        self.open("unregister_tool")?;
+        Ok(self.0.registry.borrow_mut().unregister(name))
+    }
+
+    /// Names of the tools that the model is offered, in order.
+    pub fn tool_names(&self) -> Vec<String> {
+        self.0
+            .registry
+            .borrow()
+            .names()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The turns so far.
+    pub fn history(&self) -> Vec<Turn> {
+        self.0.history.borrow().turns().to_vec()
+    }
+
+    fn open(&self, call: &str) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::Closed => Err(SessionError::illegal(call, SessionState::Closed, "")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! Turns: the entries of a conversation (spec 2.4), and what the model sees of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::llm::{ContentPart, Message, Role, ToolCall, ToolResult, Usage};
+
+/// One entry of the history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "turn", rename_all = "snake_case")]
+pub enum Turn {
+    /// An input of the user.
+    User {
+        /// What the user wrote.
+        content: String,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
+    /// An answer of the model.
+    Assistant {
+        /// Text of the answer.
+        content: String,
+        /// Calls that the model made, in order.
+        tool_calls: Vec<ToolCall>,
+        /// Reasoning text, if the provider shows it.
+        reasoning: Option<String>,
+        /// Tokens of this answer.
+        usage: Usage,
+        /// The provider's id of the response.
+        response_id: Option<String>,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
+    /// The results of one round of calls, one per call, in call order.
+    ToolResults {
+        /// What the model got.
+        results: Vec<ToolResult>,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
+    /// Instructions that the host added between inputs.
+    System {
+        /// The instructions.
+        content: String,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
+    /// A message injected between tool rounds; the model sees it as the user's.
+    Steering {
+        /// The message.
+        content: String,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
+}
+
+/// The message for the results of one round: every call is answered in it.
+pub(crate) fn results_message(results: &[ToolResult]) -> Message {
+    Message {
+        role: Role::Tool,
+        content: results
+            .iter()
+            .cloned()
+            .map(ContentPart::ToolResult)
+            .collect(),
+        replay: None,
+    }
+}

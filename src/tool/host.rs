@@ -1,0 +1,68 @@
+//! `HostTool`: a tool that the host executes, reached by an effect.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{CallContext, Tool, ToolError, ToolOutput};
+use crate::effect::{EffectKind, OutcomeKind};
+use crate::llm::ToolDefinition;
+use crate::text::CapturedOutput;
+
+/// A tool whose definition was given to the session and whose calls leave as
+/// [`EffectKind::CallTool`].
+#[derive(Clone, Debug)]
+pub struct HostTool {
+    definition: ToolDefinition,
+}
+
+impl HostTool {
+    /// A tool that the host knows under `definition.name`.
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self { definition }
+    }
+}
+
+#[async_trait(?Send)]
+impl Tool for HostTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let effect = EffectKind::CallTool {
+            name: self.definition.name.clone(),
+            call_id: call.call_id.to_string(),
+            arguments: arguments.to_string(),
+        };
+        let mut pending = call.port.request(&call.scope, effect);
+        let mut streamed = CapturedOutput::new(call.max_captured_bytes);
+        loop {
+            match pending.next().await {
+                Some(OutcomeKind::ToolOutput(text)) => {
+                    streamed.push(text.as_bytes());
+                    (call.progress)(None, text.as_bytes());
+                }
+                Some(OutcomeKind::ToolEnd(result)) => {
+                    let mut content = CapturedOutput::new(call.max_captured_bytes);
+                    content.push(result.content.as_bytes());
+                    return Ok(ToolOutput {
+                        is_error: result.is_error,
+                        ..ToolOutput::captured(content)
+                    });
+                }
+                Some(OutcomeKind::Cancelled) | None => {
+                    return Err(ToolError::with_partial(
+                        "interrupted before it ended",
+                        ToolOutput::captured(streamed),
+                    ));
+                }
+                Some(_) => {
+                    return Err(ToolError::new(
+                        "the host answered a tool call with an outcome of another effect; \
+                         fix the host",
+                    ));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! The pipeline of a tool call (spec 3.8): look up, parse, validate, approve,
+//! execute, truncate, emit. Whatever a model can cause comes out as a result
+//! that it can read; a call always has exactly one result.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::registry::Registered;
+use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
+use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
+use crate::environment::{Environment, ExecutionEnvironment, OutputStream, Scope};
+use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
+use crate::text::Utf8Decoder;
+
+/// What the pipeline tells the session while a call runs.
+pub trait PipelineEvents {
+    /// The call begins: TOOL_CALL_START.
+    fn started(&self, call: &ToolCall);
+    /// The host is about to be asked: APPROVAL_REQUESTED.
+    fn approval_requested(&self, call: &ToolCall, arguments: &Value, reason: &str);
+    /// Output arrived: TOOL_CALL_OUTPUT_DELTA. Characters are never split.
+    fn output_delta(&self, call: &ToolCall, stream: Option<OutputStream>, text: &str);
+    /// The call is over: TOOL_CALL_END, with the full output.
+    fn ended(&self, call: &ToolCall, executed: &Executed);
+}
+
+/// Which tools the host wants to be asked about, with the reason to show; `*`
+/// stands for every tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalPolicy(pub BTreeMap<String, String>);
+
+impl ApprovalPolicy {
+    /// Why the host must be asked about `tool_name`, if it must.
+    pub fn reason(&self, tool_name: &str) -> Option<&str> {
+        let reason = self.0.get(tool_name).or_else(|| self.0.get("*"));
+        reason.map(String::as_str)
+    }
+}
+
+/// Everything that calls of one round share.
+#[derive(Clone)]
+pub struct Pipeline {
+    /// Tools that can be called.
+    pub registry: Registry,
+    /// Where they work.
+    pub environment: Rc<dyn ExecutionEnvironment>,
+    /// Way out for effects.
+    pub port: EffectPort,
+    /// Limits on what the model sees.
+    pub limits: OutputLimits,
+    /// Limits on commands.
+    pub timeouts: Timeouts,
+    /// Which tools the host must approve.
+    pub approvals: ApprovalPolicy,
+    /// Bytes of output to keep in full, per call.
+    pub max_captured_bytes: usize,
+    /// Turns at files; share it between all who work in one environment.
+    pub files: FileLocks,
+    /// Who is told.
+    pub events: Rc<dyn PipelineEvents>,
+}
+
+/// The end of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Executed {
+    /// Id of the call.
+    pub call_id: String,
+    /// Tool that was called.
+    pub tool_name: String,
+    /// The full output, up to `max_captured_bytes`, for events.
+    pub full: String,
+    /// The output as the model gets it, truncated.
+    pub model_text: String,
+    /// Images and documents beside the text.
+    pub media: Vec<Media>,
+    /// The model sees a failure.
+    pub is_error: bool,
+    /// The tool did not come to an end of its own: `full` is an error message
+    /// (spec 2.5 `error`) and perhaps partial output.
+    pub raised: bool,
+    /// Bytes of the whole output.
+    pub output_bytes: u64,
+    /// Whether `full` holds all of it.
+    pub output_complete: bool,
+    /// Exit code of a command.
+    pub exit_code: Option<i32>,
+    /// Time from look-up to end in ms, as the command's environment measured
+    /// it where there is a command.
+    pub duration_ms: u64,
+    /// Whether a time limit ended the command.
+    pub timed_out: bool,
+}
+
+impl Executed {
+    /// The part of it that goes into history.
+    pub fn into_result(self) -> ToolResult {
+        ToolResult {
+            tool_call_id: self.call_id,
+            tool_name: self.tool_name,
+            content: self.model_text,
+            media: self.media,
+            is_error: self.is_error,
+        }
+    }
+}
+
+/// How a call failed before or while it ran.
+enum Failure {
+    UnknownTool(String),
+    Tool(ToolError),
+}
+
+impl<T: Into<ToolError>> From<T> for Failure {
+    fn from(error: T) -> Self {
+        Self::Tool(error.into())
+    }
+}
+
+impl Pipeline {
+    /// Runs one call to its one result. `scope.cancel` ends it early; the
+    /// result then says so and holds what had arrived.
+    pub async fn run(&self, scope: &Scope, call: &ToolCall) -> Executed {
+        let started_ms = self.port.now_ms();
+        self.events.started(call);
+        let registered = self.registry.find(&call.name);
+        let result = match registered {
+            Some(registered) => self.attempt(scope, call, registered).await,
+            None => Err(Failure::UnknownTool(self.unknown_tool(call))),
+        };
+        let raised = result.is_err();
+        let output = match result {
+            Ok(output) => output,
+            Err(Failure::UnknownTool(message)) => failed(message, None),
+            Err(Failure::Tool(error)) => failed(
+                format!("Tool error ({}): {}", call.name, error.message),
+                error.partial,
+            ),
+        };
+        let kind = registered.map_or(call.name.as_str(), |registered| registered.tool.kind());
+        let model_text = self.limits.truncate(&output.text, &call.name, kind);
+        let executed = Executed {
+            call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            model_text: model_text.into_owned(),
+            full: output.text,
+            media: output.media,
+            is_error: output.is_error || raised,
+            raised,
+            output_bytes: output.output_bytes,
+            output_complete: output.output_complete,
+            exit_code: output.exit_code,
+            duration_ms: output
+                .duration_ms
+                .unwrap_or_else(|| self.port.now_ms().saturating_sub(started_ms)),
+            timed_out: output.timed_out,
+        };
+        self.events.ended(call, &executed);
+        executed
+    }
+
+    async fn attempt(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        registered: &Registered,
+    ) -> Result<ToolOutput, Failure> {
+        let definition = registered.tool.definition();
+        let mut arguments = parse_arguments(call, definition)?;
+        arguments.retain(|name, value| {
+            !value.is_null()
+                || registered.schema.requires(name)
+                || registered.schema.takes_null(name)
+        });
+        let arguments = Value::Object(arguments);
+        if let Err(violations) = registered.schema.validate(&arguments, "arguments") {
+            let message = format!("invalid arguments: {}", violations.join("; "));
+            return Err(ToolError::new(message).into());
+        }
+        self.approve(scope, call, &arguments).await?;
+        if scope.cancel.is_cancelled() {
+            return Err(ToolError::new("interrupted before it started").into());
+        }
+        let deltas = Rc::new(Deltas {
+            events: self.events.clone(),
+            call: call.clone(),
+            decoders: RefCell::default(),
+        });
+        let progress = deltas.clone();
+        let context = CallContext {
+            environment: Environment::new(self.environment.clone(), scope.clone()),
+            call_id: call.id.as_str().into(),
+            scope: scope.clone(),
+            port: self.port.clone(),
+            timeouts: self.timeouts,
+            max_captured_bytes: self.max_captured_bytes,
+            files: self.files.clone(),
+            progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
+        };
+        let result = registered.tool.execute(&context, arguments).await;
+        deltas.finish();
+        Ok(result?)
+    }
+
+    async fn approve(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        arguments: &Value,
+    ) -> Result<(), ToolError> {
+        let Some(reason) = self.approvals.reason(&call.name) else {
+            return Ok(());
+        };
+        self.events.approval_requested(call, arguments, reason);
+        let effect = EffectKind::AskApproval {
+            tool_name: call.name.clone(),
+            call_id: call.id.clone(),
+            arguments: arguments.to_string(),
+            reason: reason.to_owned(),
+        };
+        match self.port.request(scope, effect).finish().await {
+            OutcomeKind::Approval(Approval::Allow) => Ok(()),
+            OutcomeKind::Approval(Approval::Deny { reason }) => {
+                Err(ToolError::new(format!("not approved: {reason}")))
+            }
+            OutcomeKind::Cancelled => Err(ToolError::new("interrupted before it started")),
+            _ => Err(ToolError::new(
+                "not approved: the host answered with an outcome of another effect; fix the host",
+            )),
+        }
+    }
+
+    fn unknown_tool(&self, call: &ToolCall) -> String {
+        let names: Vec<_> = self.registry.names().collect();
+        let known = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        format!("Unknown tool: {}\nAvailable tools: {known}", call.name)
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("registry", &self.registry)
+            .field("limits", &self.limits)
+            .field("timeouts", &self.timeouts)
+            .field("approvals", &self.approvals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Arguments as an object. No text at all means no arguments; freeform text
+/// becomes the one required string of the schema, so that a tool sees the same
+/// shape from every provider.
+fn parse_arguments(
+    call: &ToolCall,
+    definition: &ToolDefinition,
+) -> Result<Map<String, Value>, ToolError> {
+    if call.custom {
+        let mut arguments = Map::new();
+        let name = definition.parameters["required"][0].as_str();
+        let text = Value::String(call.arguments.clone());
+        arguments.insert(name.unwrap_or("input").to_owned(), text);
+        return Ok(arguments);
+    }
+    if call.arguments.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(&call.arguments) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(ToolError::new(
+            "invalid arguments: expected a JSON object such as {\"name\": \"value\"}",
+        )),
+        Err(error) => Err(ToolError::new(format!(
+            "invalid arguments: not valid JSON: {error}"
+        ))),
+    }
+}
+
+/// An error message, with what had arrived after it.
+fn failed(message: String, partial: Option<Box<ToolOutput>>) -> ToolOutput {
+    match partial {
+        Some(partial) if !partial.text.is_empty() => ToolOutput {
+            text: format!("{message}\nPartial output:\n{}", partial.text),
+            ..*partial
+        },
+        Some(partial) => ToolOutput {
+            text: message,
+            ..*partial
+        },
+        None => ToolOutput::text(message),
+    }
+}
+
+/// Turns chunks of bytes into deltas of text, per pipe.
+struct Deltas {
+    events: Rc<dyn PipelineEvents>,
+    call: ToolCall,
+    decoders: RefCell<[Utf8Decoder; 3]>,
+}
+
+const STREAMS: [Option<OutputStream>; 3] =
+    [None, Some(OutputStream::Stdout), Some(OutputStream::Stderr)];
+
+impl Deltas {
+    fn push(&self, stream: Option<OutputStream>, bytes: &[u8]) {
+        let index = match stream {
+            None => 0,
+            Some(OutputStream::Stdout) => 1,
+            Some(OutputStream::Stderr) => 2,
+        };
+        let text = self.decoders.borrow_mut()[index].push(bytes);
+        self.emit(stream, &text);
+    }
+
+    fn finish(&self) {
+        for (index, stream) in STREAMS.into_iter().enumerate() {
+            let rest = self.decoders.borrow_mut()[index].finish();
+            self.emit(stream, &rest);
+        }
+    }
+
+    fn emit(&self, stream: Option<OutputStream>, text: &str) {
+        if !text.is_empty() {
+            self.events.output_delta(&self.call, stream, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::super::testing::{call, pipeline, play, remote};
+    use super::super::{HostTool, Tool};
+    use super::*;
+    use crate::effect::{Executor, HostToolResult, Outcome};
+    use crate::environment::testing::TreeEnvironment;
+    use crate::environment::{EnvironmentCall, EnvironmentReply};
+
+    fn check_error(call: &ToolCall, message: &str) {
+        let tree = TreeEnvironment::new(&[]);
+        let (pipeline, log) = pipeline(Rc::new(tree));
+        let (executed, effects) = play(&pipeline, &Scope::new("s"), call.clone(), Vec::new());
+        let expected = Executed {
+            call_id: "c1".to_owned(),
+            tool_name: call.name.clone(),
+            full: message.to_owned(),
+            model_text: message.to_owned(),
+            media: Vec::new(),
+            is_error: true,
+            raised: true,
+            output_bytes: message.len() as u64,
+            output_complete: true,
+            exit_code: None,
+            duration_ms: 0,
+            timed_out: false,
+        };
+        assert_eq!(executed, expected);
+        assert_eq!(effects, []);
+        let name = &call.name;
+        let events = [
+            format!("start {name}"),
+            format!("end {name} {}", message.len()),
+        ];
+        assert_eq!(*log.0.borrow(), events);
+    }
+
+    #[test]
+    fn unknown_tool() {
+        check_error(
+            &call("nope", "{}"),
+            "Unknown tool: nope\n\
+             Available tools: read_file, write_file, edit_file, shell, grep, glob",
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_not_json() {
+        check_error(
+            &call("glob", "{\"pattern\": \"*\""),
+            "Tool error (glob): invalid arguments: not valid JSON: EOF while parsing an object at \
+             line 1 column 15",
+        );
+        check_error(
+            &call("glob", "[]"),
+            "Tool error (glob): invalid arguments: expected a JSON object such as {\"name\": \
+             \"value\"}",
+        );
+    }
+
+    #[test]
+    fn arguments_that_break_the_schema() {
+        check_error(
+            &call("glob", ""),
+            "Tool error (glob): invalid arguments: arguments: missing required property \
+             \"pattern\"",
+        );
+        check_error(
+            &call("read_file", r#"{"file_path": 1, "offset": 0, "x": 1}"#),
+            "Tool error (read_file): invalid arguments: arguments.file_path: expected string, got \
+             integer 1; arguments.offset: expected at least 1, got 0; arguments: unknown property \
+             \"x\", known are \"file_path\", \"offset\", \"limit\"",
+        );
+    }
+
+    #[test]
+    fn null_stands_for_an_optional_argument_left_out() {
+        let tree = TreeEnvironment::new(&[("a", b"x")]);
+        let (pipeline, _) = pipeline(Rc::new(tree));
+        let call = call("read_file", r#"{"file_path": "a", "offset": null}"#);
+        let (executed, _) = play(&pipeline, &Scope::new("s"), call, Vec::new());
+        assert_eq!(executed.model_text, "1 | x");
+        check_error(
+            &super::super::testing::call("read_file", r#"{"file_path": null}"#),
+            "Tool error (read_file): invalid arguments: arguments.file_path: expected string, got \
+             null",
+        );
+    }
+
+    #[test]
+    fn the_event_has_all_and_the_model_what_fits() {
+        let content = "x".repeat(100_000);
+        let tree = TreeEnvironment::new(&[("big.txt", content.as_bytes())]);
+        let (pipeline, _) = pipeline(Rc::new(tree));
+        let call = call("read_file", r#"{"file_path": "big.txt"}"#);
+        let (executed, _) = play(&pipeline, &Scope::new("s"), call, Vec::new());
+        assert_eq!(executed.full, format!("1 | {content}"));
+        assert_eq!(executed.output_bytes, 100_004);
+        assert!(executed.model_text.contains(
+            "[WARNING: Tool output was truncated. 50004 characters were removed from the middle."
+        ));
+        assert!(!executed.is_error);
+    }
+
+    fn host_tool() -> Rc<dyn Tool> {
+        Rc::new(HostTool::new(ToolDefinition {
+            name: "ask".to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "required": ["q"],
+                               "properties": {"q": {"type": "string"}}}),
+            custom: None,
+            strict: None,
+        }))
+    }
+
+    fn call_effect(arguments: &str) -> EffectKind {
+        EffectKind::CallTool {
+            name: "ask".to_owned(),
+            call_id: "c1".to_owned(),
+            arguments: arguments.to_owned(),
+        }
+    }
+
+    #[test]
+    fn host_tools_run_by_effect() {
+        let (mut pipeline, log) = remote();
+        pipeline
+            .registry
+            .register(host_tool())
+            .expect("a good tool");
+        let answer = vec![
+            OutcomeKind::ToolOutput("50 %".to_owned()),
+            OutcomeKind::ToolEnd(HostToolResult {
+                content: "42".to_owned(),
+                is_error: true,
+            }),
+        ];
+        let scope = Scope::new("s");
+        let asked = call("ask", r#"{"q": "?"}"#);
+        let (executed, effects) = play(&pipeline, &scope, asked, vec![answer]);
+        assert_eq!(effects, [call_effect(r#"{"q":"?"}"#)]);
+        assert_eq!((executed.full.as_str(), executed.is_error), ("42", true));
+        assert!(!executed.raised);
+        assert_eq!(
+            *log.0.borrow(),
+            ["start ask", "delta None 50 %", "end ask 2"]
+        );
+    }
+
+    #[test]
+    fn freeform_text_becomes_the_required_argument() {
+        let (mut pipeline, _) = remote();
+        pipeline
+            .registry
+            .register(host_tool())
+            .expect("a good tool");
+        let asked = ToolCall {
+            custom: true,
+            ..call("ask", "not {json")
+        };
+        let answer = vec![OutcomeKind::ToolEnd(HostToolResult::default())];
+        let (_, effects) = play(&pipeline, &Scope::new("s"), asked, vec![answer]);
+        assert_eq!(effects, [call_effect(r#"{"q":"not {json"}"#)]);
+    }
+
+    fn check_approval(answer: Approval, expected: &str) {
+        let (mut pipeline, log) = remote();
+        let reasons = [("shell".to_owned(), "it can do anything".to_owned())];
+        pipeline.approvals = ApprovalPolicy(BTreeMap::from(reasons));
+        let asked = call("shell", r#"{"command": "ls"}"#);
+        let ended = OutcomeKind::ExecEnd(Default::default());
+        let answers = vec![vec![OutcomeKind::Approval(answer)], vec![ended]];
+        let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, answers);
+        let ask = EffectKind::AskApproval {
+            tool_name: "shell".to_owned(),
+            call_id: "c1".to_owned(),
+            arguments: r#"{"command":"ls"}"#.to_owned(),
+            reason: "it can do anything".to_owned(),
+        };
+        assert_eq!(effects[0], ask);
+        assert_eq!(executed.model_text, expected);
+        assert_eq!(
+            log.0.borrow()[1],
+            r#"approve shell {"command":"ls"} it can do anything"#
+        );
+    }
+
+    #[test]
+    fn approval() {
+        check_approval(Approval::Allow, "(no output)");
+        let reason = "not today".to_owned();
+        check_approval(
+            Approval::Deny { reason },
+            "Tool error (shell): not approved: not today",
+        );
+    }
+
+    #[test]
+    fn cancelled_before_it_starts() {
+        let (pipeline, _) = remote();
+        let scope = Scope::new("s");
+        scope.cancel.cancel();
+        let asked = call("shell", r#"{"command": "ls"}"#);
+        let (executed, effects) = play(&pipeline, &scope, asked, Vec::new());
+        assert_eq!(effects, []);
+        assert_eq!(
+            executed.model_text,
+            "Tool error (shell): interrupted before it started"
+        );
+    }
+
+    #[test]
+    fn cancelled_while_it_runs_keeps_what_had_arrived() {
+        let (mut pipeline, _) = remote();
+        pipeline
+            .registry
+            .register(host_tool())
+            .expect("a good tool");
+        let answer = vec![
+            OutcomeKind::ToolOutput("half".to_owned()),
+            OutcomeKind::Cancelled,
+        ];
+        let asked = call("ask", r#"{"q": "?"}"#);
+        let (executed, _) = play(&pipeline, &Scope::new("s"), asked, vec![answer]);
+        assert_eq!(
+            executed.model_text,
+            "Tool error (ask): interrupted before it ended\nPartial output:\nhalf"
+        );
+        assert!(executed.is_error && executed.raised);
+    }
+
+    #[test]
+    fn parallel_edits_of_one_file_take_turns() {
+        let (pipeline, _) = remote();
+        let mut executor = Executor::new();
+        for (old, new) in [("1", "one"), ("2", "two")] {
+            let pipeline = pipeline.clone();
+            let arguments = json!({"file_path": "a", "old_string": old, "new_string": new});
+            let call = call("edit_file", &arguments.to_string());
+            executor.spawner().spawn(async move {
+                let executed = pipeline.run(&Scope::new("s"), &call).await;
+                assert!(!executed.is_error, "{}", executed.full);
+            });
+        }
+        let mut content = Bytes::from_static(b"1 2 3");
+        let mut rounds = 0;
+        while !executor.is_empty() {
+            executor.run(|| false);
+            let effects = pipeline.port.take_effects();
+            assert!(effects.len() <= 1, "one call at a time: {effects:?}");
+            for effect in effects {
+                rounds += 1;
+                let EffectKind::Environment { call, .. } = effect.kind else {
+                    continue;
+                };
+                let reply = match call {
+                    EnvironmentCall::Write { content: new, .. } => {
+                        content = new;
+                        EnvironmentReply::Done
+                    }
+                    _ => EnvironmentReply::Bytes(content.clone()),
+                };
+                pipeline.port.deliver(Outcome {
+                    id: effect.id,
+                    kind: OutcomeKind::Environment(Ok(reply)),
+                });
+            }
+        }
+        assert_eq!((&content[..], rounds), (&b"one two 3"[..], 4));
+    }
+}

@@ -1,0 +1,223 @@
+//! The tool registry (spec 3.8): names to tools, in a stable order.
+
+use std::fmt;
+use std::rc::Rc;
+
+use super::{Schema, SchemaError, Tool};
+use crate::llm::ToolDefinition;
+
+/// The tools of a session. Clones are cheap and independent, so a round can
+/// hold on to the tools that its request named.
+#[derive(Clone)]
+pub struct Registry {
+    tools: Rc<Vec<Registered>>,
+    definitions: Rc<[ToolDefinition]>,
+}
+
+/// A tool with its compiled schema.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) tool: Rc<dyn Tool>,
+    pub(crate) schema: Rc<Schema>,
+}
+
+/// Why a tool cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// The name is not `[A-Za-z][A-Za-z0-9_]{0,63}`.
+    Name(String),
+    /// The root of the schema does not say `"type": "object"`.
+    NotAnObject(String),
+    /// The schema of this tool cannot be compiled.
+    Schema(String, SchemaError),
+    /// A declaration file is not what [`Registry::declared`] reads.
+    Declarations(String),
+    /// The core has no executor under this key.
+    NoExecutor(String),
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(
+                f,
+                "tool name {name:?}: a letter, then at most 63 letters, digits or underscores"
+            ),
+            Self::NotAnObject(name) => {
+                write!(f, "tool {name}: parameters must have \"type\": \"object\"")
+            }
+            Self::Schema(name, error) => write!(f, "tool {name}: {error}"),
+            Self::Declarations(error) => write!(f, "tool declarations: {error}"),
+            Self::NoExecutor(key) => write!(f, "no executor for tool {key}"),
+        }
+    }
+}
+
+impl std::error::Error for RegisterError {}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self {
+            tools: Rc::default(),
+            definitions: Rc::new([]),
+        }
+    }
+
+    /// Adds a tool. One of the same name is replaced and its place kept, so
+    /// that the order of definitions, and with it the prompt prefix, is stable.
+    pub fn register(&mut self, tool: Rc<dyn Tool>) -> Result<(), RegisterError> {
+        let definition = tool.definition();
+        let name = &definition.name;
+        if !is_tool_name(name) {
+            return Err(RegisterError::Name(name.clone()));
+        }
+        if definition.parameters.get("type").and_then(|t| t.as_str()) != Some("object") {
+            return Err(RegisterError::NotAnObject(name.clone()));
+        }
+        let schema = Schema::compile(&definition.parameters)
+            .map_err(|error| RegisterError::Schema(name.clone(), error))?;
+        let position = self.position(name);
+        let registered = Registered {
+            tool,
+            schema: Rc::new(schema),
+        };
+        let tools = Rc::make_mut(&mut self.tools);
+        match position {
+            Some(position) => tools[position] = registered,
+            None => tools.push(registered),
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// Removes a tool; whether there was one.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        let Some(position) = self.position(name) else {
+            return false;
+        };
+        Rc::make_mut(&mut self.tools).remove(position);
+        self.refresh();
+        true
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<Rc<dyn Tool>> {
+        self.find(name).map(|registered| registered.tool.clone())
+    }
+
+    /// What the model is told, in order of registration.
+    pub fn definitions(&self) -> Rc<[ToolDefinition]> {
+        self.definitions.clone()
+    }
+
+    /// Names in order of registration.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.definitions.iter().map(|tool| tool.name.as_str())
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Registered> {
+        self.position(name).map(|position| &self.tools[position])
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.names().position(|known| known == name)
+    }
+
+    fn refresh(&mut self) {
+        let definitions = self.tools.iter().map(|t| t.tool.definition().clone());
+        self.definitions = definitions.collect();
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registry")
+            .field(&self.names().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::HostTool;
+    use super::*;
+
+    fn tool(name: &str, description: &str, parameters: Value) -> Rc<dyn Tool> {
+        Rc::new(HostTool::new(ToolDefinition {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters,
+            custom: None,
+            strict: None,
+        }))
+    }
+
+    fn described(registry: &Registry) -> Vec<String> {
+        let definitions = registry.definitions();
+        let described = definitions
+            .iter()
+            .map(|tool| format!("{} {}", tool.name, tool.description));
+        described.collect()
+    }
+
+    #[test]
+    fn latest_wins_and_keeps_its_place() {
+        let mut registry = Registry::new();
+        let object = json!({"type": "object"});
+        for (name, description) in [("a", "1"), ("b", "2"), ("a", "3")] {
+            let tool = tool(name, description, object.clone());
+            assert_eq!(registry.register(tool), Ok(()));
+        }
+        assert_eq!(described(&registry), ["a 3", "b 2"]);
+        let before = registry.clone();
+        assert!(registry.unregister("a"));
+        assert!(!registry.unregister("a"));
+        assert_eq!(described(&registry), ["b 2"]);
+        assert!(registry.get("a").is_none());
+        assert_eq!(described(&before), ["a 3", "b 2"]);
+    }
+
+    fn check_refused(name: &str, parameters: Value, message: &str) {
+        let mut registry = Registry::new();
+        let error = registry.register(tool(name, "", parameters)).err();
+        assert_eq!(error.map(|e| e.to_string()).as_deref(), Some(message));
+        assert_eq!(registry.names().count(), 0);
+    }
+
+    #[test]
+    fn refusals() {
+        check_refused(
+            "1a",
+            json!({"type": "object"}),
+            "tool name \"1a\": a letter, then at most 63 letters, digits or underscores",
+        );
+        check_refused(
+            "a",
+            json!({"type": "string"}),
+            "tool a: parameters must have \"type\": \"object\"",
+        );
+        check_refused(
+            "a",
+            json!({"type": "object", "properties": {"p": {"items": {"pattern": "x"}}}}),
+            "tool a: schema keyword `pattern` at $.properties.p.items: not supported; known are \
+             type, enum, const, properties, required, additionalProperties, items, anyOf, oneOf, \
+             allOf and min/max bounds",
+        );
+    }
+}
