@@ -35,7 +35,7 @@ impl Style {
         }
         Self {
             terminal: true,
-            color: !std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             width: terminal_width().unwrap_or(80).max(20),
         }
     }
