@@ -462,7 +462,8 @@ impl Timeline {
         self.outside.set(self.outside.get().saturating_sub(1));
     }
 
-    fn count_outside(&self) {
+    /// Adds the real time that passed while waiting outside.
+    pub fn count_outside(&self) {
         if self.outside.get() > 0 {
             let now = self.clock.source_us();
             let passed = now.saturating_sub(self.outside_since_us.replace(now));

@@ -133,7 +133,8 @@ fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result
 mod builtin {
     //! The builtin that bashkit calls for a lent program.
 
-    use std::pin::Pin;
+    use std::future::poll_fn;
+    use std::pin::{Pin, pin};
     use std::rc::Rc;
 
     use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
@@ -141,7 +142,7 @@ mod builtin {
 
     use super::{BTreeMap, RefCell, Seen, Tree, apply};
     use crate::environment::{ProgramPort, ProgramRequest, ProgramResult, Scope};
-    use crate::memory::clock::{self, Timeline};
+    use crate::memory::clock::{self, Stop, Timeline};
     use crate::memory::local::Local;
 
     /// What all lent programs of one environment share.
@@ -183,8 +184,38 @@ mod builtin {
         request: ProgramRequest,
     ) -> ProgramResult {
         timeline.enter_outside();
-        let _outside = Outside(timeline);
-        lender.port.run(&scope, request).await
+        let _outside = Outside(timeline.clone());
+        let limit_ms = timeline.remaining_us().div_ceil(1_000);
+        // The program is cancelled by its own signal at the time limit, the
+        // timer by its own once the program has ended; both are waited for.
+        let (program_cancel, _program_guard) = scope.cancel.child();
+        let (timer_cancel, _timer_guard) = scope.cancel.child();
+        let owned = |cancel| Scope {
+            owner: scope.owner.clone(),
+            cancel,
+        };
+        let (program_scope, timer_scope) =
+            (owned(program_cancel.clone()), owned(timer_cancel.clone()));
+        let mut program = pin!(lender.port.run(&program_scope, request));
+        let mut timer = Some(Box::pin(lender.port.sleep(&timer_scope, limit_ms)));
+        poll_fn(|cx| {
+            if let Some(running) = &mut timer
+                && running.as_mut().poll(cx).is_ready()
+            {
+                timer = None;
+                timeline.count_outside();
+                if timeline.remaining_us() == 0 {
+                    timeline.stop(Stop::Timeout);
+                    program_cancel.cancel();
+                }
+            }
+            let polled = program.as_mut().poll(cx);
+            if polled.is_ready() {
+                timer_cancel.cancel();
+            }
+            polled
+        })
+        .await
     }
 
     #[async_trait]

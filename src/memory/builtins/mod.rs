@@ -2,6 +2,7 @@
 //! this sandbox: they cut their output, spin the clock, or print something that
 //! looks like the real tool's output and is not.
 
+mod git;
 mod ls;
 mod number;
 mod sleep;
@@ -16,6 +17,7 @@ pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_command("head", stream::Head);
     registry.insert_command("seq", stream::Seq);
     registry.insert_command("yes", stream::Yes);
+    registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));
     registry.insert_trusted("dir", Arc::new(ls::Ls));
     registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
