@@ -5,6 +5,7 @@
 mod git;
 mod ls;
 mod number;
+mod shuf;
 mod sleep;
 mod stream;
 
@@ -16,6 +17,7 @@ use bashkit::BuiltinRegistry;
 pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_command("head", stream::Head);
     registry.insert_command("seq", stream::Seq);
+    registry.insert_command("shuf", shuf::Shuf);
     registry.insert_command("yes", stream::Yes);
     registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));
