@@ -211,12 +211,10 @@ pub enum EventKind {
         /// The message.
         content: String,
     },
-    /// A steering message was added to the history. `id` is absent for
-    /// messages that the loop itself injects.
+    /// A steering message was added to the history.
     SteeringInjected {
         /// Number of the message within the session.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        id: Option<u64>,
+        id: u64,
         /// The message.
         content: String,
     },

@@ -10,7 +10,7 @@ pub mod llm;
 
 pub mod environment;
 
-pub mod memory;
+//MEM
 
 pub mod event;
 

@@ -18,13 +18,13 @@ pub struct LlmError {
     /// What kind of failure.
     pub kind: LlmErrorKind,
     /// Provider that was called.
-    pub provider: String,
+    pub provider: Box<str>,
     /// HTTP status, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The provider's own code or type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Box<str>>,
     /// One sentence that names the thing and the way out; lower case, no full stop.
     pub message: String,
     /// Whether the same request may succeed later.
@@ -37,10 +37,10 @@ pub struct LlmError {
     pub retry_at_ms: Option<u64>,
     /// The provider's id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// The error as it came: JSON, or the beginning of the text as a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw: Option<Value>,
+    pub raw: Option<Box<Value>>,
 }
 
 /// Kinds of [`LlmError`].
@@ -87,6 +87,30 @@ pub enum LlmErrorKind {
 }
 
 impl LlmErrorKind {
+    /// Stable name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::Authentication => "authentication",
+            Self::AccessDenied => "access_denied",
+            Self::NotFound => "not_found",
+            Self::RequestTimeout => "request_timeout",
+            Self::ContextLength => "context_length",
+            Self::RateLimit => "rate_limit",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::ContentFilter => "content_filter",
+            Self::Server => "server",
+            Self::Network => "network",
+            Self::Stream => "stream",
+            Self::Abort => "abort",
+            Self::InvalidToolCall => "invalid_tool_call",
+            Self::UnsupportedToolChoice => "unsupported_tool_choice",
+            Self::NoObjectGenerated => "no_object_generated",
+            Self::Configuration => "configuration",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether a failure of this kind may pass by itself.
     pub fn retryable(self) -> bool {
         matches!(
@@ -227,7 +251,7 @@ impl Names {
         }
         LlmError {
             status,
-            code: code.map(str::to_owned),
+            code: code.map(Box::from),
             ..LlmError::new(kind, &self.provider, self.sentence(kind, &said))
         }
     }
@@ -317,7 +341,7 @@ impl LlmError {
     pub fn new(kind: LlmErrorKind, provider: &str, message: impl Into<String>) -> Self {
         Self {
             kind,
-            provider: provider.to_owned(),
+            provider: provider.into(),
             status: None,
             code: None,
             message: message.into(),

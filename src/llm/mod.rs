@@ -5,6 +5,7 @@
 
 mod adapter;
 mod builder;
+mod client;
 mod conversation;
 mod error;
 mod http;
@@ -18,6 +19,7 @@ mod stream;
 mod tool;
 
 pub use adapter::{Adapter, Encoded, adapter, adapter_names};
+pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
 pub use conversation::{Conversation, Wire, WireFormat};
 pub use error::{LlmError, LlmErrorKind, Names};
 pub use http::{Auth, HttpRequest, TransportError, TransportErrorKind};

@@ -22,6 +22,9 @@ pub struct ModelInfo {
     pub provider: String,
     /// Name for people.
     pub display_name: String,
+    /// When its knowledge ends, such as `2026-01`, if published.
+    #[serde(default)]
+    pub knowledge_cutoff: Option<String>,
     /// Tokens that fit, input and output together.
     pub context_window: u64,
     /// Most output tokens of one answer.

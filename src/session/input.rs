@@ -163,7 +163,12 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
         watch_context(session);
         let response = match model::call(session, &scope).await {
             Ok(response) => response,
-            Err(ModelEnd::Stopped) => break session.stopped().unwrap_or(EndReason::Aborted),
+            Err(ModelEnd::Stopped(partial)) => {
+                if let Some(partial) = partial {
+                    model::keep_partial(session, *partial);
+                }
+                break session.stopped().unwrap_or(EndReason::Aborted);
+            }
             Err(ModelEnd::Failed(error)) => {
                 fail(session, &error);
                 break EndReason::Error;
@@ -335,6 +340,7 @@ fn fail(session: &Shared, error: &LlmError) {
 /// whoever began the closing, and hosts end process groups with SIGTERM, 2 s,
 /// SIGKILL; here their final outcomes are awaited before the last event.
 async fn shut_down(session: &Shared, reason: CloseReason) {
+    session.life.cancel();
     session.port.settled(&session.id).await;
     while let Some(injected) = session.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {

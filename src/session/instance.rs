@@ -20,7 +20,7 @@ use crate::environment::{
     RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
-use crate::tool::Registry;
+use crate::tool::{HostTool, RegisterError, Registry};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -177,12 +177,13 @@ impl Instance {
                 ),
             )
         })?;
-        let mut registry = Registry::of_profile(profile.tools())
-            .map_err(|error| SessionError::new(SessionErrorKind::InvalidTool, error.to_string()))?;
+        let invalid = |error: RegisterError| {
+            SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
+        };
+        let mut registry = Registry::new();
         for tool in &config.tools {
-            registry.register_host(tool.clone()).map_err(|error| {
-                SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
-            })?;
+            let tool = Rc::new(HostTool::new(tool.clone()));
+            registry.register(tool).map_err(invalid)?;
         }
         let id: Rc<str> = self.random.uuid().into();
         let session = Session(Rc::new(Shared::new(Parts {

@@ -16,6 +16,7 @@ mod model;
 mod repetition;
 mod round;
 mod state;
+mod transport;
 mod turn;
 
 pub use config::{AwaitingInput, SessionConfig};

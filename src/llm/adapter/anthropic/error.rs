@@ -19,12 +19,13 @@ pub(super) fn of_response(
         Err(_) => {
             let text = String::from_utf8_lossy(body);
             let mut error = names.error(LlmErrorKind::of_status(status), Some(status), None, &text);
-            error.raw = Some(Value::from(text.chars().take(2_000).collect::<String>()));
+            let text: String = text.chars().take(2_000).collect();
+            error.raw = Some(Box::new(Value::from(text)));
             error
         }
     };
     if let Some(id) = header(headers, "request-id") {
-        error.request_id = Some(id.to_owned());
+        error.request_id = Some(id.into());
     }
     retry::read_headers(&mut error, headers);
     error
@@ -47,8 +48,8 @@ pub(super) fn of_body(names: &Names, status: Option<u16>, body: Value) -> LlmErr
         &message,
     );
     let mut error = names.error(kind, status, code, &message);
-    error.request_id = body["request_id"].as_str().map(str::to_owned);
-    error.raw = Some(body);
+    error.request_id = body["request_id"].as_str().map(Box::from);
+    error.raw = Some(Box::new(body));
     error
 }
 

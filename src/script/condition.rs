@@ -1,0 +1,69 @@
+//! What a request must meet: `match` chooses a step by it, `expect` asserts it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::format::one_or_many;
+use super::wire::Wire;
+
+/// Conditions on a request; all must hold. Each is a string or a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Condition {
+    /// Some string in the body contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub contains: Vec<String>,
+    /// No string in the body contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub not_contains: Vec<String>,
+    /// The last tool result contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub last_tool_result_contains: Vec<String>,
+}
+
+impl Condition {
+    /// Why the request does not meet this; none if it does.
+    pub(super) fn mismatch(&self, wire: &dyn Wire, body: &Value) -> Option<String> {
+        for text in &self.contains {
+            if !any_string(body, text) {
+                return Some(format!("the request does not contain {text:?}"));
+            }
+        }
+        for text in &self.not_contains {
+            if any_string(body, text) {
+                return Some(format!("the request contains {text:?}"));
+            }
+        }
+        if self.last_tool_result_contains.is_empty() {
+            return None;
+        }
+        let Some(result) = wire.last_tool_result(body) else {
+            return Some("the request has no tool result".to_owned());
+        };
+        let missing = self
+            .last_tool_result_contains
+            .iter()
+            .find(|text| !result.contains(*text))?;
+        let shown: String = result.chars().take(400).collect();
+        Some(format!(
+            "the last tool result does not contain {missing:?}, it is {shown:?}"
+        ))
+    }
+}
+
+/// A body to look into; one that is not JSON counts as one string.
+pub(super) fn parse(body: &[u8]) -> Value {
+    serde_json::from_slice(body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()))
+}
+
+fn any_string(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(string) => string.contains(text),
+        Value::Array(items) => items.iter().any(|item| any_string(item, text)),
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, item)| key.contains(text) || any_string(item, text)),
+        _ => false,
+    }
+}

@@ -1,0 +1,324 @@
+//! `ScriptedModel`: a model that plays a JSON script in a provider's own wire
+//! format and records what it was asked. Tests, the README and `hermitcrab
+//! demo` run on it, without a key. It is pure: waiting is data ([`Chunk`]) that
+//! a host performs, `hermitcrab serve-model` over loopback HTTP for one.
+//!
+//! A script is one JSON object. Each request to the model plays one step:
+//!
+//! ```json
+//! {
+//!   "steps": [
+//!     { "texts": ["Let me ", "look."],
+//!       "thinking": { "text": "A bug in add.sh.", "signature": "c2ln" },
+//!       "tool_calls": [{ "name": "shell", "arguments": { "command": "ls" } }],
+//!       "usage": { "input_tokens": 900, "output_tokens": 40 } },
+//!     { "expect": { "last_tool_result_contains": "add.sh" },
+//!       "text": "It is there." }
+//!   ]
+//! }
+//! ```
+//!
+//! Script: `steps` (at least one) and `repeat_last` (the last step answers
+//! every further request). Fields of a step, all optional, but a step must say
+//! something; unknown fields are errors:
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `text`, `texts` | the answer's text, as one delta or as several; `""` is an answer without content |
+//! | `thinking` | `{text, signature?, redacted?}`: reasoning before the text; `redacted` adds an opaque block with that data |
+//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not |
+//! | `usage` | `input_tokens` (default 100), `output_tokens` (20), `reasoning_tokens`, `cache_read_tokens`, `cache_write_tokens` |
+//! | `stop_reason` | in the provider's words; by default what fits the content |
+//! | `delay_ms` | wait before the first byte of the response, status line included |
+//! | `delta_delay_ms` | wait before each delta; without it deltas leave together |
+//! | `chunk_bytes` | cut the body into chunks of this many bytes, wherever that falls |
+//! | `hold` | name: wait until the host releases it; a released name stays open |
+//! | `hold_before` | where: `start` (default, before the status line), `text`, `tool_calls`, `end` |
+//! | `error` | `{status, type?, message?, headers?}`: an HTTP error instead of an answer |
+//! | `stream_error` | `{type, message}`: an error event after the content, instead of the end |
+//! | `disconnect` | the connection breaks: `before` (no byte), `after_text`, `mid_event` (inside the event after the text), `before_end` (all content, no end) |
+//! | `garbage` | this body instead of an answer, status 200 |
+//! | `expect` | `{contains, not_contains, last_tool_result_contains}`, each a string or a list; if it does not hold, the answer is HTTP 400 that names the mismatch |
+//! | `match` | same conditions; the step is only for requests that meet them |
+//!
+//! A request takes the first unused step whose `match` holds or is absent, so
+//! a script without `match` is played in order, and concurrent sessions can
+//! pick their own steps. Conditions look at the decoded strings of the body.
+//! When no step is left, the answer is HTTP 400 naming the request's number.
+
+mod anthropic;
+mod condition;
+mod format;
+mod play;
+mod wire;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use condition::Condition;
+pub use format::{
+    Disconnect, HoldBefore, HttpError, Script, ScriptError, Step, StreamError, Thinking, ToolCall,
+    Usage,
+};
+
+/// A request as the model's server sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRequest {
+    /// Path with query, such as `/v1/messages`; its end chooses the wire format.
+    pub path: String,
+    /// Headers as they came.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// A request that was answered, kept for assertions. Serialises as
+/// `{number, step, path, headers, body}`, the body as the JSON that it was, byte
+/// for byte, or as a string if it was not JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// Counted from 1.
+    pub number: u64,
+    /// Step that answered, counted from 1; none if no step was left.
+    pub step: Option<usize>,
+    /// Path, without the value of a `key` parameter.
+    pub path: String,
+    /// Names in lower case. Of a header that carries a credential only
+    /// `(present)` is kept, never the key.
+    pub headers: Vec<(String, String)>,
+    /// Body as it came.
+    pub body: Bytes,
+}
+
+/// The answer to a request, for a host to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptedResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body in order; never empty. What the first chunk waits for also
+    /// delays the status line.
+    pub chunks: Vec<Chunk>,
+    /// What happens after the last chunk.
+    pub ending: Ending,
+}
+
+/// Bytes of a body, and what to wait for before sending them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Wait this long, in ms.
+    pub delay_ms: u64,
+    /// Then wait until this name is released.
+    pub hold: Option<String>,
+    /// Then send this; empty only where the body is.
+    pub bytes: Bytes,
+}
+
+/// How a response ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// As HTTP says.
+    Complete,
+    /// The connection breaks; with no body bytes, before the status line.
+    Disconnect,
+}
+
+/// A model that plays a script. See the module for the format.
+#[derive(Clone, Debug)]
+pub struct ScriptedModel {
+    script: Arc<Script>,
+    used: Vec<bool>,
+    looping: bool,
+    keep: usize,
+    count: u64,
+    requests: VecDeque<RecordedRequest>,
+}
+
+impl ScriptedModel {
+    /// A model at the start of `script`.
+    pub fn new(script: Script) -> Self {
+        Self {
+            used: vec![false; script.steps.len()],
+            script: Arc::new(script),
+            looping: false,
+            keep: usize::MAX,
+            count: 0,
+            requests: VecDeque::new(),
+        }
+    }
+
+    /// A model that plays the script in `json`.
+    ///
+    /// # Errors
+    /// The text is not a script; the error names line, column and step.
+    pub fn from_json(json: &str) -> Result<Self, ScriptError> {
+        Script::parse(json).map(Self::new)
+    }
+
+    /// Starts the script over when it ends.
+    pub fn looping(mut self) -> Self {
+        self.looping = true;
+        self
+    }
+
+    /// Keeps only the last `count` requests; all by default.
+    pub fn keep_requests(mut self, count: usize) -> Self {
+        self.keep = count;
+        self
+    }
+
+    /// Answers one request with the step that is its turn, and records it.
+    pub fn respond(&mut self, request: &ModelRequest) -> ScriptedResponse {
+        let Some(wire) = wire::for_path(&request.path) else {
+            return play::unknown_path(&request.path);
+        };
+        self.count += 1;
+        let step = self.take_step(wire, &request.body);
+        self.record(request, step);
+        match step {
+            Some(index) => play::step(wire, &self.script.steps[index], request, self.count),
+            None => play::refuse(wire, 400, &self.no_step_message()),
+        }
+    }
+
+    /// The requests so far, oldest first, those to unknown paths left out.
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = &RecordedRequest> {
+        self.requests.iter()
+    }
+
+    /// Whether every step has been played.
+    pub fn finished(&self) -> bool {
+        self.used.iter().all(|used| *used)
+    }
+
+    /// Goes back to the start and forgets the requests.
+    pub fn reset(&mut self) {
+        self.used.fill(false);
+        self.count = 0;
+        self.requests.clear();
+    }
+
+    fn take_step(&mut self, wire: &dyn wire::Wire, body: &[u8]) -> Option<usize> {
+        // Parsed only when a step asks: a plain script costs nothing per byte
+        // of history.
+        let mut parsed: Option<Value> = None;
+        let mut holds = |step: &Step| match &step.r#match {
+            None => true,
+            Some(condition) => {
+                let body = parsed.get_or_insert_with(|| condition::parse(body));
+                condition.mismatch(wire, body).is_none()
+            }
+        };
+        let steps = &self.script.steps;
+        let mut found = (0..steps.len()).find(|&i| !self.used[i] && holds(&steps[i]));
+        if found.is_none() && self.looping {
+            found = (0..steps.len()).find(|&i| holds(&steps[i]));
+            if found.is_some() {
+                self.used.fill(false);
+            }
+        }
+        if found.is_none() && self.script.repeat_last {
+            found = steps.len().checked_sub(1);
+        }
+        if let Some(index) = found {
+            self.used[index] = true;
+        }
+        found
+    }
+
+    fn no_step_message(&self) -> String {
+        let (count, steps) = (self.count, self.script.steps.len());
+        match self.used.iter().position(|used| !used) {
+            None => {
+                format!("the script has no step for request {count}: all {steps} steps are played")
+            }
+            Some(index) => format!(
+                "the script has no step for request {count}: it meets no match of the unused steps (the first is step {})",
+                index + 1
+            ),
+        }
+    }
+
+    fn record(&mut self, request: &ModelRequest, step: Option<usize>) {
+        if self.keep == 0 {
+            return;
+        }
+        while self.requests.len() >= self.keep {
+            self.requests.pop_front();
+        }
+        self.requests.push_back(RecordedRequest {
+            number: self.count,
+            step: step.map(|index| index + 1),
+            path: without_key(&request.path),
+            headers: request
+                .headers
+                .iter()
+                .map(|(name, value)| {
+                    let name = name.to_ascii_lowercase();
+                    let value = match SECRET_HEADERS.contains(&name.as_str()) {
+                        true => "(present)".to_owned(),
+                        false => value.clone(),
+                    };
+                    (name, value)
+                })
+                .collect(),
+            body: request.body.clone(),
+        });
+    }
+}
+
+/// Headers whose values are credentials.
+const SECRET_HEADERS: [&str; 6] = [
+    "x-api-key",
+    "authorization",
+    "proxy-authorization",
+    "x-goog-api-key",
+    "api-key",
+    "cookie",
+];
+
+/// Gemini clients may carry the key in the query.
+fn without_key(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let query: Vec<&str> = query
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some(("key" | "access_token", _)) => "key=(present)",
+            _ => pair,
+        })
+        .collect();
+    format!("{path}?{}", query.join("&"))
+}
+
+impl Serialize for RecordedRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Headers<'a>(&'a [(String, String)]);
+        impl Serialize for Headers<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+            }
+        }
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("number", &self.number)?;
+        map.serialize_entry("step", &self.step)?;
+        map.serialize_entry("path", &self.path)?;
+        map.serialize_entry("headers", &Headers(&self.headers))?;
+        match serde_json::from_slice::<&RawValue>(&self.body) {
+            Ok(body) => map.serialize_entry("body", body)?,
+            Err(_) => map.serialize_entry("body", &String::from_utf8_lossy(&self.body))?,
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Calling the model: one answer for one request, through retries.
+//!
+//! Two kinds of failure, two budgets (DESIGN §6): what fails before content
+//! arrives follows the retry policy; a stream that breaks after content is the
+//! session's affair, and the partial answer is void.
+
+use std::rc::Rc;
+
+use super::state::Shared;
+use super::transport::EffectTransport;
+use crate::environment::Scope;
+use crate::event::EventKind;
+use crate::llm::{
+    Client, Endpoint, FinishKind, LlmError, LlmErrorKind, Message, Request, Response,
+    RetryDecision, Role, StreamEvent, retry_delay_ms,
+};
+
+/// Why there is no answer.
+pub(super) enum ModelEnd {
+    /// The input was stopped; `Shared::stopped` says why. What had arrived of
+    /// the answer comes along.
+    Stopped(Option<Box<Response>>),
+    /// The model call failed, and retries did not help.
+    Failed(LlmError),
+}
+
+/// How one attempt failed.
+struct Broken {
+    error: LlmError,
+    /// The host has seen part of the answer.
+    content: bool,
+    partial: Option<Box<Response>>,
+}
+
+/// Model in use: the configured one, else the profile's default.
+pub(super) fn model_name(session: &Shared) -> String {
+    let config = session.config.borrow();
+    if config.model.is_empty() {
+        session.profile.default_model.to_owned()
+    } else {
+        config.model.clone()
+    }
+}
+
+/// Calls the model with the history so far and returns its complete answer.
+pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response, ModelEnd> {
+    let mut retries = 0;
+    let mut stream_retries = 0;
+    loop {
+        let attempt = retries + stream_retries + 1;
+        let broken = match attempt_once(session, scope, attempt).await {
+            Ok(response) => return Ok(response),
+            Err(broken) => broken,
+        };
+        if session.stopped().is_some() {
+            return Err(ModelEnd::Stopped(broken.partial));
+        }
+        let delay_ms = if broken.content {
+            let limit = session.config.borrow().max_stream_retries;
+            if stream_retries >= limit || !broken.error.retryable {
+                return Err(ModelEnd::Failed(broken.error));
+            }
+            stream_retries += 1;
+            0
+        } else {
+            let policy = session.config.borrow().retry.clone();
+            let random = session.random.unit();
+            let now = session.port.now_ms();
+            match retry_delay_ms(&policy, retries, &broken.error, random, now) {
+                RetryDecision::Retry { delay_ms } => {
+                    retries += 1;
+                    delay_ms
+                }
+                RetryDecision::NotRetryable
+                | RetryDecision::Exhausted
+                | RetryDecision::TooLong { .. } => return Err(ModelEnd::Failed(broken.error)),
+            }
+        };
+        session.emit(EventKind::Retry {
+            attempt: attempt + 1,
+            delay_ms,
+            message: broken.error.to_string(),
+            discard_partial: broken.content,
+        });
+        if delay_ms > 0 && !session.port.sleep(scope, delay_ms).await {
+            return Err(ModelEnd::Stopped(None));
+        }
+    }
+}
+
+/// One request and its stream, with everything shown as it arrives.
+async fn attempt_once(
+    session: &Rc<Shared>,
+    scope: &Scope,
+    attempt: u32,
+) -> Result<Response, Broken> {
+    let started_ms = session.port.now_ms();
+    let before_content = |error| Broken {
+        error,
+        content: false,
+        partial: None,
+    };
+    let client = client(session, scope).map_err(before_content)?;
+    let mut stream = client
+        .stream(request(session))
+        .await
+        .map_err(before_content)?;
+    let mut content = false;
+    while let Some(event) = stream.next_event().await {
+        content |= event.is_content();
+        match event {
+            StreamEvent::Start { .. } => session.emit(EventKind::AssistantTextStart {}),
+            StreamEvent::TextDelta { text, .. } => {
+                session.emit(EventKind::AssistantTextDelta { text });
+            }
+            StreamEvent::ReasoningDelta { text, .. } => {
+                session.emit(EventKind::ReasoningDelta { text });
+            }
+            StreamEvent::Finish { response } => {
+                finish(session, &response, attempt, started_ms);
+                return Ok(*response);
+            }
+            StreamEvent::Error { error, partial } => {
+                let partial = Some(partial);
+                return Err(Broken { error, content, partial });
+            }
+            _ => {}
+        }
+    }
+    // The decoder always ends with `Finish` or `Error`.
+    let error = LlmError::new(
+        LlmErrorKind::Stream,
+        session.profile.id,
+        "the model's stream ended without a final event",
+    );
+    let partial = None;
+    Err(Broken { error, content, partial })
+}
+
+/// Keeps the text of an answer that was stopped, so that the model knows what
+/// it has already said. Reasoning without its signature and calls without
+/// results could not be sent back; they are dropped.
+pub(super) fn keep_partial(session: &Shared, partial: Response) {
+    let text = partial.text();
+    if text.is_empty() {
+        return;
+    }
+    session.emit(EventKind::AssistantTextEnd {
+        text: text.clone(),
+        reasoning: partial.reasoning(),
+        response_id: Some(partial.id.clone()).filter(|id| !id.is_empty()),
+        finish_reason: "interrupted".to_owned(),
+    });
+    let response = Response {
+        message: Message::text(Role::Assistant, text),
+        ..partial
+    };
+    let now = session.port.now_ms();
+    session.history.borrow_mut().push_response(response, now);
+}
+
+fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
+    let config = session.config.borrow();
+    let transport = EffectTransport {
+        port: session.port.clone(),
+        spawner: session.spawner.clone(),
+        scope: scope.clone(),
+        life: session.life.clone(),
+        idle_ms: config.stream_idle_timeout_ms,
+    };
+    let endpoint = Endpoint {
+        base_url: config.base_url.clone().unwrap_or_default(),
+        credential: config
+            .credential
+            .clone()
+            .unwrap_or_else(|| session.profile.id.to_owned()),
+        browser: config.browser,
+        connect_timeout_ms: config.connect_timeout_ms,
+        ..Endpoint::default()
+    };
+    Client::for_adapter(Rc::new(transport), session.profile.id, endpoint)
+}
+
+/// The request of spec 2.5 step 2. Tools and conversation are shared, not copied.
+fn request(session: &Shared) -> Request {
+    let config = session.config.borrow();
+    let conversation = session.history.borrow().conversation().clone();
+    Request {
+        system: vec![session.system_prompt.borrow().to_string()],
+        tools: session.registry.borrow().definitions(),
+        max_tokens: config.max_tokens,
+        reasoning_effort: config.reasoning_effort.clone(),
+        provider_options: config.provider_options.clone(),
+        cache_key: Some(session.id.to_string()),
+        auto_cache: config.auto_cache,
+        ..Request::new(model_name(session), conversation)
+    }
+}
+
+/// Tells the host about a complete answer.
+fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) {
+    for warning in &response.warnings {
+        session.emit(EventKind::Warning {
+            code: warning.code.clone(),
+            message: warning.message.clone(),
+        });
+    }
+    session.emit(EventKind::AssistantTextEnd {
+        text: response.text(),
+        reasoning: response.reasoning(),
+        response_id: Some(response.id.clone()).filter(|id| !id.is_empty()),
+        finish_reason: finish_name(response.finish_reason.reason).to_owned(),
+    });
+    session.emit(EventKind::Usage {
+        input_tokens: response.usage.input_tokens,
+        output_tokens: response.usage.output_tokens,
+        reasoning_tokens: response.usage.reasoning_tokens,
+        cache_read_tokens: response.usage.cache_read_tokens,
+        cache_write_tokens: response.usage.cache_write_tokens,
+        model_ms: session.port.now_ms().saturating_sub(started_ms),
+        attempt,
+    });
+}
+
+fn finish_name(kind: FinishKind) -> &'static str {
+    match kind {
+        FinishKind::Stop => "stop",
+        FinishKind::Length => "length",
+        FinishKind::ToolCalls => "tool_calls",
+        FinishKind::ContentFilter => "content_filter",
+        FinishKind::Error => "error",
+        FinishKind::Other => "other",
+    }
+}
