@@ -1,0 +1,327 @@
+//! Tar bytes and lists of files, in and out of a tree.
+//!
+//! An import is all or nothing: it works on a clone and replaces the tree only
+//! when every entry went in. Entry names are relative; absolute names and `..`
+//! are refused by name. Output is sorted and free of owners, so that equal
+//! trees give equal bytes.
+
+use std::io::Read;
+
+use bytes::Bytes;
+
+use super::tree::{self, Content, Node, NodeKind, Tree, TreeError};
+use crate::environment::{EnvironmentError, EnvironmentErrorKind};
+
+/// Adds the files of `archive` (tar bytes, not compressed) below `directory`.
+pub fn import_tar(
+    tree: &mut Tree,
+    directory: &str,
+    archive: &[u8],
+    now_us: u64,
+) -> Result<(), EnvironmentError> {
+    let mut copy = tree.clone();
+    let mut reader = tar::Archive::new(archive);
+    let entries = reader.entries().map_err(|error| malformed(&error))?;
+    for entry in entries {
+        let mut entry = entry.map_err(|error| malformed(&error))?;
+        import_entry(&mut copy, directory, &mut entry, now_us)?;
+    }
+    *tree = copy;
+    Ok(())
+}
+
+/// Adds `files` (relative path, content) below `directory`.
+pub fn import_files(
+    tree: &mut Tree,
+    directory: &str,
+    files: Vec<(String, Bytes)>,
+    now_us: u64,
+) -> Result<(), EnvironmentError> {
+    let mut copy = tree.clone();
+    for (name, content) in files {
+        let path = entry_path(directory, &name)?;
+        copy.write_with_parents(&path, Content::from(content), now_us)
+            .map_err(|error| refused(&name, &error))?;
+    }
+    *tree = copy;
+    Ok(())
+}
+
+/// The files below `directory` as tar bytes, names relative to it.
+pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut result = Ok(());
+    tree.walk(directory, u32::MAX, &mut |path, node| {
+        result = append(&mut builder, path, node);
+        result.is_ok()
+    })
+    .map_err(|error| refused(directory, &error))?;
+    result
+        .and_then(|()| builder.into_inner())
+        .map_err(|error| io(&format!("cannot write the archive: {error}")))
+}
+
+fn import_entry(
+    tree: &mut Tree,
+    directory: &str,
+    entry: &mut tar::Entry<'_, &[u8]>,
+    now_us: u64,
+) -> Result<(), EnvironmentError> {
+    let kind = entry.header().entry_type();
+    if matches!(
+        kind,
+        tar::EntryType::XGlobalHeader | tar::EntryType::XHeader
+    ) {
+        return Ok(());
+    }
+    let name = String::from_utf8(entry.path_bytes().into_owned())
+        .map_err(|error| invalid(&error.to_string(), "its name is not UTF-8"))?;
+    if tree::components(&name).next().is_none() {
+        return Ok(());
+    }
+    let path = entry_path(directory, &name)?;
+    let mode = entry.header().mode().ok();
+    let modified_us = match entry.header().mtime() {
+        Ok(seconds) if seconds > 0 => seconds.saturating_mul(1_000_000),
+        _ => now_us,
+    };
+    let refuse = |error: TreeError| refused(&name, &error);
+    match kind {
+        tar::EntryType::Directory => tree.make_directories(&path, modified_us).map_err(refuse)?,
+        tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
+            let declared = entry.size();
+            if declared > tree.limits().file_bytes {
+                return Err(refuse(TreeError::Limit(
+                    "bytes of one file",
+                    tree.limits().file_bytes,
+                )));
+            }
+            let mut content = Vec::new();
+            entry
+                .read_to_end(&mut content)
+                .map_err(|error| malformed(&error))?;
+            tree.write_with_parents(&path, Content::from(content), modified_us)
+                .map_err(refuse)?;
+        }
+        tar::EntryType::Symlink | tar::EntryType::Link => {
+            let target = entry
+                .link_name_bytes()
+                .and_then(|bytes| String::from_utf8(bytes.into_owned()).ok())
+                .ok_or_else(|| invalid(&name, "its link target is missing or not UTF-8"))?;
+            tree.make_directories(tree::parent(&path), modified_us)
+                .map_err(refuse)?;
+            if kind == tar::EntryType::Symlink {
+                if tree.get(&path).is_ok() {
+                    tree.remove(&path, modified_us).map_err(refuse)?;
+                }
+                tree.link(&path, &target, modified_us).map_err(refuse)?;
+                return Ok(());
+            }
+            // The tree has no hard links: the entry becomes a copy.
+            let source = entry_path(directory, &target)?;
+            let content = tree.read(&source).map_err(refuse)?.clone();
+            tree.write(&path, content, modified_us).map_err(refuse)?;
+        }
+        other => {
+            return Err(invalid(
+                &name,
+                &format!("entries of type {other:?} are not supported"),
+            ));
+        }
+    }
+    if let Some(mode) = mode {
+        tree.set_mode(&path, mode).map_err(refuse)?;
+    }
+    Ok(())
+}
+
+/// `name` below `directory`, or why not.
+fn entry_path(directory: &str, name: &str) -> Result<String, EnvironmentError> {
+    if name.starts_with('/') {
+        return Err(invalid(name, "its path is absolute"));
+    }
+    if name.contains('\0') {
+        return Err(invalid(name, "its path holds a zero byte"));
+    }
+    let mut path = directory.trim_end_matches('/').to_owned();
+    for component in tree::components(name) {
+        if component == ".." {
+            return Err(invalid(name, "its path holds .."));
+        }
+        path.push('/');
+        path.push_str(component);
+    }
+    if path.len() == directory.trim_end_matches('/').len() {
+        return Err(invalid(name, "its path is empty"));
+    }
+    Ok(path)
+}
+
+fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, node: &Node) -> std::io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(node.mode);
+    header.set_mtime(node.modified_us / 1_000_000);
+    header.set_uid(0);
+    header.set_gid(0);
+    match &node.kind {
+        NodeKind::File(content) => {
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_size(content.as_slice().len() as u64);
+            builder.append_data(&mut header, path, content.as_slice())
+        }
+        NodeKind::Directory(_) => {
+            header.set_entry_type(tar::EntryType::Directory);
+            header.set_size(0);
+            builder.append_data(&mut header, format!("{path}/"), std::io::empty())
+        }
+        NodeKind::Link(target) => {
+            header.set_entry_type(tar::EntryType::Symlink);
+            header.set_size(0);
+            builder.append_link(&mut header, path, &**target)
+        }
+    }
+}
+
+fn refused(name: &str, error: &TreeError) -> EnvironmentError {
+    let kind = match error {
+        TreeError::Limit(..) => EnvironmentErrorKind::TooLarge,
+        _ => EnvironmentErrorKind::InvalidInput,
+    };
+    EnvironmentError::new(kind, format!("cannot take {name}: {error}"))
+}
+
+fn invalid(name: &str, reason: &str) -> EnvironmentError {
+    EnvironmentError::new(
+        EnvironmentErrorKind::InvalidInput,
+        format!("cannot take {name}: {reason}"),
+    )
+}
+
+fn malformed(error: &std::io::Error) -> EnvironmentError {
+    EnvironmentError::new(
+        EnvironmentErrorKind::InvalidInput,
+        format!("the archive is not a tar file or is damaged: {error}"),
+    )
+}
+
+fn io(message: &str) -> EnvironmentError {
+    EnvironmentError::new(EnvironmentErrorKind::Io, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::tree::TreeLimits;
+
+    fn sample() -> Tree {
+        let mut tree = Tree::new(TreeLimits::default());
+        let long = format!("w/{}/{}", "d".repeat(120), "f".repeat(120));
+        for (path, content) in [
+            ("/w/a.txt", "one"),
+            ("/w/sub/b", "two"),
+            (&*format!("/{long}"), "3"),
+        ] {
+            tree.write_with_parents(path, Content::from(content.as_bytes()), 5_000_000)
+                .unwrap();
+        }
+        tree.link("/w/link", "sub/b", 5_000_000).unwrap();
+        tree.make_directory("/w/empty", 5_000_000).unwrap();
+        tree.set_mode("/w/a.txt", 0o755).unwrap();
+        tree
+    }
+
+    #[test]
+    fn a_tree_survives_the_round_trip() {
+        let tree = sample();
+        let bytes = export_tar(&tree, "/w").unwrap();
+        let mut copy = Tree::new(TreeLimits::default());
+        copy.make_directory("/w", 0).unwrap();
+        import_tar(&mut copy, "/w", &bytes, 9).unwrap();
+        assert_eq!(copy.changes_since(&tree), []);
+        assert_eq!(export_tar(&copy, "/w").unwrap(), bytes);
+        assert_eq!(copy.get("/w/a.txt").unwrap().modified_us, 5_000_000);
+    }
+
+    fn one_entry(name: &[u8], kind: tar::EntryType) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut good = tar::Header::new_gnu();
+        good.set_size(2);
+        good.set_mode(0o644);
+        builder.append_data(&mut good, "good", &b"ok"[..]).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name);
+        header.set_entry_type(kind);
+        header.set_size(0);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append(&header, std::io::empty()).unwrap();
+        builder.into_inner().unwrap()
+    }
+
+    fn check_refused(archive: &[u8], message: &str) {
+        let mut tree = sample();
+        let before = tree.clone();
+        let error = import_tar(&mut tree, "/w", archive, 0).unwrap_err();
+        assert_eq!(error.message, message);
+        assert_eq!(tree.changes_since(&before), []);
+    }
+
+    #[test]
+    fn a_parent_reference_is_refused_and_nothing_changes() {
+        check_refused(
+            &one_entry(b"x/../../evil", tar::EntryType::Regular),
+            "cannot take x/../../evil: its path holds ..",
+        );
+    }
+
+    #[test]
+    fn an_absolute_path_is_refused() {
+        check_refused(
+            &one_entry(b"/etc/passwd", tar::EntryType::Regular),
+            "cannot take /etc/passwd: its path is absolute",
+        );
+    }
+
+    #[test]
+    fn a_device_is_refused() {
+        check_refused(
+            &one_entry(b"dev", tar::EntryType::Char),
+            "cannot take dev: entries of type Char are not supported",
+        );
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let mut tree = sample();
+        let error = import_tar(&mut tree, "/w", &[7; 1024], 0).unwrap_err();
+        assert_eq!(error.kind, EnvironmentErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_truncated_archive_is_refused_whole() {
+        let bytes = export_tar(&sample(), "/w").unwrap();
+        for length in (0..bytes.len()).step_by(97) {
+            let mut tree = Tree::new(TreeLimits::default());
+            tree.make_directory("/w", 0).unwrap();
+            let before = tree.clone();
+            if import_tar(&mut tree, "/w", &bytes[..length], 0).is_err() {
+                assert_eq!(tree.changes_since(&before), []);
+            }
+        }
+    }
+
+    #[test]
+    fn files_come_as_a_list() {
+        let mut tree = Tree::new(TreeLimits::default());
+        let files = vec![("./a/b".to_owned(), Bytes::from_static(b"x"))];
+        import_files(&mut tree, "/w", files, 0).unwrap();
+        assert_eq!(tree.read("/w/a/b").unwrap().as_slice(), b"x");
+        let files = vec![
+            ("c".to_owned(), Bytes::from_static(b"x")),
+            ("../d".to_owned(), Bytes::from_static(b"x")),
+        ];
+        let error = import_files(&mut tree, "/w", files, 0).unwrap_err();
+        assert_eq!(error.message, "cannot take ../d: its path holds ..");
+        assert!(tree.get("/w/c").is_err());
+    }
+}

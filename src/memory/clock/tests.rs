@@ -1,0 +1,261 @@
+//! Tests of virtual time: timelines driven with futures that read, sleep and yield.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+
+use super::*;
+use crate::memory::drive::Drive;
+
+const SECOND: u64 = 1_000_000;
+
+fn clock_at(ms: &Rc<Cell<u64>>) -> Rc<Clock> {
+    let ms = ms.clone();
+    Rc::new(Clock::new(Rc::new(move || ms.get())))
+}
+
+fn random() -> Random {
+    Random::new([0; 32])
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Reads the clock `count` times at alternating depths, as commands do.
+fn compute(count: u64) {
+    for turn in 0..count {
+        read_current(1 + (turn % 2) as usize);
+    }
+}
+
+type Log = Rc<RefCell<Vec<String>>>;
+
+/// Polls futures in turn until all are ready, like the executor.
+fn run_all(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
+    for _ in 0..100_000 {
+        let mut cx = Context::from_waker(Waker::noop());
+        tasks.retain_mut(|task| task.as_mut().poll(&mut cx).is_pending());
+        if tasks.is_empty() {
+            return;
+        }
+    }
+    panic!("the tasks never ended");
+}
+
+fn task(
+    clock: &Rc<Clock>,
+    timeout_us: u64,
+    log: &Log,
+    name: &'static str,
+    body: impl AsyncFnOnce(Rc<Timeline>) + 'static,
+) -> Pin<Box<dyn Future<Output = ()>>> {
+    let timeline = clock.start(timeout_us, 100_000, random());
+    let log = log.clone();
+    let inner = timeline.clone();
+    let drive = Drive::new(async move { body(inner).await }, timeline.clone(), 0);
+    Box::pin(async move {
+        let _ = drive.await;
+        let stop = timeline.stopped();
+        log.borrow_mut()
+            .push(format!("{name} {} {stop:?}", timeline.elapsed_us()));
+    })
+}
+
+#[test]
+fn the_clock_follows_the_step_and_never_goes_back() {
+    let ms = Rc::new(Cell::new(5));
+    let clock = clock_at(&ms);
+    assert_eq!(clock.now_us(), 5_000);
+    ms.set(3);
+    assert_eq!(clock.now_us(), 5_000);
+    ms.set(9);
+    assert_eq!(clock.now_us(), 9_000);
+}
+
+#[test]
+fn a_sleep_moves_time_and_stays_as_skew() {
+    let ms = Rc::new(Cell::new(1_000));
+    let clock = clock_at(&ms);
+    let log = Log::default();
+    run_all(vec![task(&clock, 100 * SECOND, &log, "sleep", async |t| {
+        t.sleep(7 * SECOND).await;
+    })]);
+    assert_eq!(*log.borrow(), ["sleep 7000000 None"]);
+    assert_eq!(clock.now_us(), 8 * SECOND);
+    ms.set(2_000);
+    assert_eq!(clock.now_us(), 9 * SECOND);
+    let state = clock.state();
+    let other = clock_at(&ms);
+    other.restore(state);
+    assert_eq!(other.now_us(), 9 * SECOND);
+}
+
+#[test]
+fn a_sleep_beyond_the_time_limit_ends_at_the_limit() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![task(&clock, 2 * SECOND, &log, "late", async |t| {
+        t.sleep(100 * SECOND).await;
+        compute(10);
+    })]);
+    assert_eq!(*log.borrow(), ["late 2000010 Some(Timeout)"]);
+}
+
+#[test]
+fn readings_are_work_and_time() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let before = work();
+    run_all(vec![
+        task(&clock, SECOND, &log, "short", async |_| compute(500)),
+        task(&clock, 300, &log, "long", async |_| compute(500)),
+        task(&clock, SECOND, &log, "busy", async |_| compute(100_001)),
+    ]);
+    assert_eq!(
+        *log.borrow(),
+        [
+            "short 500 None",
+            "long 500 Some(Timeout)",
+            "busy 100001 Some(Work)"
+        ]
+    );
+    assert_eq!(work() - before, 101_001);
+}
+
+#[test]
+fn a_marked_time_is_not_jumped_over() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![task(&clock, 100 * SECOND, &log, "mark", async |t| {
+        t.mark(SECOND);
+        let mut sleep = Box::pin(t.sleep(50 * SECOND));
+        let started = t.peek_us();
+        poll_fn(|cx| {
+            if t.peek_us() - started >= SECOND {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+    })]);
+    assert_eq!(*log.borrow(), ["mark 1000000 None"]);
+}
+
+#[test]
+fn parallel_sleeps_end_in_the_order_of_their_ends() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let sleeper = |name: &'static str, seconds: u64| {
+        task(&clock, 100 * SECOND, &log, name, async move |t| {
+            t.sleep(seconds * SECOND).await;
+        })
+    };
+    run_all(vec![
+        sleeper("three", 3),
+        sleeper("one", 1),
+        sleeper("two", 2),
+    ]);
+    assert_eq!(
+        *log.borrow(),
+        ["one 1000000 None", "two 2000000 None", "three 3000000 None"]
+    );
+    assert_eq!(clock.now_us(), 3 * SECOND);
+}
+
+#[test]
+fn a_sleeper_waits_for_a_parallel_command_that_is_behind() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![
+        task(&clock, 100 * SECOND, &log, "sleep", async |t| {
+            t.sleep(30).await;
+        }),
+        task(&clock, 100 * SECOND, &log, "work", async |_| {
+            for _ in 0..10 {
+                compute(50);
+                yield_once().await;
+            }
+        }),
+        task(&clock, 10, &log, "short", async |t| t.sleep(20).await),
+    ]);
+    assert_eq!(
+        *log.borrow(),
+        ["short 10 Some(Timeout)", "sleep 30 None", "work 500 None"]
+    );
+}
+
+#[test]
+fn a_command_that_is_never_polled_does_not_hold_a_sleeper() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let stuck = clock.start(SECOND, 1_000, random());
+    run_all(vec![task(&clock, SECOND, &log, "sleep", async |t| {
+        t.sleep(1_000).await;
+    })]);
+    assert_eq!(*log.borrow(), ["sleep 1000 None"]);
+    drop(stuck);
+}
+
+#[test]
+fn waiting_outside_counts_real_time() {
+    let ms = Rc::new(Cell::new(1_000));
+    let clock = clock_at(&ms);
+    let log = Log::default();
+    let later = ms.clone();
+    run_all(vec![task(
+        &clock,
+        5 * SECOND,
+        &log,
+        "outside",
+        async move |t| {
+            t.enter_outside();
+            yield_once().await;
+            later.set(3_000);
+            t.leave_outside();
+        },
+    )]);
+    assert_eq!(*log.borrow(), ["outside 2000000 None"]);
+}
+
+#[test]
+fn the_readings_of_the_watcher_are_taken_back() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let before = work();
+    run_all(vec![task(&clock, SECOND, &log, "watched", async |t| {
+        for _ in 0..3 {
+            compute(20);
+            let until = t.peek_us() + 1 + 10_000;
+            while read_current(77) < until {}
+            yield_once().await;
+        }
+    })]);
+    assert_eq!(*log.borrow(), ["watched 60 None"]);
+    assert_eq!(work() - before, 60);
+}
+
+#[test]
+fn a_stop_ends_a_sleep() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![task(
+        &clock,
+        100 * SECOND,
+        &log,
+        "stopped",
+        async |t| {
+            t.stop(Stop::Cancelled);
+            t.stop(Stop::Timeout);
+            t.sleep(50 * SECOND).await;
+        },
+    )]);
+    assert_eq!(*log.borrow(), ["stopped 0 Some(Cancelled)"]);
+}

@@ -1,0 +1,425 @@
+//! MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
+//!
+//! Tools and commands share one tree. It never touches the machine it runs on:
+//! no file, process, socket, clock or random number of the host is read. The
+//! shell exists on wasm32 with the feature `sandbox`; elsewhere `exec` answers
+//! that it is unsupported. What the shell can and cannot do: `docs/sandbox.md`.
+
+pub mod archive;
+pub mod clock;
+pub mod drive;
+mod program;
+pub mod random;
+pub mod search;
+pub mod tree;
+
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod builtins;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod filesystem;
+#[cfg(target_arch = "wasm32")]
+mod host;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod local;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod shell;
+
+pub use clock::{TimeSource, work};
+pub use tree::{Change, ChangeKind, TreeLimits};
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::environment::{
+    Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
+    EnvironmentReply, ExecRequest, ExecStatus, ExecutionEnvironment, Metadata, OutputSink,
+    ProgramPort, Scope, absolute_path,
+};
+use clock::{Clock, ClockState};
+use program::Seen;
+use random::{Random, RandomState};
+use tree::{Content, LastLink, NodeKind, Tree, TreeError};
+
+/// Directories that exist from the start, beside the working directory.
+const DIRECTORIES: [&str; 4] = ["/home/user", "/tmp", "/usr/local/bin", "/var/tmp"];
+
+/// What a [`MemoryEnvironment`] starts from.
+#[derive(Clone, Debug)]
+pub struct MemoryOptions {
+    /// Number that lent programs know it by.
+    pub id: u32,
+    /// Seed of everything random in it.
+    pub seed: [u8; 32],
+    /// Absolute path that relative paths start at.
+    pub working_directory: String,
+    /// Minutes east of UTC of the user's clock.
+    pub utc_offset_minutes: i32,
+    /// Limits.
+    pub limits: MemoryLimits,
+    /// Names of the programs that the host lends.
+    pub programs: Vec<String>,
+    /// Name that `git commit` records.
+    pub author_name: String,
+    /// Address that `git commit` records.
+    pub author_email: String,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            seed: [0; 32],
+            working_directory: "/workspace".to_owned(),
+            utc_offset_minutes: 0,
+            limits: MemoryLimits::default(),
+            programs: Vec::new(),
+            author_name: "user".to_owned(),
+            author_email: "user@localhost".to_owned(),
+        }
+    }
+}
+
+/// Limits of a [`MemoryEnvironment`]: large, but finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Limits of the file tree.
+    pub tree: TreeLimits,
+    /// Work that a command may do without yielding, in units of about 1 µs.
+    pub work_bound: u64,
+    /// Bytes that a command may write to each of its output streams.
+    pub output_bytes: usize,
+    /// Shells kept ready between commands.
+    pub idle_shells: usize,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self {
+            tree: TreeLimits::default(),
+            work_bound: 2_000_000,
+            output_bytes: 256 << 20,
+            idle_shells: 2,
+        }
+    }
+}
+
+/// A saved state: files, clock and randomness. Taking one costs O(1).
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    tree: Tree,
+    clock: ClockState,
+    random: RandomState,
+}
+
+impl Snapshot {
+    /// The files.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+/// Files and a shell in memory. Serves parallel calls.
+pub struct MemoryEnvironment {
+    info: EnvironmentInfo,
+    tree: Rc<RefCell<Tree>>,
+    clock: Rc<Clock>,
+    random: Random,
+    seen: Rc<Seen>,
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    shells: shell::Shells,
+}
+
+impl MemoryEnvironment {
+    /// An environment with an empty working directory. `now` tells the time of
+    /// the current step in ms; lent programs run through `programs`.
+    pub fn new(options: MemoryOptions, now: TimeSource, programs: Rc<dyn ProgramPort>) -> Self {
+        let clock = Rc::new(Clock::new(now));
+        let mut files = Tree::new(options.limits.tree);
+        let working_directory = absolute_path("/", &options.working_directory);
+        let time = clock.now_us();
+        for directory in DIRECTORIES.into_iter().chain([&*working_directory]) {
+            // Only limits too small for the skeleton make this fail; the tree
+            // then says so at every use.
+            let _ = files.make_directories(directory, time);
+        }
+        let tree = Rc::new(RefCell::new(files));
+        let random = Random::new(options.seed);
+        let seen = Rc::new(Seen::default());
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+        let shells = shell::Shells::new(
+            &options,
+            &working_directory,
+            tree.clone(),
+            programs,
+            seen.clone(),
+        );
+        #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
+        let _ = programs;
+        Self {
+            info: EnvironmentInfo {
+                working_directory,
+                platform: "wasm".to_owned(),
+                os_version: String::new(),
+                utc_offset_minutes: options.utc_offset_minutes,
+            },
+            tree,
+            clock,
+            random,
+            seen,
+            #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+            shells,
+        }
+    }
+
+    /// Adds the files of a tar archive below the working directory; all or none.
+    pub fn import_tar(&self, archive: &[u8]) -> Result<(), EnvironmentError> {
+        clock::charge(archive.len() as u64 / 1_000);
+        archive::import_tar(
+            &mut self.tree.borrow_mut(),
+            &self.info.working_directory,
+            archive,
+            self.clock.now_us(),
+        )
+    }
+
+    /// Adds files (path relative to the working directory, content); all or none.
+    pub fn import_files(&self, files: Vec<(String, Bytes)>) -> Result<(), EnvironmentError> {
+        archive::import_files(
+            &mut self.tree.borrow_mut(),
+            &self.info.working_directory,
+            files,
+            self.clock.now_us(),
+        )
+    }
+
+    /// The working directory as tar bytes.
+    pub fn export_tar(&self) -> Result<Vec<u8>, EnvironmentError> {
+        archive::export_tar(&self.tree.borrow(), &self.info.working_directory)
+    }
+
+    /// Content of a file; relative paths start at the working directory.
+    pub fn read(&self, path: &str) -> Result<Bytes, EnvironmentError> {
+        let absolute = self.absolute(path);
+        let tree = self.tree.borrow();
+        let resolved = tree
+            .resolve(&absolute, LastLink::Follow)
+            .map_err(|error| environment_error(path, &error))?;
+        tree.read(&resolved)
+            .map(Content::to_bytes)
+            .map_err(|error| environment_error(path, &error))
+    }
+
+    /// Replaces or creates a file, with its parents.
+    pub fn write(&self, path: &str, content: Bytes) -> Result<(), EnvironmentError> {
+        let absolute = self.absolute(path);
+        let mut tree = self.tree.borrow_mut();
+        let resolved = tree
+            .resolve(&absolute, LastLink::Follow)
+            .map_err(|error| environment_error(path, &error))?
+            .into_owned();
+        tree.write_with_parents(&resolved, Content::from(content), self.clock.now_us())
+            .map_err(|error| environment_error(path, &error))
+    }
+
+    /// The files as they are now. O(1); shares everything.
+    pub fn tree(&self) -> Tree {
+        self.tree.borrow().clone()
+    }
+
+    /// Saves files, clock and randomness. O(1). Running commands are not saved.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            tree: self.tree(),
+            clock: self.clock.state(),
+            random: self.random.state(),
+        }
+    }
+
+    /// Goes back to `snapshot`. The clock goes on, it never goes back.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        *self.tree.borrow_mut() = snapshot.tree.clone();
+        self.clock.restore(snapshot.clock);
+        self.random.restore(&snapshot.random);
+        self.seen.forget();
+    }
+
+    /// What changed since `snapshot`, sorted by path.
+    pub fn changes_since(&self, snapshot: &Snapshot) -> Vec<Change> {
+        self.tree.borrow().changes_since(&snapshot.tree)
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        absolute_path(&self.info.working_directory, path)
+    }
+
+    fn answer(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
+        let now = self.clock.now_us();
+        let directory = &self.info.working_directory;
+        match call {
+            EnvironmentCall::Initialize | EnvironmentCall::Cleanup => Ok(EnvironmentReply::Done),
+            EnvironmentCall::Read { path, max_bytes } => {
+                let bytes = self.read(&path)?;
+                if bytes.len() as u64 > max_bytes {
+                    return Err(EnvironmentError::new(
+                        EnvironmentErrorKind::TooLarge,
+                        format!("{path} has {} bytes, more than {max_bytes}", bytes.len()),
+                    ));
+                }
+                Ok(EnvironmentReply::Bytes(bytes))
+            }
+            EnvironmentCall::Write { path, content } => {
+                self.write(&path, content)?;
+                Ok(EnvironmentReply::Done)
+            }
+            EnvironmentCall::Stat { path } => {
+                let tree = self.tree.borrow();
+                let node = tree
+                    .get_followed(&self.absolute(&path))
+                    .map_err(|error| environment_error(&path, &error))?;
+                Ok(EnvironmentReply::Stat(Metadata {
+                    is_dir: node.is_directory(),
+                    size: node.size(),
+                    modified_ms: Some(node.modified_us / 1_000),
+                }))
+            }
+            EnvironmentCall::List { path, depth } => {
+                self.list(&path, depth).map(EnvironmentReply::Entries)
+            }
+            EnvironmentCall::Remove { path } => {
+                self.change(&path, |tree, path| tree.remove_all(path, now))
+            }
+            EnvironmentCall::Rename { from, to } => {
+                let target = self.parent_resolved(&to)?;
+                self.change(&from, |tree, from| tree.rename(from, &target, now))
+            }
+            EnvironmentCall::MakeDir { path } => {
+                let absolute = self.absolute(&path);
+                let mut tree = self.tree.borrow_mut();
+                tree.resolve(&absolute, LastLink::Follow)
+                    .map(|path| path.into_owned())
+                    .and_then(|path| tree.make_directories(&path, now))
+                    .map_err(|error| environment_error(&path, &error))?;
+                Ok(EnvironmentReply::Done)
+            }
+            EnvironmentCall::Grep(request) => {
+                search::grep(&self.tree(), directory, &request).map(EnvironmentReply::Matches)
+            }
+            EnvironmentCall::Glob(request) => {
+                search::glob(&self.tree(), directory, &request).map(EnvironmentReply::Entries)
+            }
+        }
+    }
+
+    fn list(&self, path: &str, depth: u32) -> Result<Entries, EnvironmentError> {
+        let tree = self.tree.borrow();
+        let absolute = self.absolute(path);
+        let mut entries = Vec::new();
+        tree.resolve(&absolute, LastLink::Follow)
+            .and_then(|directory| {
+                tree.walk(&directory, depth, &mut |path, node| {
+                    entries.push(search::entry(path.to_owned(), node));
+                    true
+                })
+            })
+            .map_err(|error| environment_error(path, &error))?;
+        clock::charge(entries.len() as u64);
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Entries {
+            entries,
+            truncated: false,
+        })
+    }
+
+    /// Changes what `path` names itself, links on the way to it followed.
+    fn change(
+        &self,
+        path: &str,
+        change: impl FnOnce(&mut Tree, &str) -> Result<(), TreeError>,
+    ) -> Result<EnvironmentReply, EnvironmentError> {
+        let resolved = self.parent_resolved(path)?;
+        change(&mut self.tree.borrow_mut(), &resolved)
+            .map_err(|error| environment_error(path, &error))?;
+        Ok(EnvironmentReply::Done)
+    }
+
+    fn parent_resolved(&self, path: &str) -> Result<String, EnvironmentError> {
+        let absolute = self.absolute(path);
+        self.tree
+            .borrow()
+            .resolve(&absolute, LastLink::Keep)
+            .map(|path| path.into_owned())
+            .map_err(|error| environment_error(path, &error))
+    }
+}
+
+#[async_trait(?Send)]
+impl ExecutionEnvironment for MemoryEnvironment {
+    fn info(&self) -> &EnvironmentInfo {
+        &self.info
+    }
+
+    async fn call(
+        &self,
+        _scope: &Scope,
+        call: EnvironmentCall,
+    ) -> Result<EnvironmentReply, EnvironmentError> {
+        self.answer(call)
+    }
+
+    async fn exec(
+        &self,
+        scope: &Scope,
+        request: ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> Result<ExecStatus, EnvironmentError> {
+        let directory = self.absolute(request.working_dir.as_deref().unwrap_or_default());
+        match self.tree.borrow().get_followed(&directory) {
+            Ok(node) if matches!(node.kind, NodeKind::Directory(_)) => {}
+            Ok(_) => return Err(environment_error(&directory, &TreeError::NotDirectory)),
+            Err(error) => return Err(environment_error(&directory, &error)),
+        }
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+        {
+            self.shells
+                .exec(&self.clock, &self.random, scope, directory, request, output)
+                .await
+        }
+        #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
+        {
+            let _ = (scope, output);
+            Err(EnvironmentError::new(
+                EnvironmentErrorKind::Unsupported,
+                format!(
+                    "this build has no shell, so it cannot run {}",
+                    request.command
+                ),
+            ))
+        }
+    }
+}
+
+impl std::fmt::Debug for MemoryEnvironment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryEnvironment")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `error` about `path`, as tools report it.
+fn environment_error(path: &str, error: &TreeError) -> EnvironmentError {
+    let kind = match error {
+        TreeError::NotFound => EnvironmentErrorKind::NotFound,
+        TreeError::NotDirectory => EnvironmentErrorKind::NotDirectory,
+        TreeError::IsDirectory => EnvironmentErrorKind::IsDirectory,
+        TreeError::Exists | TreeError::NotEmpty | TreeError::Invalid(_) => {
+            EnvironmentErrorKind::InvalidInput
+        }
+        TreeError::LinkLoop => EnvironmentErrorKind::Io,
+        TreeError::Limit(..) => EnvironmentErrorKind::TooLarge,
+    };
+    EnvironmentError::new(kind, format!("{path}: {error}"))
+}

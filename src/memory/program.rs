@@ -1,0 +1,249 @@
+//! Lent programs: commands of the in-memory shell that the host runs.
+//!
+//! A call hands over arguments, environment, working directory, standard input
+//! and every file changed since that program's last call here; what the program
+//! changed comes back and is applied in order, the last writer winning (DESIGN
+//! §5). While it runs, real time counts.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::tree::{ChangeKind, Content, NodeKind, Tree, TreeError, TreeLimits};
+use crate::environment::{FileChange, FileNode};
+
+/// What each lent program has seen of the tree, by its name.
+#[derive(Default)]
+pub(crate) struct Seen(RefCell<BTreeMap<String, Tree>>);
+
+impl Seen {
+    /// Files changed since the last call of `program`, and remembers `tree`.
+    pub(crate) fn changes(&self, program: &str, tree: &Tree) -> Vec<FileChange> {
+        let mut seen = self.0.borrow_mut();
+        let before = seen
+            .insert(program.to_owned(), tree.clone())
+            .unwrap_or_else(|| Tree::new(TreeLimits::default()));
+        file_changes(&before, tree)
+    }
+
+    /// `tree` is what `program` left behind: it need not be told.
+    pub(crate) fn left(&self, program: &str, tree: &Tree) {
+        self.0.borrow_mut().insert(program.to_owned(), tree.clone());
+    }
+
+    /// Whether `program` has seen exactly `tree`, so that nobody else changed
+    /// files while it ran.
+    pub(crate) fn knows(&self, program: &str, tree: &Tree) -> bool {
+        self.0
+            .borrow()
+            .get(program)
+            .is_some_and(|seen| seen.is_same(tree))
+    }
+
+    /// Every program must be told everything again.
+    pub(crate) fn forget(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+/// The difference as a program sees it: links as what they lead to, no modes.
+fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
+    let mut changes: Vec<FileChange> = Vec::new();
+    for change in now.changes_since(before) {
+        if change.path == "/" {
+            continue;
+        }
+        let node = match change.kind {
+            ChangeKind::Removed => FileNode::Removed,
+            ChangeKind::Added | ChangeKind::Changed => match visible(now, &change.path) {
+                Some(node) => node,
+                None => continue,
+            },
+        };
+        match changes.last_mut() {
+            // A path that changed its kind is told once, as what it is now.
+            Some(last) if last.path == change.path => {
+                if node != FileNode::Removed {
+                    last.node = node;
+                }
+            }
+            _ => changes.push(FileChange {
+                path: change.path,
+                node,
+            }),
+        }
+    }
+    changes
+}
+
+fn visible(tree: &Tree, path: &str) -> Option<FileNode> {
+    let node = tree.get(path).ok()?;
+    match &node.kind {
+        NodeKind::File(content) => Some(FileNode::File(content.to_bytes())),
+        NodeKind::Directory(_) => Some(FileNode::Directory),
+        NodeKind::Link(_) => match &tree.get_followed(path).ok()?.kind {
+            NodeKind::File(content) => Some(FileNode::File(content.to_bytes())),
+            _ => None,
+        },
+    }
+}
+
+/// Applies what a program changed; one sentence for each change that failed.
+pub(crate) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> Vec<String> {
+    let mut failures = Vec::new();
+    for change in changes {
+        let path = change.path;
+        if !path.starts_with('/') || path.split('/').any(|name| name == "..") {
+            failures.push(format!("{path}: not an absolute path without .."));
+            continue;
+        }
+        if let Err(error) = apply_one(tree, &path, change.node, now_us) {
+            failures.push(format!("{path}: {error}"));
+        }
+    }
+    failures
+}
+
+fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result<(), TreeError> {
+    match node {
+        FileNode::Removed => match tree.remove_all(path, now_us) {
+            Err(TreeError::NotFound) => Ok(()),
+            other => other,
+        },
+        FileNode::Directory => match tree.get(path) {
+            Ok(node) if node.is_directory() => Ok(()),
+            Ok(_) => {
+                tree.remove(path, now_us)?;
+                tree.make_directories(path, now_us)
+            }
+            Err(_) => tree.make_directories(path, now_us),
+        },
+        FileNode::File(content) => {
+            let target = tree
+                .resolve(path, super::tree::LastLink::Follow)?
+                .into_owned();
+            if tree.get(&target).is_ok_and(|node| node.is_directory()) {
+                tree.remove_all(&target, now_us)?;
+            }
+            tree.write_with_parents(&target, Content::from(content), now_us)
+        }
+    }
+}
+
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod builtin {
+    //! The builtin that bashkit calls for a lent program.
+
+    use std::pin::Pin;
+    use std::rc::Rc;
+
+    use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
+    use bytes::Bytes;
+
+    use super::{BTreeMap, RefCell, Seen, Tree, apply};
+    use crate::environment::{ProgramPort, ProgramRequest, ProgramResult, Scope};
+    use crate::memory::clock::{self, Timeline};
+    use crate::memory::local::Local;
+
+    /// What all lent programs of one environment share.
+    pub(crate) struct Lender {
+        pub(crate) environment: u32,
+        pub(crate) tree: Rc<RefCell<Tree>>,
+        pub(crate) port: Rc<dyn ProgramPort>,
+        pub(crate) seen: Rc<Seen>,
+    }
+
+    /// One lent program.
+    pub(crate) struct LentProgram {
+        name: String,
+        lender: Local<Rc<Lender>>,
+    }
+
+    impl LentProgram {
+        pub(crate) fn new(name: String, lender: Rc<Lender>) -> Self {
+            Self {
+                name,
+                lender: Local::new(lender),
+            }
+        }
+    }
+
+    /// Counts real time while it lives.
+    struct Outside(Rc<Timeline>);
+
+    impl Drop for Outside {
+        fn drop(&mut self) {
+            self.0.leave_outside();
+        }
+    }
+
+    async fn run(
+        lender: Rc<Lender>,
+        timeline: Rc<Timeline>,
+        scope: Scope,
+        request: ProgramRequest,
+    ) -> ProgramResult {
+        timeline.enter_outside();
+        let _outside = Outside(timeline);
+        lender.port.run(&scope, request).await
+    }
+
+    #[async_trait]
+    impl Builtin for LentProgram {
+        async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+            let (future, timeline) = {
+                let Some((timeline, scope)) = clock::current()
+                    .and_then(|timeline| timeline.scope().map(|scope| (timeline, scope)))
+                else {
+                    return Ok(ExecResult::err(
+                        format!("{}: no command is running\n", self.name),
+                        126,
+                    ));
+                };
+                let lender = Rc::clone(&self.lender);
+                let request = ProgramRequest {
+                    environment: lender.environment,
+                    name: self.name.clone(),
+                    args: ctx.args.to_vec(),
+                    env: ctx
+                        .env
+                        .iter()
+                        .map(|(name, value)| (name.clone(), value.clone()))
+                        .collect::<BTreeMap<_, _>>(),
+                    working_dir: ctx.cwd.to_string_lossy().into_owned(),
+                    stdin: Bytes::copy_from_slice(ctx.stdin_bytes().unwrap_or_default()),
+                    changes: lender.seen.changes(&self.name, &lender.tree.borrow()),
+                };
+                let future: Pin<Box<dyn Future<Output = ProgramResult>>> =
+                    Box::pin(run(lender, timeline.clone(), scope, request));
+                (Local::new(future), Local::new(timeline))
+            };
+            let result = future.await;
+            let mut stderr = result.stderr.to_vec();
+            let failures = {
+                let mut tree = self.lender.tree.borrow_mut();
+                let told = tree.clone();
+                let failures = apply(&mut tree, result.changes, timeline.peek_us());
+                if failures.is_empty() && self.lender.seen.knows(&self.name, &told) {
+                    self.lender.seen.left(&self.name, &tree);
+                }
+                failures
+            };
+            for failure in &failures {
+                stderr.extend_from_slice(
+                    format!("{}: cannot keep {failure}\n", self.name).as_bytes(),
+                );
+            }
+            let exit_code = match result.exit_code {
+                0 if !failures.is_empty() => 1,
+                code => code,
+            };
+            let mut output = ExecResult::ok_bytes(result.stdout.to_vec());
+            output.stderr = stderr.into();
+            output.exit_code = exit_code;
+            Ok(output)
+        }
+    }
+}
+
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub(crate) use builtin::{Lender, LentProgram};

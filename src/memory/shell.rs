@@ -1,0 +1,316 @@
+//! Shells over one tree: a pool, and the running of one command.
+//!
+//! Every command starts from pristine state, like `bash -c`. A shell goes back
+//! to the pool only after a command that cannot have left anything behind that
+//! restoring its state does not undo; parallel commands each have their own.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bashkit::{
+    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, GitConfig, MemoryLimits as ShellMemory,
+    SessionLimits, ShellState,
+};
+
+use super::builtins;
+use super::clock::{self, Clock, Stop, Timeline};
+use super::drive::Drive;
+use super::filesystem::TreeFileSystem;
+use super::program::{Lender, LentProgram, Seen};
+use super::random::Random;
+use super::tree::Tree;
+use super::{MemoryLimits, MemoryOptions};
+use crate::environment::{
+    EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
+};
+
+/// bashkit never times out by itself: time limits are ours, per command.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// Exit code of a command that timed out, as of `timeout`.
+const TIMED_OUT: i32 = 124;
+/// Exit code of a cancelled command: 128 + SIGTERM.
+const TERMINATED: i32 = 143;
+/// bashkit's watcher for cancellation wakes its execution once in every poll.
+const OWN_WAKES: u32 = 1;
+
+/// Words that may leave something in a shell which restoring its state does
+/// not undo: file descriptors, options, tables.
+const LASTING: [&str; 26] = [
+    "exec", "set", "shopt", "coproc", "complete", "compgen", "compopt", "bind", "hash", "history",
+    "fc", "enable", "ulimit", "umask", "eval", "source", "builtin", "command", "declare",
+    "typeset", "readonly", "jobs", "disown", "wait", "getopts", "trap",
+];
+
+/// The shells of one environment.
+pub(crate) struct Shells {
+    tree: Rc<RefCell<Tree>>,
+    builtins: BuiltinRegistry,
+    limits: MemoryLimits,
+    author: (String, String),
+    working_directory: String,
+    idle: RefCell<Vec<Bash>>,
+    pristine: RefCell<Option<ShellState>>,
+    lasting: BTreeSet<&'static str>,
+}
+
+type Chunks = Arc<Mutex<Vec<(OutputStream, Vec<u8>)>>>;
+
+impl Shells {
+    pub(crate) fn new(
+        options: &MemoryOptions,
+        working_directory: &str,
+        tree: Rc<RefCell<Tree>>,
+        port: Rc<dyn ProgramPort>,
+        seen: Rc<Seen>,
+    ) -> Self {
+        let registry = BuiltinRegistry::new();
+        builtins::register(&registry);
+        let lender = Rc::new(Lender {
+            environment: options.id,
+            tree: tree.clone(),
+            port,
+            seen,
+        });
+        for name in &options.programs {
+            registry.insert(
+                name.clone(),
+                Arc::new(LentProgram::new(name.clone(), lender.clone())),
+            );
+        }
+        Self {
+            tree,
+            builtins: registry,
+            limits: options.limits,
+            author: (options.author_name.clone(), options.author_email.clone()),
+            working_directory: working_directory.to_owned(),
+            idle: RefCell::default(),
+            pristine: RefCell::default(),
+            lasting: LASTING.into(),
+        }
+    }
+
+    /// Runs one command to its end, its time limit, or its cancellation.
+    pub(crate) async fn exec(
+        &self,
+        clock: &Rc<Clock>,
+        random: &Random,
+        scope: &Scope,
+        directory: String,
+        request: ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> Result<ExecStatus, EnvironmentError> {
+        let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
+        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
+        timeline.set_scope(scope.clone());
+        let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
+        timeline.set_stop_flag(bash.cancellation_token());
+
+        let chunks = Chunks::default();
+        let reusable = self.is_reusable(&request.command);
+        let run = run(bash, request.command, chunks.clone());
+        let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
+        let _guard = scope.cancel.on_cancel(drive.stopper(Stop::Cancelled));
+        let ended = poll_fn(|cx| {
+            let polled = drive.as_mut().poll(cx);
+            let arrived =
+                std::mem::take(&mut *chunks.lock().unwrap_or_else(PoisonError::into_inner));
+            for (stream, bytes) in arrived {
+                output(stream, &bytes);
+            }
+            polled
+        })
+        .await;
+
+        let mut status = ExecStatus {
+            duration_ms: timeline.elapsed_us().div_ceil(1_000),
+            ..ExecStatus::default()
+        };
+        match timeline.stopped() {
+            Some(Stop::Timeout) => {
+                status.exit_code = TIMED_OUT;
+                status.timed_out = true;
+                status.duration_ms = request.timeout_ms;
+            }
+            Some(Stop::Work) => {
+                let sentence = format!(
+                    "hermitcrab: the command was ended: it kept the sandbox busy for more than {} units of work without a pause\n",
+                    self.limits.work_bound
+                );
+                output(OutputStream::Stderr, sentence.as_bytes());
+                status.exit_code = TIMED_OUT;
+                status.timed_out = true;
+            }
+            Some(Stop::Cancelled) => {
+                status.exit_code = TERMINATED;
+                status.cancelled = true;
+            }
+            None => {}
+        }
+        if let Ok((bash, result)) = ended {
+            if timeline.stopped().is_none() {
+                status.exit_code = self.report(&result, output);
+                if reusable && result.is_ok() {
+                    self.keep(bash);
+                    return Ok(status);
+                }
+            }
+            clock::enter(&timeline, || drop(bash));
+        }
+        Ok(status)
+    }
+
+    /// Exit code of a command that ended by itself; what bashkit refused to do
+    /// is said on standard error.
+    fn report(&self, result: &bashkit::Result<ExecResult>, output: &mut OutputSink<'_>) -> i32 {
+        match result {
+            Ok(result) => {
+                if result.stdout_truncated || result.stderr_truncated {
+                    let sentence = format!(
+                        "hermitcrab: output was cut: the limit is {} bytes per stream\n",
+                        self.limits.output_bytes
+                    );
+                    output(OutputStream::Stderr, sentence.as_bytes());
+                    if result.exit_code == 0 {
+                        return 1;
+                    }
+                }
+                result.exit_code
+            }
+            Err(bashkit::Error::Parse { message, line, .. }) => {
+                let sentence = format!("bash: -c: line {}: {message}\n", line.max(&1));
+                output(OutputStream::Stderr, sentence.as_bytes());
+                2
+            }
+            Err(error) => {
+                output(OutputStream::Stderr, format!("bash: {error}\n").as_bytes());
+                1
+            }
+        }
+    }
+
+    /// A shell in pristine state for `request`.
+    fn shell(&self, timeline: &Rc<Timeline>, directory: &str, request: &ExecRequest) -> Bash {
+        let idle = self.idle.borrow_mut().pop();
+        let mut bash = idle.unwrap_or_else(|| self.build());
+        // bashkit seeds `$RANDOM` from a hash state that is equal in every
+        // instance; assigning it is the only way to seed it.
+        let seed = format!("RANDOM={} SECONDS=0", timeline.random().next_u32() >> 1);
+        poll_once(pin!(bash.exec(&seed)));
+        let mut state = self
+            .pristine
+            .borrow_mut()
+            .get_or_insert_with(|| {
+                let mut state = bash.shell_state();
+                state.variables.remove("RANDOM");
+                state.variables.remove("SECONDS");
+                state
+            })
+            .clone();
+        for (name, value) in &request.env {
+            state.env.insert(name.clone(), value.clone());
+            state.variables.insert(name.clone(), value.clone());
+        }
+        state.env.insert("PWD".to_owned(), directory.to_owned());
+        state.cwd = directory.into();
+        bash.restore_shell_state(&state);
+        bash
+    }
+
+    fn build(&self) -> Bash {
+        let (name, email) = &self.author;
+        Bash::builder()
+            .fs(Arc::new(TreeFileSystem::new(self.tree.clone())))
+            .builtin_registry(self.builtins.clone())
+            .username("user")
+            .hostname("sandbox")
+            .cwd(&self.working_directory)
+            .env("HOME", "/home/user")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "dumb")
+            .limits(execution_limits(&self.limits))
+            .session_limits(SessionLimits::unlimited())
+            .memory_limits(memory_limits())
+            .git(GitConfig::new().author(name, email))
+            .build()
+    }
+
+    fn keep(&self, bash: Bash) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < self.limits.idle_shells {
+            idle.push(bash);
+        }
+    }
+
+    fn is_reusable(&self, command: &str) -> bool {
+        !command.contains('&')
+            && !command
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+                .any(|word| self.lasting.contains(word))
+    }
+}
+
+async fn run(
+    mut bash: Bash,
+    command: String,
+    chunks: Chunks,
+) -> (Bash, bashkit::Result<ExecResult>) {
+    let sink = |stream: OutputStream| {
+        let chunks = chunks.clone();
+        move |bytes: Vec<u8>| {
+            chunks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((stream, bytes));
+            std::future::ready(Ok(()))
+        }
+    };
+    let result = bash
+        .execute(&command)
+        .stdout_fn(sink(OutputStream::Stdout))
+        .stderr_fn(sink(OutputStream::Stderr))
+        .await;
+    (bash, result)
+}
+
+/// Polls a future that never waits.
+fn poll_once<F: Future>(future: Pin<&mut F>) {
+    let ready = future.poll(&mut Context::from_waker(Waker::noop()));
+    debug_assert!(matches!(ready, Poll::Ready(_)));
+}
+
+fn execution_limits(limits: &MemoryLimits) -> ExecutionLimits {
+    let mut set = ExecutionLimits::new()
+        .timeout(NEVER)
+        .parser_timeout(Duration::from_secs(60))
+        .max_work_units(1 << 50)
+        .max_aggregate_input_bytes(1 << 40)
+        .max_live_intermediate_bytes(1 << 30)
+        .max_commands(1 << 30)
+        .max_loop_iterations(1 << 30)
+        .max_total_loop_iterations(1 << 30)
+        .max_input_bytes(64 << 20)
+        .max_parser_operations(100_000_000)
+        .max_stdout_bytes(limits.output_bytes)
+        .max_stderr_bytes(limits.output_bytes)
+        .max_word_split_fields(10_000_000)
+        .max_word_split_bytes(256 << 20)
+        .max_background_jobs(1_024);
+    set.max_function_depth = 16;
+    set
+}
+
+fn memory_limits() -> ShellMemory {
+    ShellMemory::new()
+        .max_variable_count(1_000_000)
+        .max_total_variable_bytes(256 << 20)
+        .max_array_entries(10_000_000)
+        .max_function_count(100_000)
+        .max_function_body_bytes(64 << 20)
+}
