@@ -10,7 +10,7 @@ pub mod llm;
 
 pub mod environment;
 
-//MEM
+pub mod memory;
 
 pub mod event;
 

@@ -9,6 +9,8 @@ mod handle;
 mod program;
 mod remote;
 pub(crate) mod search;
+#[cfg(test)]
+pub(crate) mod testing;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, Cancelled};

@@ -1,6 +1,8 @@
 //! What every decoder shares: it keeps the order that [`StreamEvent`] promises
 //! and collects the parts of the response.
 
+use serde_json::Value;
+
 use super::error::LlmError;
 use super::message::{ContentPart, Replay, ToolCall};
 use super::request::Warning;
@@ -197,6 +199,14 @@ impl ResponseBuilder {
         self.parts
             .iter()
             .any(|part| !part.open && matches!(part.kind, PartKind::Call { .. }))
+    }
+
+    /// Something of the provider; before the answer begins it is dropped,
+    /// because nothing may come before the start.
+    pub(crate) fn provider_event(&mut self, raw: Value, out: &mut Vec<StreamEvent>) {
+        if self.started && !self.ended {
+            out.push(StreamEvent::ProviderEvent { raw });
+        }
     }
 
     pub(crate) fn warn(&mut self, warning: Warning) {

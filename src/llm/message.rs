@@ -95,8 +95,29 @@ pub struct Media {
 pub enum MediaSource {
     /// At this URL.
     Url(String),
-    /// Here.
-    Data(Bytes),
+    /// Here; base64 in JSON.
+    Data(#[serde(with = "base64_bytes")] Bytes),
+}
+
+mod base64_bytes {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(data: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(data))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Bytes, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD
+            .decode(text)
+            .map(Bytes::from)
+            .map_err(de::Error::custom)
+    }
 }
 
 /// A call of a tool by the model.

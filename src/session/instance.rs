@@ -20,7 +20,7 @@ use crate::environment::{
     RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
-use crate::tool::{HostTool, RegisterError, Registry};
+use crate::tool::{FileLocks, HostTool, RegisterError, Registry};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ pub(super) struct SharedEnvironment {
     inner: RefCell<Rc<dyn ExecutionEnvironment>>,
     info: EnvironmentInfo,
     users: Cell<usize>,
+    /// Turns at files among all sessions that work here.
+    pub(super) files: FileLocks,
     /// Set when the first user has initialized it.
     initialized: RefCell<Option<Result<(), EnvironmentError>>>,
     waiting: RefCell<Vec<Waker>>,
@@ -141,6 +143,7 @@ impl Instance {
             info: inner.info().clone(),
             inner: RefCell::new(inner),
             users: Cell::new(0),
+            files: FileLocks::default(),
             initialized: RefCell::default(),
             waiting: RefCell::default(),
         };
@@ -180,7 +183,7 @@ impl Instance {
         let invalid = |error: RegisterError| {
             SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
         };
-        let mut registry = Registry::new();
+        let mut registry = Registry::declared(profile.tools()).map_err(invalid)?;
         for tool in &config.tools {
             let tool = Rc::new(HostTool::new(tool.clone()));
             registry.register(tool).map_err(invalid)?;
@@ -313,6 +316,10 @@ impl std::fmt::Debug for Instance {
     }
 }
 
+/// Work units after which a step ends: worth about 4 ms.
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+const STEP_WORK: u64 = 4_000;
+
 /// When a step has done enough (DESIGN §2 "A step is short"). Work is counted
 /// in clock reads of the sandbox, never in time: a replay must stop at the
 /// same place.
@@ -325,7 +332,7 @@ impl WorkBudget {
     fn start() -> Self {
         Self {
             #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-            end: crate::memory::work().saturating_add(crate::memory::STEP_WORK),
+            end: crate::memory::work().saturating_add(STEP_WORK),
         }
     }
 

@@ -43,6 +43,7 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
     Pipeline {
         registry: session.registry.borrow().clone(),
         environment: session.environment.inner(),
+        files: session.environment.files.clone(),
         port: session.port.clone(),
         limits: OutputLimits {
             chars: limits(&config.tool_output_limits, |chars| Some(*chars)),

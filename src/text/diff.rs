@@ -1,14 +1,55 @@
 //! Unified diffs, for people and models to read.
 
-use similar::TextDiff;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use similar::{ChangeTag, TextDiff};
 
 /// Hunks that turn `old` into `new`, with `context` lines around each change;
 /// empty when they are equal. There are no file headers.
 pub fn unified_diff(old: &str, new: &str, context: usize) -> String {
-    TextDiff::from_lines(old, new)
-        .unified_diff()
-        .context_radius(context)
-        .to_string()
+    unified_diff_from(old, new, context, 1)
+}
+
+/// The same for pieces of files that both begin at line `first_line`.
+pub fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    let mut text = String::new();
+    for group in diff.grouped_ops(context) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
+        let range =
+            |first: Range<usize>, last: Range<usize>| span(first.start..last.end, first_line);
+        let _ = writeln!(
+            text,
+            "@@ -{} +{} @@",
+            range(first.old_range(), last.old_range()),
+            range(first.new_range(), last.new_range()),
+        );
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            text.push(match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            });
+            text.push_str(change.value());
+            if change.missing_newline() {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    text
+}
+
+/// Lines as in a hunk header: start and count, the count left out when it is 1.
+fn span(lines: Range<usize>, first_line: usize) -> String {
+    let start = lines.start + first_line;
+    match lines.len() {
+        0 => format!("{},0", start - 1),
+        1 => start.to_string(),
+        count => format!("{start},{count}"),
+    }
 }
 
 #[cfg(test)]
@@ -28,6 +69,14 @@ mod tests {
             "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
         );
         check("", "x\n", "@@ -0,0 +1 @@\n+x\n");
+    }
+
+    #[test]
+    fn pieces_of_files() {
+        assert_eq!(
+            unified_diff_from("a\nb\n", "a\n", 1, 7),
+            "@@ -7,2 +7 @@\n a\n-b\n"
+        );
     }
 
     #[test]

@@ -6,14 +6,20 @@ mod decode;
 mod diff;
 mod ending;
 mod image;
+mod locate;
+mod near;
 mod number;
 mod truncate;
 
 pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
 pub(crate) use decode::has_nul;
 pub use decode::{NotText, Utf8Decoder, decode_text};
-pub use diff::unified_diff;
+pub use diff::{unified_diff, unified_diff_from};
 pub use ending::{LineEnding, TextFormat};
+#[cfg(test)]
+pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
+pub use locate::{Located, MatchKind, NearMiss, locate, nearest, replace_ranges};
+pub use near::near_names;
 pub use number::{NumberedLines, number_lines};
 pub use truncate::{TruncationMode, truncate_lines, truncate_output};

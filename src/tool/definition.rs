@@ -6,6 +6,7 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::FileLocks;
 use crate::effect::EffectPort;
 use crate::environment::{
     Environment, EnvironmentError, EnvironmentErrorKind, OutputStream, Scope,
@@ -52,6 +53,8 @@ pub struct CallContext {
     pub timeouts: Timeouts,
     /// Bytes of output to keep in full.
     pub max_captured_bytes: usize,
+    /// Turns at files, for tools that change them.
+    pub files: FileLocks,
     /// Takes output as it arrives.
     pub progress: Progress,
 }
@@ -135,6 +138,16 @@ impl ToolOutput {
             duration_ms: None,
             timed_out: false,
         }
+    }
+
+    /// A successful result of text alone, kept up to `max_bytes`.
+    pub fn bounded(text: String, max_bytes: usize) -> Self {
+        if text.len() <= max_bytes {
+            return Self::text(text);
+        }
+        let mut output = CapturedOutput::new(max_bytes);
+        output.push(text.as_bytes());
+        Self::captured(output)
     }
 
     /// A successful result of captured text.

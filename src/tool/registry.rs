@@ -31,6 +31,10 @@ pub enum RegisterError {
     NotAnObject(String),
     /// The schema of this tool cannot be compiled.
     Schema(String, SchemaError),
+    /// A declaration file is not what [`Registry::declared`] reads.
+    Declarations(String),
+    /// The core has no executor under this key.
+    NoExecutor(String),
 }
 
 impl fmt::Display for RegisterError {
@@ -44,6 +48,8 @@ impl fmt::Display for RegisterError {
                 write!(f, "tool {name}: parameters must have \"type\": \"object\"")
             }
             Self::Schema(name, error) => write!(f, "tool {name}: {error}"),
+            Self::Declarations(error) => write!(f, "tool declarations: {error}"),
+            Self::NoExecutor(key) => write!(f, "no executor for tool {key}"),
         }
     }
 }

@@ -519,3 +519,6 @@ fn whole(number: &Number) -> Option<i128> {
     let number = number.as_f64()?;
     (number.fract() == 0.0 && number.abs() < 1e38).then_some(number as i128)
 }
+
+#[cfg(test)]
+mod tests;

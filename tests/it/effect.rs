@@ -7,9 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use hermitcrab::effect::{Effect, EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
-use hermitcrab::environment::{
-    EnvironmentPort, ExecRequest, ExecStatus, OutputStream, Scope,
-};
+use hermitcrab::environment::{EnvironmentPort, ExecRequest, ExecStatus, OutputStream, Scope};
 
 /// What tasks wrote down, in order.
 type Log = Rc<RefCell<Vec<String>>>;
@@ -35,7 +33,10 @@ impl Core {
         for outcome in outcomes {
             self.port.deliver(outcome);
         }
-        assert!(!self.executor.run(|| false), "nothing yields in these tests");
+        assert!(
+            !self.executor.run(|| false),
+            "nothing yields in these tests"
+        );
         self.port.take_effects()
     }
 

@@ -1,4 +1,5 @@
 //! Integration tests of the core crate: the rules of the code itself.
 
 mod effect;
+mod session;
 mod tidy;

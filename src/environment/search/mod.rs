@@ -18,7 +18,7 @@ use futures_util::stream;
 
 use super::{
     DirEntry, Entries, Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest,
-    GrepRequest, Match, Matches,
+    GrepRequest, Match, Matches, absolute_path,
 };
 
 /// Larger files are not searched.
@@ -50,7 +50,7 @@ pub async fn grep_files(
         let files = walk(environment, &root, Hidden::Skip).await?;
         found.truncated = files.truncated;
         for file in files.entries {
-            let absolute = join(&root, &file.path);
+            let absolute = absolute_path(&root, &file.path);
             let path = display_path(&working_directory, &absolute);
             let wanted = filter
                 .as_ref()
@@ -116,7 +116,7 @@ pub async fn glob_files(
     };
     let mut files = walk(environment, &root, hidden).await?;
     files.entries.retain_mut(|entry| {
-        let absolute = join(&root, &entry.path);
+        let absolute = absolute_path(&root, &entry.path);
         let wanted = glob.matches_any(&[&entry.path], &absolute);
         entry.path = display_path(&working_directory, &absolute).to_owned();
         wanted
@@ -206,7 +206,7 @@ async fn list(
     directory: String,
     rules: IgnoreRules,
 ) -> (String, Listing) {
-    let absolute = join(root, &directory);
+    let absolute = absolute_path(root, &directory);
     let entries = match environment.list(&absolute, 1).await {
         Ok(entries) => entries,
         Err(error) => return (directory, Err(error)),
@@ -217,7 +217,7 @@ async fn list(
             continue;
         }
         let content = environment
-            .read(&join(&absolute, path), MAX_IGNORE_BYTES)
+            .read(&absolute_path(&absolute, path), MAX_IGNORE_BYTES)
             .await;
         match unless_cancelled(content) {
             Ok(Some(content)) => files.push((path.as_str(), content)),
@@ -236,13 +236,5 @@ fn unless_cancelled<T>(result: Result<T, EnvironmentError>) -> Result<Option<T>,
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind == EnvironmentErrorKind::Cancelled => Err(error),
         Err(_) => Ok(None),
-    }
-}
-
-fn join(directory: &str, path: &str) -> String {
-    match (directory, path) {
-        (directory, "") => directory.to_owned(),
-        ("/", path) => format!("/{path}"),
-        (directory, path) => format!("{directory}/{path}"),
     }
 }

@@ -162,8 +162,8 @@ impl Answer {
                 self.error(of_body(&self.names, None, event), out);
                 Ok(())
             }
-            Some("ping") | Some(_) => {
-                out.push(StreamEvent::ProviderEvent { raw: event });
+            Some(_) => {
+                self.builder.provider_event(event, out);
                 Ok(())
             }
             None => Err(Misuse(format!("an event has no type: `{}`", clip(data)))),
@@ -226,7 +226,7 @@ impl Answer {
                         value,
                     },
                 )?;
-                out.push(StreamEvent::ProviderEvent { raw: event });
+                self.builder.provider_event(event, out);
                 BlockKind::Other
             }
         };
@@ -295,7 +295,7 @@ impl Answer {
             }
             Some(_) => {}
         }
-        out.push(StreamEvent::ProviderEvent { raw: event });
+        self.builder.provider_event(event, out);
         Ok(())
     }
 

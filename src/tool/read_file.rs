@@ -1,0 +1,313 @@
+//! `read_file` (spec 3.3): text with line numbers, or an image.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CallContext, MAX_FILE_BYTES, Tool, ToolError, ToolOutput, parse};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
+use crate::llm::{Media, MediaSource, ToolDefinition};
+use crate::text::{
+    LineEnding, TextFormat, check_image, decode_text, named_as_image, near_names, number_lines,
+    sniff_image,
+};
+
+/// Lines read when the call sets no limit (spec 3.3).
+const DEFAULT_LIMIT: u64 = 2000;
+
+/// Names suggested for a file that does not exist.
+const SUGGESTIONS: usize = 3;
+
+/// Reads files.
+#[derive(Clone, Debug)]
+pub struct ReadFile {
+    definition: ToolDefinition,
+}
+
+impl ReadFile {
+    /// Presents itself as `definition` says.
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self { definition }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    file_path: String,
+    offset: Option<u64>,
+    limit: Option<u64>,
+}
+
+#[async_trait(?Send)]
+impl Tool for ReadFile {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn kind(&self) -> &str {
+        "read_file"
+    }
+
+    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let arguments: Arguments = parse(arguments)?;
+        let path = &arguments.file_path;
+        let content = read_existing(&call.environment, path).await?;
+        if named_as_image(path) || sniff_image(&content).is_some() {
+            return image(path, content);
+        }
+        let text = decode_text(&content)
+            .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
+        Ok(ToolOutput::bounded(
+            numbered(&arguments, text)?,
+            call.max_captured_bytes,
+        ))
+    }
+}
+
+fn image(path: &str, content: Bytes) -> Result<ToolOutput, ToolError> {
+    let media_type =
+        check_image(&content).map_err(|reason| ToolError::new(format!("{path}: {reason}")))?;
+    let text = format!("Image {path} ({media_type}, {} bytes)", content.len());
+    Ok(ToolOutput {
+        media: vec![Media {
+            source: MediaSource::Data(content),
+            media_type: media_type.to_owned(),
+            detail: None,
+            file_name: None,
+        }],
+        ..ToolOutput::text(text)
+    })
+}
+
+fn numbered(arguments: &Arguments, text: &str) -> Result<String, ToolError> {
+    let path = &arguments.file_path;
+    let format = TextFormat::detect(text);
+    let text = TextFormat::strip_bom(text);
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let offset = index(arguments.offset.unwrap_or(1)).max(1);
+    let limit = index(arguments.limit.unwrap_or(DEFAULT_LIMIT));
+    let lines = number_lines(text, offset, limit);
+    if lines.total == 0 {
+        return Ok(format!("[{path} is empty]"));
+    }
+    if offset > lines.total {
+        return Err(ToolError::new(format!(
+            "offset {offset} is past the end of {path}, which has {} lines",
+            lines.total
+        )));
+    }
+    let mut shown = lines.text;
+    if lines.last < lines.total {
+        shown.push_str(&format!(
+            "\n\n[lines {offset} to {} of {}; read on with offset {}]",
+            lines.last,
+            lines.total,
+            lines.last.max(offset - 1) + 1
+        ));
+    }
+    if format.ending == LineEnding::Crlf {
+        shown.push_str("\n\n[lines end with CRLF]");
+    }
+    Ok(shown)
+}
+
+/// Content of a file; a file that does not exist is answered with names that
+/// may be meant.
+pub(super) async fn read_existing(
+    environment: &Environment,
+    path: &str,
+) -> Result<Bytes, ToolError> {
+    match environment.read(path, MAX_FILE_BYTES).await {
+        Ok(content) => Ok(content),
+        Err(error) => Err(explain(environment, path, error).await),
+    }
+}
+
+async fn explain(environment: &Environment, path: &str, error: EnvironmentError) -> ToolError {
+    match error.kind {
+        EnvironmentErrorKind::NotFound => ToolError::new(format!(
+            "file not found: {path}{}",
+            hint(environment, path).await
+        )),
+        EnvironmentErrorKind::IsDirectory => {
+            ToolError::new(format!("{path} is a directory; list it with glob or shell"))
+        }
+        EnvironmentErrorKind::TooLarge => ToolError::new(format!(
+            "{path} is larger than {MAX_FILE_BYTES} bytes; look at parts of it with grep or shell"
+        )),
+        _ => error.into(),
+    }
+}
+
+async fn hint(environment: &Environment, path: &str) -> String {
+    let absolute = environment.absolute(path);
+    let (parent, name) = match absolute.rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some(parts) => parts,
+        None => return String::new(),
+    };
+    match environment.list(parent, 1).await {
+        Ok(listing) => {
+            let names = listing.entries.iter().map(|entry| entry.path.as_str());
+            let near = near_names(name, names, SUGGESTIONS);
+            if near.is_empty() {
+                String::new()
+            } else {
+                let shown = path.strip_suffix(name).unwrap_or("");
+                let near: Vec<_> = near.iter().map(|near| format!("{shown}{near}")).collect();
+                format!("; did you mean {}?", near.join(" or "))
+            }
+        }
+        Err(error) if error.kind == EnvironmentErrorKind::NotFound => {
+            format!("; directory {parent} does not exist either")
+        }
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+    use super::*;
+    use crate::text::PNG;
+
+    fn check(files: &[(&str, &[u8])], arguments: Value, expected: Result<&str, &str>) {
+        let (executed, _) = run(files, "read_file", arguments);
+        let expected = match expected {
+            Ok(text) => (text.to_owned(), false),
+            Err(message) => (format!("Tool error (read_file): {message}"), true),
+        };
+        assert_eq!((executed.full, executed.is_error), expected);
+    }
+
+    fn check_text(content: &str, expected: &str) {
+        let files = [("a.txt", content.as_bytes())];
+        check(&files, json!({"file_path": "a.txt"}), Ok(expected));
+    }
+
+    #[test]
+    fn whole_files() {
+        check_text("one\ntwo\n", "1 | one\n2 | two");
+        check_text("one\n\nthree", "1 | one\n2 | \n3 | three");
+        check_text("\u{FEFF}grün 😀\n", "1 | grün 😀");
+        check_text("a\r\nb\r\n", "1 | a\n2 | b\n\n[lines end with CRLF]");
+        check_text("", "[a.txt is empty]");
+    }
+
+    #[test]
+    fn windows() {
+        let text: String = (1..=12).map(|n| format!("l{n}\n")).collect();
+        let files = [("a", text.as_bytes())];
+        check(
+            &files,
+            json!({"file_path": "/work/a", "offset": 9, "limit": 2}),
+            Ok(" 9 | l9\n10 | l10\n\n[lines 9 to 10 of 12; read on with offset 11]"),
+        );
+        check(
+            &files,
+            json!({"file_path": "a", "offset": 12}),
+            Ok("12 | l12"),
+        );
+        check(
+            &files,
+            json!({"file_path": "a", "offset": 13}),
+            Err("offset 13 is past the end of a, which has 12 lines"),
+        );
+    }
+
+    #[test]
+    fn two_thousand_lines_unless_told_otherwise() {
+        let (executed, _) = run(
+            &[("a", "x\n".repeat(2001).as_bytes())],
+            "read_file",
+            json!({"file_path": "a"}),
+        );
+        let end = "2000 | x\n\n[lines 1 to 2000 of 2001; read on with offset 2001]";
+        assert!(executed.full.ends_with(end), "{}", executed.full);
+    }
+
+    #[test]
+    fn what_is_not_text() {
+        let arguments = json!({"file_path": "a"});
+        check(
+            &[("a", b"a\0b")],
+            arguments.clone(),
+            Err("cannot show a as text: binary file (it contains NUL bytes)"),
+        );
+        check(
+            &[("a", b"ab\xFF")],
+            arguments.clone(),
+            Err("cannot show a as text: not valid UTF-8 (first bad byte at offset 2)"),
+        );
+        check(
+            &[("a/b", b"")],
+            arguments,
+            Err("a is a directory; list it with glob or shell"),
+        );
+    }
+
+    #[test]
+    fn a_missing_file_comes_with_suggestions() {
+        let files: &[(&str, &[u8])] = &[("src/main.rs", b""), ("src/lib.rs", b"")];
+        check(
+            files,
+            json!({"file_path": "src/mian.rs"}),
+            Err("file not found: src/mian.rs; did you mean src/main.rs?"),
+        );
+        check(
+            files,
+            json!({"file_path": "src/other.py"}),
+            Err("file not found: src/other.py"),
+        );
+        check(
+            files,
+            json!({"file_path": "scr/main.rs"}),
+            Err("file not found: scr/main.rs; directory /work/scr does not exist either"),
+        );
+    }
+
+    #[test]
+    fn images() {
+        let (executed, _) = run(
+            &[("a.png", PNG)],
+            "read_file",
+            json!({"file_path": "a.png"}),
+        );
+        let media = Media {
+            source: MediaSource::Data(Bytes::from_static(PNG)),
+            media_type: "image/png".to_owned(),
+            detail: None,
+            file_name: None,
+        };
+        assert_eq!(executed.media, [media]);
+        assert_eq!(
+            executed.full,
+            format!("Image a.png (image/png, {} bytes)", PNG.len())
+        );
+    }
+
+    #[test]
+    fn bad_images_never_get_in() {
+        let arguments = json!({"file_path": "a.png"});
+        check(
+            &[("a.png", &PNG[..40])],
+            arguments.clone(),
+            Err("a.png: damaged or incomplete PNG image"),
+        );
+        check(
+            &[("a.png", b"text")],
+            arguments.clone(),
+            Err("a.png: not a PNG, JPEG, GIF or WebP image"),
+        );
+        let mut large = PNG.to_vec();
+        large.resize(6_000_000, 0);
+        check(
+            &[("a.png", &large)],
+            arguments,
+            Err("a.png: image of 6000000 bytes, the limit is 5242880 bytes"),
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! `write_file` (spec 3.3): creates or replaces a whole file.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use crate::llm::ToolDefinition;
+
+/// Writes files.
+#[derive(Clone, Debug)]
+pub struct WriteFile {
+    definition: ToolDefinition,
+}
+
+impl WriteFile {
+    /// Presents itself as `definition` says.
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self { definition }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    file_path: String,
+    content: String,
+}
+
+#[async_trait(?Send)]
+impl Tool for WriteFile {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn kind(&self) -> &str {
+        "write_file"
+    }
+
+    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let Arguments { file_path, content } = parse(arguments)?;
+        let absolute = call.environment.absolute(&file_path);
+        let _turn = call.files.lock(&absolute).await;
+        let existed = call.environment.exists(&file_path).await?;
+        let bytes = content.len();
+        call.environment.write(&file_path, content).await?;
+        let verb = if existed { "Replaced" } else { "Created" };
+        Ok(ToolOutput::text(format!(
+            "{verb} {file_path} ({bytes} bytes written)"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::run;
+
+    fn check(files: &[(&str, &[u8])], path: &str, content: &str, expected: &str) {
+        let arguments = json!({"file_path": path, "content": content});
+        let (executed, tree) = run(files, "write_file", arguments);
+        assert_eq!(executed.full, expected);
+        let written = tree.content(path);
+        let expected = (!executed.is_error).then_some(content.as_bytes());
+        assert_eq!(written.as_deref(), expected);
+    }
+
+    #[test]
+    fn files() {
+        check(
+            &[],
+            "a/b/c.txt",
+            "grün\n",
+            "Created a/b/c.txt (6 bytes written)",
+        );
+        check(&[("a", b"x")], "a", "", "Replaced a (0 bytes written)");
+        check(&[], "/tmp/x", "\r\n", "Created /tmp/x (2 bytes written)");
+        check(
+            &[("a/b", b"")],
+            "a",
+            "x",
+            "Tool error (write_file): is a directory: a",
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Usage sums and the model catalogue (checklist 51, 52).
+
+use hermitcrab::llm::{Capability, Usage, latest_model, list_models, model_info};
+use serde_json::json;
+
+#[test]
+fn models_by_id_alias_and_snapshot() {
+    let ids = [
+        ("claude-opus-5-5", Some("claude-opus-5-5")),
+        ("sonnet", Some("claude-sonnet-5-5")),
+        ("claude-haiku-4-5-20251001", Some("claude-haiku-4-5")),
+        ("claude-haiku-4-5@20251001", Some("claude-haiku-4-5")),
+        ("claude-haiku-4-5-2025", None),
+        ("claude-unknown", None),
+        ("", None),
+    ];
+    for (id, expected) in ids {
+        assert_eq!(
+            model_info(id).map(|model| model.id.as_str()),
+            expected,
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn models_of_a_provider() {
+    let ids: Vec<&str> = list_models(Some("anthropic"))
+        .iter()
+        .map(|model| model.id.as_str())
+        .collect();
+    assert!(ids.len() >= 6 && ids[0] == "claude-opus-5-5", "{ids:?}");
+    assert!(list_models(Some("nobody")).is_empty());
+    assert!(list_models(None).len() >= ids.len());
+    let latest = latest_model("anthropic", Some(Capability::Vision)).map(|model| model.id.as_str());
+    assert_eq!(latest, Some("claude-opus-5-5"));
+    assert_eq!(latest_model("nobody", None), None);
+}
+
+#[test]
+fn names_are_unique_and_numbers_sane() {
+    let mut names: Vec<&str> = Vec::new();
+    for model in list_models(None) {
+        names.push(&model.id);
+        names.extend(model.aliases.iter().map(String::as_str));
+        let most = model.max_output.expect("a limit");
+        assert!(
+            model.default_max_tokens.expect("a default") <= most,
+            "{}",
+            model.id
+        );
+        assert!(most < model.context_window, "{}", model.id);
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn usage_adds_up() {
+    let left = Usage {
+        input_tokens: 1,
+        output_tokens: 2,
+        total_tokens: 3,
+        reasoning_tokens: None,
+        cache_read_tokens: Some(4),
+        cache_write_tokens: None,
+        uncounted_input_tokens: 4,
+        raw: Some(json!({"x": 1})),
+    };
+    let right = Usage {
+        input_tokens: u64::MAX,
+        cache_write_tokens: Some(5),
+        ..Usage::default()
+    };
+    let sum = left + right;
+    let expected = Usage {
+        input_tokens: u64::MAX,
+        output_tokens: 2,
+        total_tokens: 3,
+        reasoning_tokens: None,
+        cache_read_tokens: Some(4),
+        cache_write_tokens: Some(5),
+        uncounted_input_tokens: 4,
+        raw: None,
+    };
+    assert_eq!(sum, expected);
+    assert_eq!(sum.prompt_tokens_total(), u64::MAX);
+}

@@ -1,0 +1,16 @@
+//! The model client played through fixtures: requests to bytes, bytes to
+//! events, errors, retries. Numbers in comments refer to the conformance
+//! checklist of the LLM-client brief (§14).
+//!
+//! `UPDATE_FIXTURES=1 cargo test --test llm` rewrites what is expected; read
+//! the diff before believing it.
+
+mod catalogue;
+mod client;
+mod errors;
+mod prefix;
+mod requests;
+mod retry;
+mod sse;
+mod streams;
+mod support;

@@ -1,0 +1,199 @@
+//! Consecutive requests share their prefix byte for byte (checklist 3, 16, 20).
+
+use hermitcrab::llm::{
+    ContentPart, Conversation, Message, Replay, Request, Role, ToolCall, ToolResult, adapter,
+};
+use serde_json::json;
+
+use crate::support::endpoint;
+
+const MARKER: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+
+fn encode(conversation: &Conversation, model: &str) -> String {
+    let mut request = Request::new(model, conversation.clone());
+    request.system = vec!["You are a coding agent.".to_owned()];
+    let adapter = adapter("anthropic").expect("the adapter");
+    let encoded = adapter.encode(&request, &endpoint()).expect("a request");
+    String::from_utf8(encoded.http.body.to_vec()).expect("text")
+}
+
+fn text(role: Role, text: &str) -> Message {
+    Message::text(role, text)
+}
+
+/// An answer as the decoder gives it, with reasoning and `calls` calls.
+fn answer(round: usize, calls: usize) -> Message {
+    let mut content = vec![ContentPart::Thinking {
+        text: format!("Round {round}"),
+        signature: Some("c2ln".to_owned()),
+    }];
+    let mut items = vec![
+        json!({"type": "thinking", "thinking": format!("Round {round}"), "signature": "c2ln"}),
+    ];
+    for call in 0..calls {
+        let (id, arguments) = (
+            format!("toolu_{round}_{call}"),
+            format!("{{\"n\": {call}.0}}"),
+        );
+        items.push(json!({"type": "tool_use", "id": id, "name": "list", "input": {"n": call}}));
+        content.push(ContentPart::ToolCall(ToolCall {
+            id,
+            name: "list".to_owned(),
+            arguments,
+            custom: false,
+        }));
+    }
+    let replay = Replay {
+        provider: "anthropic".to_owned(),
+        model: "m".to_owned(),
+        items,
+    };
+    Message {
+        role: Role::Assistant,
+        content,
+        replay: Some(replay),
+    }
+}
+
+fn result(round: usize, call: usize) -> Message {
+    let result = ToolResult {
+        tool_call_id: format!("toolu_{round}_{call}"),
+        tool_name: "list".to_owned(),
+        content: format!("file {round}.{call}"),
+        media: Vec::new(),
+        is_error: call == 2,
+    };
+    Message {
+        role: Role::Tool,
+        content: vec![ContentPart::ToolResult(result)],
+        replay: None,
+    }
+}
+
+fn push_round(conversation: &mut Conversation, round: usize) {
+    let calls = 1 + round % 3;
+    conversation.push(answer(round, calls));
+    for call in 0..calls {
+        conversation.push(result(round, call));
+    }
+    if round.is_multiple_of(4) {
+        conversation.push(text(Role::User, "Steer left"));
+        conversation.push(text(Role::Developer, "Mode: plan"));
+    }
+}
+
+/// The body without markers and without what closes it.
+fn prefix(body: &str) -> String {
+    let body = body.replace(MARKER, "");
+    body.strip_suffix("]}")
+        .expect("the end of a body")
+        .to_owned()
+}
+
+fn check(model: &str) {
+    let mut conversation: Conversation = [text(Role::System, "Lead"), text(Role::User, "Go")]
+        .into_iter()
+        .collect();
+    let mut last = String::new();
+    for round in 0..30 {
+        let body = encode(&conversation, model);
+        let markers = body.matches(MARKER).count();
+        assert!(
+            (2..=4).contains(&markers),
+            "round {round}: {markers} markers"
+        );
+        assert_eq!(
+            encode(&conversation, model),
+            body,
+            "a retry sends the same bytes"
+        );
+        let prefix = prefix(&body);
+        assert!(
+            prefix.starts_with(&last),
+            "round {round} changed what was sent:\n{last}\n{prefix}"
+        );
+        assert!(prefix.len() > last.len());
+        last = prefix;
+
+        let saved = serde_json::to_string(&conversation).expect("a saved conversation");
+        let loaded: Conversation = serde_json::from_str(&saved).expect("a conversation");
+        assert_eq!(loaded, conversation);
+        assert_eq!(loaded.approx_chars(), conversation.approx_chars());
+        assert_eq!(encode(&loaded, model), body, "loading changes nothing");
+        push_round(&mut conversation, round);
+    }
+}
+
+#[test]
+fn thirty_rounds() {
+    check("claude-haiku-4-5");
+}
+
+#[test]
+fn thirty_rounds_with_system_messages_in_place() {
+    check("claude-opus-5-5");
+}
+
+#[test]
+fn another_model_and_back() {
+    let mut conversation: Conversation = [text(Role::User, "Go")].into_iter().collect();
+    for round in 0..5 {
+        encode(&conversation, "claude-haiku-4-5");
+        push_round(&mut conversation, round);
+    }
+    let before = encode(&conversation, "claude-haiku-4-5");
+    let other = encode(&conversation, "claude-opus-5-5");
+    assert!(other.contains("\"role\":\"system\"") != before.contains("\"role\":\"system\""));
+    assert_eq!(encode(&conversation, "claude-haiku-4-5"), before);
+}
+
+/// What was sent is not merged with what comes after a failure.
+#[test]
+fn messages_merge_only_before_they_are_sent() {
+    let mut conversation: Conversation = [text(Role::User, "One"), text(Role::User, "Two")]
+        .into_iter()
+        .collect();
+    let first = prefix(&encode(&conversation, "m"));
+    assert_eq!(first.matches("\"role\":\"user\"").count(), 1);
+    conversation.push(text(Role::User, "Three"));
+    conversation.push(text(Role::User, "Four"));
+    let second = prefix(&encode(&conversation, "m"));
+    assert_eq!(second.matches("\"role\":\"user\"").count(), 2);
+    assert!(second.starts_with(&first));
+}
+
+/// A clone that grows does not change the original.
+#[test]
+fn clones_part() {
+    let mut left: Conversation = [text(Role::User, "One")].into_iter().collect();
+    let sent = encode(&left, "m");
+    let mut right = left.clone();
+    right.push(text(Role::Assistant, "Right"));
+    left.push(text(Role::Assistant, "Left"));
+    let (left, right) = (encode(&left, "m"), encode(&right, "m"));
+    assert!(left.contains("Left") && !left.contains("Right"));
+    assert!(right.contains("Right") && !right.contains("Left"));
+    assert!(
+        prefix(&left).starts_with(&prefix(&sent)) && prefix(&right).starts_with(&prefix(&sent))
+    );
+}
+
+#[test]
+fn characters_are_a_running_sum() {
+    let mut conversation = Conversation::new();
+    conversation.push(text(Role::User, "größe"));
+    assert_eq!(conversation.approx_chars(), 5);
+    conversation.push(result(0, 0));
+    assert_eq!(conversation.approx_chars(), 5 + "file 0.0".len() as u64);
+}
+
+#[test]
+fn seals_out_of_order_are_refused() {
+    for seals in ["[2,1]", "[1,1]", "[3]"] {
+        let saved = format!("{{\"messages\":[],\"seals\":{seals}}}");
+        assert!(
+            serde_json::from_str::<Conversation>(&saved).is_err(),
+            "{seals}"
+        );
+    }
+}
