@@ -281,6 +281,7 @@ impl CoreSession {
 
 /// Where `provider`'s own API lives, for the credential that belongs there.
 #[wasm_bindgen(js_name = providerUrl)]
+#[allow(unreachable_pub, reason = "wasm-bindgen exports public functions only")]
 pub fn provider_url(provider: &str) -> Option<String> {
     crate::llm::adapter(provider).map(|adapter| adapter.default_base_url().to_owned())
 }

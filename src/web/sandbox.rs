@@ -122,13 +122,13 @@ impl Core {
                 .map(|bytes| Bytes::from(bytes.to_vec()))
                 .map_err(|_| invalid("the content of a file must be a Uint8Array"))
         });
-        let files: Result<Vec<_>, _> = paths
+        let files = paths
             .into_iter()
             .zip(contents)
-            .map(|(path, content)| Ok((path, content?)))
-            .collect();
+            .map(|(path, content)| content.map(|content| (path, content)))
+            .collect::<Result<Vec<_>, JsValue>>()?;
         let sandbox = self.sandbox(environment)?;
-        sandbox.import_files(files?).map_err(|error: EnvironmentError| thrown(&error))
+        sandbox.import_files(files).map_err(|error| thrown(&error))
     }
 
     /// Remembers a sandbox as it is now, in constant time.
