@@ -4,6 +4,7 @@ mod credential;
 mod environment;
 mod http;
 mod local;
+pub mod serve_model;
 
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};

@@ -437,10 +437,11 @@ fn step_spans(json: &str) -> Vec<(usize, usize)> {
             }
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                if depth == 2 && inside {
-                    if let Some(span) = spans.last_mut() {
-                        span.1 = at;
-                    }
+                if depth == 2
+                    && inside
+                    && let Some(span) = spans.last_mut()
+                {
+                    span.1 = at;
                 }
                 if depth < 2 {
                     inside = false;

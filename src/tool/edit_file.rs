@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::read_file::read_existing;
-use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use super::{CallContext, MAX_FILE_BYTES, Tool, ToolError, ToolOutput, parse};
 use crate::llm::ToolDefinition;
 use crate::text::{
     Located, MatchKind, TextFormat, decode_text, locate, nearest, replace_ranges, unified_diff_from,
@@ -83,6 +83,7 @@ impl Tool for EditFile {
         let text = decode_text(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
         let located = find(text, &arguments)?;
+        check_size(text, &located, &arguments)?;
         let ending = TextFormat::detect(text).ending;
         let edited = replace_ranges(text, &located, &arguments.new_string, ending);
         if edited == text {
@@ -124,6 +125,19 @@ fn find(text: &str, arguments: &Arguments) -> Result<Located, ToolError> {
              ({lines}); copy the text exactly and include more of the lines around it"
         ),
     }))
+}
+
+/// Many replacements by a long text could ask for more memory than there is.
+fn check_size(text: &str, located: &Located, arguments: &Arguments) -> Result<(), ToolError> {
+    let added = arguments.new_string.len() as u64 * located.ranges.len() as u64;
+    let size = text.len() as u64 + added;
+    if size > MAX_FILE_BYTES {
+        return Err(ToolError::new(format!(
+            "{} would grow to some {size} bytes, the limit is {MAX_FILE_BYTES} bytes",
+            arguments.file_path
+        )));
+    }
+    Ok(())
 }
 
 /// `line 3` or `lines 3, 9 and 20`.
@@ -445,6 +459,17 @@ mod tests {
             "a \nb",
             "a\nb",
             "a.txt would not change: what old_string stands for is already new_string",
+        );
+    }
+
+    #[test]
+    fn a_file_cannot_explode() {
+        let content = "a".repeat(100_000);
+        let (after, text) = edit(content.as_bytes(), "a", &"b".repeat(1000), true);
+        assert_eq!(after, content.as_bytes());
+        assert_eq!(
+            text,
+            "a.txt would grow to some 100100000 bytes, the limit is 52428800 bytes"
         );
     }
 

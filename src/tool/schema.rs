@@ -394,15 +394,17 @@ impl Rules {
         for node in self.all_of.iter().flatten() {
             node.check(instance, path, out);
         }
-        if let Some(nodes) = &self.any_of
-            && !nodes.iter().any(|node| node.accepts(instance))
-        {
-            out.push(none_fits(nodes, instance, path));
+        if let Some(nodes) = &self.any_of {
+            let reasons = reasons(nodes, instance, path);
+            if reasons.len() == nodes.len() {
+                out.push(none_fits(path, &reasons));
+            }
         }
         if let Some(nodes) = &self.one_of {
-            match nodes.iter().filter(|node| node.accepts(instance)).count() {
+            let reasons = reasons(nodes, instance, path);
+            match nodes.len() - reasons.len() {
                 1 => {}
-                0 => out.push(none_fits(nodes, instance, path)),
+                0 => out.push(none_fits(path, &reasons)),
                 fitting => out.push(format!(
                     "{path}: fits {fitting} of the forms of which exactly one must fit"
                 )),
@@ -411,15 +413,20 @@ impl Rules {
     }
 }
 
-/// Says for each form why it does not fit.
-fn none_fits(nodes: &[Node], instance: &Value, path: &str) -> String {
+/// Why each form that does not fit does not. Every form is checked once, so
+/// that nested choices do not multiply.
+fn reasons(nodes: &[Node], instance: &Value, path: &str) -> Vec<String> {
     let reasons = nodes.iter().filter_map(|node| {
         let mut violations = Vec::new();
         node.check(instance, path, &mut violations);
         violations.into_iter().next()
     });
-    let reasons: Vec<_> = reasons.take(MAX_VIOLATIONS).collect();
-    format!("{path}: fits no allowed form ({})", reasons.join("; or "))
+    reasons.collect()
+}
+
+fn none_fits(path: &str, reasons: &[String]) -> String {
+    let shown = &reasons[..reasons.len().min(MAX_VIOLATIONS)];
+    format!("{path}: fits no allowed form ({})", shown.join("; or "))
 }
 
 impl Bounds {

@@ -197,3 +197,19 @@ fn seals_out_of_order_are_refused() {
         );
     }
 }
+
+#[test]
+fn calls_without_results_are_known() {
+    let mut conversation: Conversation = [text(Role::User, "Go")].into_iter().collect();
+    let open = |conversation: &Conversation| {
+        let ids = conversation.open_calls();
+        ids.iter().map(|call| call.id.clone()).collect::<Vec<_>>()
+    };
+    assert!(open(&conversation).is_empty());
+    conversation.push(answer(2, 3));
+    conversation.push(result(2, 1));
+    assert_eq!(open(&conversation), ["toolu_2_0", "toolu_2_2"]);
+    conversation.push(result(2, 0));
+    conversation.push(result(2, 2));
+    assert!(open(&conversation).is_empty());
+}

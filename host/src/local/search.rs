@@ -16,6 +16,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 use hermitcrab::environment::{
@@ -309,6 +310,7 @@ impl Search<'_> {
     fn run(&self) {
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
+            .line_terminator(LineTerminator::crlf())
             .binary_detection(BinaryDetection::quit(0))
             .bom_sniffing(false)
             .build();

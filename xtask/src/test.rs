@@ -1,0 +1,125 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it is
+//! cheapest to fail, with the usual closing lines of cargo at the end.
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use xshell::{Shell, cmd};
+
+use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
+use crate::{browser, build, web};
+
+/// What to test.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Which part; everything that CI runs when left out.
+    #[arg(value_enum)]
+    suite: Option<Suite>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Suite {
+    /// Formatting and lints.
+    Lint,
+    /// Rust tests of the native and the component face.
+    Rust,
+    /// The web face in Node.
+    Node,
+    /// The web face in Chromium.
+    Browser,
+    /// Everything, also what is slow.
+    All,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let shell = shell()?;
+    let wants = |suite| match options.suite {
+        None | Some(Suite::All) => true,
+        Some(wanted) => wanted == suite,
+    };
+    if wants(Suite::Lint) {
+        lint(&shell)?;
+    }
+    let binary = build::binary()?;
+    if wants(Suite::Node) || wants(Suite::Browser) {
+        let web = web::build()?;
+        if wants(Suite::Node) {
+            check_node(&shell)?;
+            let tests = node_tests()?;
+            cmd!(shell, "node --test {tests...}")
+                .env("HERMITCRAB_BIN", &binary)
+                .env("HERMITCRAB_WEB", &web)
+                .run()
+                .context("the tests of the web face in Node failed")?;
+        }
+        if wants(Suite::Browser) {
+            browser::smoke(&shell, &binary, &web)?;
+        }
+    }
+    if wants(Suite::Rust) {
+        let mut test = cargo(&shell)
+            .arg("test")
+            .args(NATIVE)
+            .env("HERMITCRAB_CORE", build::core_path())
+            .env("HERMITCRAB_BIN", &binary);
+        if options.suite == Some(Suite::All) {
+            // Slow tests look at this and run their long form.
+            test = test.env("HERMITCRAB_TEST_ALL", "1");
+        }
+        test.run().context("Rust tests failed")?;
+    }
+    Ok(())
+}
+
+fn lint(shell: &Shell) -> Result<()> {
+    cargo(shell)
+        .args(["fmt", "--all", "--check"])
+        .run()
+        .context("the code is not formatted; run `cargo fmt --all`")?;
+    ensure_wasm_target(shell)?;
+    cargo(shell)
+        .arg("clippy")
+        .args(NATIVE)
+        .args(["--all-targets", "--", "-D", "warnings"])
+        .run()
+        .context("clippy found something in the native code")?;
+    cargo(shell)
+        .args(["clippy", "--package", "hermitcrab", "--lib", "--profile", "wasm"])
+        .args(["--target", WASM_TARGET, "--features", "sandbox,component,web"])
+        .args(["--", "-D", "warnings"])
+        .run()
+        .context("clippy found something in the wasm code")?;
+    Ok(())
+}
+
+/// Node 20 is the oldest one that has what the web face and its tests use.
+fn check_node(shell: &Shell) -> Result<()> {
+    let version = cmd!(shell, "node --version")
+        .quiet()
+        .read()
+        .context("cannot run node; install Node.js 20 or newer")?;
+    let major = version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= 20 => Ok(()),
+        _ => bail!("Node.js 20 or newer is needed, found {version}"),
+    }
+}
+
+/// Test files by name: Node 20 does not expand patterns itself.
+fn node_tests() -> Result<Vec<std::path::PathBuf>> {
+    let dir = root().join("tests/node");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name.ends_with(".test.mjs")) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    anyhow::ensure!(!files.is_empty(), "no tests in {}", dir.display());
+    Ok(files)
+}
