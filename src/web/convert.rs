@@ -93,10 +93,7 @@ fn kind<T: DeserializeOwned>(error: &JsValue) -> Option<T> {
 }
 
 /// A rejection as a transport error; `otherwise` when it names no kind.
-pub(super) fn transport_error(
-    error: &JsValue,
-    otherwise: TransportErrorKind,
-) -> TransportError {
+pub(super) fn transport_error(error: &JsValue, otherwise: TransportErrorKind) -> TransportError {
     TransportError {
         kind: kind(error).unwrap_or(otherwise),
         message: message(error),
@@ -233,7 +230,8 @@ fn file_change(change: &JsValue) -> Result<FileChange, String> {
         Some("directory") => FileNode::Directory,
         Some("removed") => FileNode::Removed,
         _ => FileNode::File(
-            bytes(change, "content").ok_or_else(|| format!("the change of {path} has no content"))?,
+            bytes(change, "content")
+                .ok_or_else(|| format!("the change of {path} has no content"))?,
         ),
     };
     Ok(FileChange { path, node })

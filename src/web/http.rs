@@ -27,9 +27,11 @@ pub(super) async fn exchange(call: &Call, request: HttpRequest) -> OutcomeKind {
 }
 
 async fn stream(call: &Call, request: HttpRequest) -> Result<(), TransportError> {
-    let promise = call
-        .host()
-        .fetch(&call.owner, request_record(&request).object(), &call.signal());
+    let promise = call.host().fetch(
+        &call.owner,
+        request_record(&request).object(),
+        &call.signal(),
+    );
     let response: Response = settle(promise)
         .await
         .map_err(|error| convert::transport_error(&error, TransportErrorKind::Connect))?
@@ -66,9 +68,9 @@ impl Reader {
             return Ok(None);
         }
         let value = convert::get(&result, "value");
-        let chunk = value.dyn_into::<Uint8Array>().map_err(|_| {
-            JsValue::from_str("the response body holds something other than bytes")
-        })?;
+        let chunk = value
+            .dyn_into::<Uint8Array>()
+            .map_err(|_| JsValue::from_str("the response body holds something other than bytes"))?;
         Ok(Some(Bytes::from(chunk.to_vec())))
     }
 }
@@ -108,7 +110,10 @@ fn request_record(request: &HttpRequest) -> Record {
 fn head(response: &Response) -> Result<OutcomeKind, JsValue> {
     let mut headers = Vec::new();
     // `entries()` gives names in lower case, sorted.
-    for entry in js_sys::try_iter(&response.headers().entries())?.into_iter().flatten() {
+    for entry in js_sys::try_iter(&response.headers().entries())?
+        .into_iter()
+        .flatten()
+    {
         let entry: Array = entry?.unchecked_into();
         if let (Some(name), Some(value)) = (entry.get(0).as_string(), entry.get(1).as_string()) {
             headers.push((name, value));
@@ -120,8 +125,14 @@ fn head(response: &Response) -> Result<OutcomeKind, JsValue> {
     })
 }
 
+/// The body broke off. What runtimes throw says little; its cause says more.
 fn broken(error: &JsValue) -> TransportError {
-    let mut error = convert::transport_error(error, TransportErrorKind::Broken);
-    error.message = format!("the response broke off: {}", error.message);
+    let cause = convert::get(error, "cause");
+    let told = if cause.is_object() { &cause } else { error };
+    let mut error = convert::transport_error(told, TransportErrorKind::Broken);
+    error.message = format!(
+        "the connection broke before the response was complete: {}",
+        error.message
+    );
     error
 }

@@ -30,9 +30,7 @@ use crate::session::{Session, SessionConfig, SessionError, SessionErrorKind};
 #[wasm_bindgen(start)]
 fn start() {
     std::panic::set_hook(Box::new(|info| {
-        let message = info
-            .payload_as_str()
-            .unwrap_or("a panic without a message");
+        let message = info.payload_as_str().unwrap_or("a panic without a message");
         wasm_bindgen::throw_str(&format!("the core panicked: {message}"));
     }));
 }

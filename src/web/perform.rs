@@ -120,9 +120,7 @@ async fn call_tool(call: &Call, name: &str, call_id: &str, arguments: &str) -> O
 
 /// Nothing is half done while someone thinks: a cancelled question is over at once.
 async fn ask_approval(call: &Call, asked: &Object) -> OutcomeKind {
-    let promise = call
-        .host()
-        .ask_approval(&call.owner, asked, &call.signal());
+    let promise = call.host().ask_approval(&call.owner, asked, &call.signal());
     OutcomeKind::Approval(match call.unless_cancelled(settle(promise)).await {
         None => return OutcomeKind::Cancelled,
         Some(Ok(answer)) => answer
@@ -138,9 +136,7 @@ async fn run_program(call: &Call, request: ProgramRequest) -> OutcomeKind {
     let name = request.name.clone();
     let environment = request.environment;
     let asked = convert::program_request(request);
-    let promise = call
-        .host()
-        .run_program(environment, &asked, &call.signal());
+    let promise = call.host().run_program(environment, &asked, &call.signal());
     OutcomeKind::ProgramEnd(match settle(promise).await {
         Ok(result) => convert::program_result(&name, &result),
         Err(_) if call.is_cancelled() => return OutcomeKind::Cancelled,

@@ -91,20 +91,26 @@ impl Core {
                 sandbox
             })
         });
-        self.sandboxes.borrow_mut().extend(made.map(|sandbox| (number, sandbox)));
+        self.sandboxes
+            .borrow_mut()
+            .extend(made.map(|sandbox| (number, sandbox)));
         Ok(number)
     }
 
     /// Unpacks a tar archive below the working directory; all or nothing.
     #[wasm_bindgen(js_name = importTar)]
     pub fn import_tar(&self, environment: u32, archive: &[u8]) -> Result<(), JsValue> {
-        self.sandbox(environment)?.import_tar(archive).map_err(|error| thrown(&error))
+        self.sandbox(environment)?
+            .import_tar(archive)
+            .map_err(|error| thrown(&error))
     }
 
     /// Packs the working directory as a tar archive.
     #[wasm_bindgen(js_name = exportTar)]
     pub fn export_tar(&self, environment: u32) -> Result<Vec<u8>, JsValue> {
-        self.sandbox(environment)?.export_tar().map_err(|error| thrown(&error))
+        self.sandbox(environment)?
+            .export_tar()
+            .map_err(|error| thrown(&error))
     }
 
     /// Writes files below the working directory, all or none: `paths` and
