@@ -37,6 +37,9 @@ export function createDoor(fetch, credentials) {
     } catch (error) {
       throw unreachable(url, error);
     }
+    if (!isResponse(response)) {
+      throw failure("broken", "fetch returned something that is not a Response with an unread body");
+    }
     if (request.auth && redirects(response)) {
       await response.body?.cancel().catch(() => {});
       throw failure(
@@ -97,6 +100,13 @@ async function authorize(headers, { credential: name, header, prefix }, url, cre
     if (problem) throw failure("credential", problem);
   }
   headers.set(header, prefix + key.trim());
+}
+
+/** A `fetch` of the user's may return anything; the driver relies on this much. */
+function isResponse(response) {
+  const { status, headers, body, bodyUsed } = response ?? {};
+  if (typeof status !== "number" || typeof headers?.entries !== "function" || bodyUsed) return false;
+  return !body || (typeof body.getReader === "function" && !body.locked);
 }
 
 function redirects(response) {

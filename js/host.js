@@ -41,7 +41,7 @@ export class Host {
     const tool = this.#session(owner).tools.get(name);
     if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
     const progress = (piece) => {
-      if (!signal.aborted) this.#runtime.call((core) => core.toolOutput(id, String(piece)));
+      this.#tell((core) => core.toolOutput(id, String(piece)));
     };
     let result;
     try {
@@ -72,7 +72,7 @@ export class Host {
   async exec(number, { id, ...request }, signal) {
     const onOutput = (stream, data) => {
       const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
-      this.#runtime.call((core) => core.execOutput(id, stream, bytes));
+      this.#tell((core) => core.execOutput(id, stream, bytes));
     };
     try {
       return await this.#environment(number).exec(request, signal, onOutput);
@@ -89,6 +89,11 @@ export class Host {
     } catch (error) {
       throw environmentFailure(error);
     }
+  }
+
+  /** Output may come after the end, when nobody listens any more. */
+  #tell(call) {
+    if (!this.#runtime.failed) this.#runtime.call(call);
   }
 
   #session(id) {

@@ -102,10 +102,12 @@ export class Runtime {
   job(start, { signal, onOutput } = {}) {
     signal?.throwIfAborted();
     const id = this.call(start);
-    const cancel = () => this.call((core) => core.cancelJob(id));
+    const cancel = () => {
+      if (!this.#failure) this.call((core) => core.cancelJob(id));
+    };
     signal?.addEventListener("abort", cancel, { once: true });
     const result = new Promise((resolve, reject) => {
-      this.#jobs.set(id, { onOutput, resolve, reject });
+      this.#jobs.set(id, { onOutput, resolve, reject, cancel });
     });
     return result.finally(() => signal?.removeEventListener("abort", cancel));
   }
@@ -113,17 +115,30 @@ export class Runtime {
   report({ job: id, kind, ...news }) {
     const job = this.#jobs.get(id);
     if (!job) return;
-    if (kind === "output") return job.onOutput?.(news.stream, news.data);
+    if (kind === "output") return this.#output(job, news);
     this.#jobs.delete(id);
     if (kind === "failed") job.reject(new EnvironmentError(news.error.kind, news.error.message));
     else job.resolve(kind === "exec" ? news.status : news.reply);
+  }
+
+  /** Hands output to the user's callback; one that throws ends its job. */
+  #output(job, { stream, data }) {
+    try {
+      job.onOutput?.(stream, data);
+    } catch (error) {
+      job.onOutput = undefined;
+      job.reject(error);
+      // Not now: the core is in the middle of telling its news.
+      queueMicrotask(job.cancel);
+    }
   }
 
   /** Gives the core's memory back; whatever runs is cancelled. */
   free() {
     if (this.#failure) return;
     this.#core.stop();
-    this.#core.free();
+    // Not now: the caller may be called by the core.
+    macrotask(() => this.#core.free());
     this.#lose(new EnvironmentError("cancelled", "the environment was closed"));
   }
 

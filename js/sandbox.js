@@ -1,6 +1,7 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
 import { attachTo } from "./environment.js";
+import { snakeCase } from "./names.js";
 import { Runtime } from "./runtime.js";
 
 /**
@@ -11,8 +12,8 @@ import { Runtime } from "./runtime.js";
  * @property {string} [workingDirectory] default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
  * @property {string} [authorName] @property {string} [authorEmail] what `git commit` records
- * @property {{bytes?: number, entries?: number, fileBytes?: number, outputBytes?: number,
- *   workBound?: number, idleShells?: number}} [limits]
+ * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
+ *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
  * @typedef {(call: {args: string[], env: Record<string, string>, cwd: string,
@@ -28,13 +29,14 @@ export class MemoryEnvironment {
   #number;
 
   /** @param {MemoryOptions} [options] */
-  static async create({ files = {}, programs = {}, ...options } = {}) {
+  static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
     const runtime = await Runtime.create();
-    const wanted = {
+    const wanted = snakeCase({
       utcOffsetMinutes: -new Date().getTimezoneOffset(),
       ...options,
+      limits: snakeCase(limits),
       programs: Object.keys(programs),
-    };
+    });
     const number = runtime.call((core) => core.addSandbox(wanted));
     runtime.environments.set(number, { programs: new Map(Object.entries(programs)) });
     const environment = new MemoryEnvironment(runtime, number);

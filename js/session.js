@@ -5,6 +5,7 @@ import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
 import { EventHub } from "./events.js";
+import { snakeCase } from "./names.js";
 import { MemoryEnvironment } from "./sandbox.js";
 
 /**
@@ -53,7 +54,7 @@ export async function createSession(options = {}) {
   const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
-  const config = snakeCase({
+  const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
     tools: tools.map(definition),
@@ -67,7 +68,7 @@ export async function createSession(options = {}) {
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
   const session = new Session(runtime, core, part);
   if (signal) {
-    const abort = () => void session.abort();
+    const abort = () => void session.abort().catch(() => {});
     signal.addEventListener("abort", abort, { once: true });
     session.closed.then(() => signal.removeEventListener("abort", abort));
   }
@@ -200,7 +201,7 @@ export class Session {
 
   /** Changes settings from the next model or tool call on. @param {object} settings in camel case */
   async configure(settings) {
-    this.#call((core) => core.configure(snakeCase(settings)));
+    this.#call((core) => core.configure(coreNames(settings)));
   }
 
   /** The settings in force, in the core's own names. */
@@ -269,12 +270,8 @@ function definition({ execute, ...tool }) {
 }
 
 /** Settings in the core's names. Keys inside, such as tool names, stay as they are. */
-function snakeCase(settings) {
-  const named = {};
-  for (const [name, value] of Object.entries(settings)) {
-    if (value === undefined) continue;
-    const field = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    named[field] = field === "retry" ? snakeCase(value) : value;
-  }
+function coreNames(settings) {
+  const named = snakeCase(settings);
+  if (named.retry) named.retry = snakeCase(named.retry);
   return named;
 }

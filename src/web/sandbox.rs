@@ -20,7 +20,7 @@ pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
 /// What [`Core::add_sandbox`] takes; every field may be left out. A limit that
 /// is left out is that of [`crate::memory::MemoryLimits`].
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields)]
 struct Options {
     working_directory: Option<String>,
     utc_offset_minutes: Option<i32>,
@@ -31,11 +31,12 @@ struct Options {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields)]
 struct Limits {
-    bytes: Option<u64>,
-    entries: Option<u64>,
+    total_bytes: Option<u64>,
     file_bytes: Option<u64>,
+    entries: Option<u64>,
+    path_bytes: Option<usize>,
     output_bytes: Option<usize>,
     work_bound: Option<u64>,
     idle_shells: Option<usize>,
@@ -57,7 +58,8 @@ impl Options {
         set(&mut limits.output_bytes, self.limits.output_bytes);
         set(&mut limits.work_bound, self.limits.work_bound);
         set(&mut limits.idle_shells, self.limits.idle_shells);
-        set(&mut limits.tree.total_bytes, self.limits.bytes);
+        set(&mut limits.tree.total_bytes, self.limits.total_bytes);
+        set(&mut limits.tree.path_bytes, self.limits.path_bytes);
         set(&mut limits.tree.entries, self.limits.entries);
         set(&mut limits.tree.file_bytes, self.limits.file_bytes);
     }

@@ -1,6 +1,7 @@
 // The key at the door: where it goes, and where it never goes.
 
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
@@ -47,12 +48,19 @@ async function errorOf(options) {
   return error;
 }
 
+/** An address that nobody listens at. */
+async function unused() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
 test("a server that cannot be reached is named, with the way out", async (t) => {
-  const url = await listen(t, () => {});
-  const port = Number(new URL(url).port);
-  const free = `http://127.0.0.1:${port === 1 ? 2 : 1}`;
-  const error = await errorOf({ baseUrl: free });
-  assert.match(error.message, new RegExp(`cannot connect to ${free}: .*check the network and baseUrl`));
+  const url = await unused();
+  const error = await errorOf({ baseUrl: url });
+  assert.match(error.message, new RegExp(`cannot connect to ${url}: .*check the network and baseUrl`));
 });
 
 test("in a page the sentence says what a proxy is for", async () => {
@@ -109,6 +117,24 @@ test("without a key the sentence names the option; with null nothing is added", 
   const [request] = await model.requests();
   assert.equal(request.headers["x-api-key"], undefined);
 });
+
+const NO_RESPONSES = [
+  ["nothing", async () => undefined],
+  ["a number", async () => 7],
+  ["a body that was read", async () => {
+    const response = new Response("x");
+    await response.text();
+    return response;
+  }],
+  ["a body of another kind", async () => ({ status: 200, headers: new Headers(), body: { pipe() {} } })],
+];
+
+for (const [what, fetch] of NO_RESPONSES) {
+  test(`a fetch that returns ${what} is an error that says so`, async () => {
+    const error = await errorOf({ baseUrl: "https://api.example", fetch });
+    assert.match(error.message, /not a Response/);
+  });
+}
 
 test("a key may come from a function, which is asked for each request", async (t) => {
   const model = await serveModel(t, { steps: [callStep("shell", { command: "true" }), { text: "Done." }] });

@@ -6,27 +6,60 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use wasm_bindgen_cli_support::Bindgen;
-use xshell::{Shell, cmd};
 
-/// Where the entry files in `js/` look for the core.
-pub(crate) const DEFAULT_OUT: &str = "js/wasm";
+use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// Which build, and where to.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Directory to write to; `js/wasm`, where the entry files look, when left out.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Leave the in-memory sandbox out.
+    #[arg(long)]
+    slim: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let features: &[&str] = if options.slim { &[] } else { &["sandbox"] };
+    let out = match &options.out {
+        Some(out) => std::path::absolute(out)?,
+        None => default_out(),
+    };
+    let size = write(&out, features)?;
+    println!("{}: {size} bytes of wasm", out.display());
+    Ok(())
+}
+
+/// Builds the full core where the entry files look for it; returns that directory.
+pub(crate) fn build() -> Result<PathBuf> {
+    let out = default_out();
+    write(&out, &["sandbox"])?;
+    Ok(out)
+}
+
+fn default_out() -> PathBuf {
+    root().join("js/wasm")
+}
 
 /// Builds the core with `features` beside `web` and writes `hermitcrab.js` and
-/// `hermitcrab_bg.wasm` to `out`. `shell` stands in the root of the workspace.
-/// Returns the size of the `.wasm` file in bytes.
-pub(crate) fn build(shell: &Shell, out: &Path, features: &[&str]) -> Result<u64> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+/// `hermitcrab_bg.wasm` to `out`. Returns the size of the latter in bytes.
+fn write(out: &Path, features: &[&str]) -> Result<u64> {
+    let shell = shell()?;
+    ensure_wasm_target(&shell)?;
     let features = [&["web"], features].concat().join(",");
-    cmd!(
-        shell,
-        "{cargo} build --quiet --package hermitcrab --lib --profile wasm --target {TARGET} --features {features}"
-    )
-    .run()?;
-    let module = target_dir(shell).join(TARGET).join("wasm/hermitcrab.wasm");
-    let out = shell.current_dir().join(out);
+    cargo(&shell)
+        .args(["build", "--package", "hermitcrab", "--lib"])
+        .args(["--profile", "wasm", "--target", WASM_TARGET])
+        .args(["--features", &features])
+        .quiet()
+        .run()?;
+    let module = target_dir()
+        .join(WASM_TARGET)
+        .join("wasm")
+        .join("hermitcrab.wasm");
     let mut output = Bindgen::new()
         .input_path(&module)
         .web(true)?
@@ -39,10 +72,9 @@ pub(crate) fn build(shell: &Shell, out: &Path, features: &[&str]) -> Result<u64>
     check_imports(imports.map(|import| (import.module.as_str(), import.name.as_str())))?;
     check_glue(output.js())?;
     output
-        .emit(&out)
+        .emit(out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
-    let size = out.join("hermitcrab_bg.wasm").metadata()?.len();
-    Ok(size)
+    Ok(out.join("hermitcrab_bg.wasm").metadata()?.len())
 }
 
 /// What the core may import from JavaScript, without wasm-bindgen's hashes: the
@@ -84,14 +116,6 @@ fn check_glue(js: &str) -> Result<()> {
         ensure!(!js.contains(word), "the generated JavaScript uses `{word}`");
     }
     Ok(())
-}
-
-fn target_dir(shell: &Shell) -> PathBuf {
-    let root = shell.current_dir();
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => root.join(dir),
-        None => root.join("target"),
-    }
 }
 
 #[cfg(test)]
