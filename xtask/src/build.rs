@@ -12,7 +12,7 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::component;
-use crate::workspace::{cargo, shell, target_dir};
+use crate::workspace::{NATIVE, cargo, shell, target_dir};
 
 /// What to build.
 #[derive(Args)]
@@ -53,8 +53,12 @@ fn compiled_core(shell: &Shell) -> Result<PathBuf> {
 }
 
 fn build_host(shell: &Shell, core: &std::path::Path) -> Result<()> {
+    // There are no examples: naming them takes in the features that tests
+    // need, so that tests do not compile wasmtime again.
     cargo(shell)
-        .args(["build", "--release", "--package", "hermitcrab-host"])
+        .arg("build")
+        .args(NATIVE)
+        .args(["--bin", "hermitcrab", "--examples"])
         .env("HERMITCRAB_CORE", core)
         .quiet()
         .run()?;

@@ -8,6 +8,11 @@ use xshell::{Cmd, Shell, cmd};
 /// The target triple of the core.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
+/// How every native build and test of the workspace is selected. Cargo unites
+/// the features of all selected packages, so another selection would compile
+/// wasmtime again.
+pub(crate) const NATIVE: [&str; 2] = ["--release", "--workspace"];
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
