@@ -3,6 +3,7 @@
 
 mod build;
 mod component;
+mod demo;
 mod workspace;
 
 use clap::Parser;
@@ -15,11 +16,14 @@ enum Command {
     Component(component::Options),
     /// Build target/release/hermitcrab with the compiled core inside it.
     Build(build::Options),
+    /// Play the demo: a broken repository, a scripted model, real commands.
+    Demo,
 }
 
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Component(options) => component::run(&options),
         Command::Build(options) => build::run(&options),
+        Command::Demo => demo::run(),
     }
 }

@@ -8,6 +8,16 @@ use xshell::{Cmd, Shell, cmd};
 /// The target triple of the core.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
+/// Arguments of every native cargo command. Always the same profile and
+/// packages, so that dependencies (wasmtime above all) are compiled once.
+pub(crate) const NATIVE: [&str; 5] = [
+    "--release",
+    "--package",
+    "hermitcrab",
+    "--package",
+    "hermitcrab-host",
+];
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
