@@ -16,7 +16,7 @@ pub(crate) fn load(engine: &Engine) -> Option<Result<Component, EngineError>> {
     #[repr(C, align(65536))]
     struct Aligned<T: ?Sized>(T);
 
-    static CORE: &Aligned<[u8]> = &Aligned(*include_bytes!(env!("HERMITCRAB_EMBEDDED_CORE")));
+    static CORE: &Aligned<[u8]> = &Aligned(*include_bytes!(env!("HERMITCRAB_EMBEDDED")));
 
     // SAFETY: the bytes were made by `compile_core` of this crate in the same
     // build, they are static, and nothing writes to them.

@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .arg("test")
             .args(NATIVE)
             .args(["--bench", "sandbox"])
-            .env("HERMITCRAB_CORE", build::core_path())
+            .env(build::EMBED, build::core_path())
             .run()?;
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! both sides, and then the host crate alone is built again around it. When
 //! the core has not changed, nothing is compiled or linked again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -13,6 +13,9 @@ use xshell::{Shell, cmd};
 
 use crate::component;
 use crate::workspace::{NATIVE, cargo, shell, target_dir};
+
+/// Names the compiled core wherever cargo builds the host crate.
+pub(crate) const EMBED: &str = "HERMITCRAB_EMBED";
 
 /// What to build.
 #[derive(Args)]
@@ -31,8 +34,7 @@ pub(crate) fn binary() -> Result<PathBuf> {
     Ok(host_binary())
 }
 
-/// The file to name in the environment variable `HERMITCRAB_CORE` whenever
-/// cargo builds the host crate. Always the same, so that cargo sees a change
+/// The file to name in [`EMBED`]. Always the same, so that cargo sees a change
 /// only when its content changes.
 pub(crate) fn core_path() -> PathBuf {
     target_dir().join("core").join("hermitcrab.cwasm")
@@ -52,14 +54,14 @@ fn compiled_core(shell: &Shell) -> Result<PathBuf> {
     Ok(core)
 }
 
-fn build_host(shell: &Shell, core: &std::path::Path) -> Result<()> {
+fn build_host(shell: &Shell, core: &Path) -> Result<()> {
     // There are no examples: naming them takes in the features that tests
     // need, so that tests do not compile wasmtime again.
     cargo(shell)
         .arg("build")
         .args(NATIVE)
         .args(["--bin", "hermitcrab", "--examples"])
-        .env("HERMITCRAB_CORE", core)
+        .env(EMBED, core)
         .quiet()
         .run()?;
     Ok(())
