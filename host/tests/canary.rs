@@ -47,7 +47,10 @@ async fn check(name: &str, face: &dyn Face) {
         .await
         .expect("a session");
     let session = opened.session.clone();
-    session.call(SessionCall::Submit("Where is the key?".to_owned())).await.expect("submit");
+    session
+        .call(SessionCall::Submit("Where is the key?".to_owned()))
+        .await
+        .expect("submit");
     let mut events = Vec::new();
     while let Some(event) = opened.events.recv().await {
         if event.starts_with(b"{\"kind\":\"PROCESSING_END\"") {
@@ -57,17 +60,42 @@ async fn check(name: &str, face: &dyn Face) {
     }
 
     // The suite would prove nothing if the run had not happened.
-    let text = events.iter().map(|event| String::from_utf8_lossy(event)).collect::<Vec<_>>().join("\n");
-    for part in ["environment begins", "environment ends", "\"kind\":\"RETRY\"", "\"kind\":\"ERROR\"", "SESSION_END"] {
+    let text = events
+        .iter()
+        .map(|event| String::from_utf8_lossy(event))
+        .collect::<Vec<_>>()
+        .join("\n");
+    for part in [
+        "environment begins",
+        "environment ends",
+        "\"kind\":\"RETRY\"",
+        "\"kind\":\"ERROR\"",
+        "SESSION_END",
+    ] {
         assert!(text.contains(part), "{name}: no {part} in {text}");
     }
     let sent = wire.sent();
-    assert!(holds(&sent, format!("x-api-key: {CANARY}").as_bytes()), "{name}: the server got no key");
-    let bodies: Vec<Bytes> = model.requests().into_iter().map(|request| request.body).collect();
-    assert_eq!(sent.windows(CANARY.len()).filter(|w| *w == CANARY.as_bytes()).count(), bodies.len());
+    assert!(
+        holds(&sent, format!("x-api-key: {CANARY}").as_bytes()),
+        "{name}: the server got no key"
+    );
+    let bodies: Vec<Bytes> = model
+        .requests()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
+    assert_eq!(
+        sent.windows(CANARY.len())
+            .filter(|w| *w == CANARY.as_bytes())
+            .count(),
+        bodies.len()
+    );
 
     let clean = |what: &str, bytes: &[u8]| {
-        assert!(!holds(bytes, CANARY.as_bytes()), "{name}: the key is in {what}");
+        assert!(
+            !holds(bytes, CANARY.as_bytes()),
+            "{name}: the key is in {what}"
+        );
     };
     clean("an event", text.as_bytes());
     for body in &bodies {
@@ -104,7 +132,10 @@ struct Wiretap {
 
 impl Wiretap {
     fn start(server: &str) -> Self {
-        let server = server.strip_prefix("http://").expect("a loopback URL").to_owned();
+        let server = server
+            .strip_prefix("http://")
+            .expect("a loopback URL")
+            .to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let sent = Arc::new(Mutex::new(Vec::new()));
@@ -113,11 +144,18 @@ impl Wiretap {
             for client in listener.incoming() {
                 let client = client.expect("a connection");
                 let server = TcpStream::connect(&server).expect("the model");
-                let (client2, server2) = (client.try_clone().expect("a clone"), server.try_clone().expect("a clone"));
+                let (client2, server2) = (
+                    client.try_clone().expect("a clone"),
+                    server.try_clone().expect("a clone"),
+                );
                 let tap = tap.clone();
-                std::thread::spawn(move || pass(client, server, |bytes| {
-                    tap.lock().expect("no panic while tapping").extend_from_slice(bytes);
-                }));
+                std::thread::spawn(move || {
+                    pass(client, server, |bytes| {
+                        tap.lock()
+                            .expect("no panic while tapping")
+                            .extend_from_slice(bytes);
+                    })
+                });
                 std::thread::spawn(move || pass(server2, client2, |_| {}));
             }
         });

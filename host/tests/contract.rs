@@ -22,7 +22,9 @@ fn main() -> ExitCode {
         for subject in SUBJECTS {
             if clause.needs.iter().all(|need| subject.has.contains(need)) {
                 let clause = clause.clone();
-                trials.push(Trial::new(format!("{}::{name}", subject.name), move || check(&clause, subject)));
+                trials.push(Trial::new(format!("{}::{name}", subject.name), move || {
+                    check(&clause, subject)
+                }));
             }
         }
     }

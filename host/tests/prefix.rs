@@ -24,8 +24,16 @@ async fn requests_of_thirty_rounds_share_their_prefix() {
     for (index, pair) in bodies.windows(2).enumerate() {
         // The messages come last: `…"messages":[…]}`.
         let kept = pair[0].strip_suffix("]}").expect("messages come last");
-        assert!(kept.contains("\"messages\":["), "request {}: {kept}", index + 1);
-        let shared = kept.bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
+        assert!(
+            kept.contains("\"messages\":["),
+            "request {}: {kept}",
+            index + 1
+        );
+        let shared = kept
+            .bytes()
+            .zip(pair[1].bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
         assert!(
             shared == kept.len(),
             "request {} parts from request {} at byte {shared} of {}:\n…{}\n…{}",
@@ -79,15 +87,21 @@ fn case() -> Value {
 fn step(round: usize) -> Value {
     let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
     match round % 6 {
-        0 => json!({"text": format!("Round {round}."), "tool_calls": [call("shell", json!({"command": format!("echo {round}")}))]}),
+        0 => {
+            json!({"text": format!("Round {round}."), "tool_calls": [call("shell", json!({"command": format!("echo {round}")}))]})
+        }
         1 => json!({
             "thinking": {"text": "Thinking. ü", "signature": "c2ln", "redacted": "b3BhcXVl"},
             "tool_calls": [call("read_file", json!({"file_path": "a.txt"})), call("nothing", json!({"x": 1.0}))],
         }),
-        2 => json!({"tool_calls": [{"name": "note", "raw_arguments": "{ \"n\" : 1e2 , \"b\":\"\\u00fc\" }"}]}),
+        2 => {
+            json!({"tool_calls": [{"name": "note", "raw_arguments": "{ \"n\" : 1e2 , \"b\":\"\\u00fc\" }"}]})
+        }
         3 => json!({"tool_calls": [{"name": "shell", "raw_arguments": "{\"command\": "}]}),
         4 => json!({"tool_calls": [call("read_file", json!({"file_path": "dot.png"}))]}),
         // Equal calls: the loop's own warning enters the history too.
-        _ => json!({"tool_calls": [call("glob", json!({"pattern": "*"})), call("glob", json!({"pattern": "*"})), call("glob", json!({"pattern": "*"}))]}),
+        _ => {
+            json!({"tool_calls": [call("glob", json!({"pattern": "*"})), call("glob", json!({"pattern": "*"})), call("glob", json!({"pattern": "*"}))]})
+        }
     }
 }

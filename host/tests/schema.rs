@@ -23,7 +23,8 @@ fn committed_schema_is_that_of_the_types() {
 /// A schema that takes everything would prove nothing.
 #[test]
 fn schema_rejects_what_is_no_event() {
-    let schema = serde_json::to_value(schemars::schema_for!(hermitcrab::event::Event)).expect("JSON");
+    let schema =
+        serde_json::to_value(schemars::schema_for!(hermitcrab::event::Event)).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");
     let event = serde_json::json!({
         "kind": "USER_INPUT", "data": {"content": "hi"}, "seq": 1,

@@ -148,14 +148,17 @@ impl Clause {
         let path = directory().join(format!("{name}.json"));
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let value: Value = serde_json::from_str(&text).map_err(|error| format!("{name}.json: {error}"))?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{name}.json: {error}"))?;
         serde_json::from_value(super::case::expand(value))
             .map_err(|error| format!("{name}.json: {error}"))
     }
 
     pub fn files(&self) -> Tree {
         let files = self.files.iter();
-        files.map(|(path, content)| (path.clone(), content.bytes())).collect()
+        files
+            .map(|(path, content)| (path.clone(), content.bytes()))
+            .collect()
     }
 
     /// Holds `bench`, which holds the clause's files, to the clause.
@@ -173,13 +176,23 @@ impl Clause {
         }
         let found = bench.tree().await?;
         if found != expected {
-            return Err(format!("the tree should be\n  {expected:?}\nis\n  {found:?}"));
+            return Err(format!(
+                "the tree should be\n  {expected:?}\nis\n  {found:?}"
+            ));
         }
         let log = log.lock().map_err(|error| error.to_string())?;
-        let log: Vec<_> = log.iter().map(|line| line.replace(bench.directory(), "<dir>")).collect();
+        let log: Vec<_> = log
+            .iter()
+            .map(|line| line.replace(bench.directory(), "<dir>"))
+            .collect();
         for line in &self.log {
             // A duration differs from run to run.
-            let found = log.iter().any(|l| l == line || line.strip_suffix('…').is_some_and(|start| l.starts_with(start)));
+            let found = log.iter().any(|l| {
+                l == line
+                    || line
+                        .strip_suffix('…')
+                        .is_some_and(|start| l.starts_with(start))
+            });
             if !found {
                 return Err(format!("the log lacks {line:?}: {log:?}"));
             }
@@ -206,7 +219,8 @@ impl Step {
             (Err(error), ..) => Err(format!("{shown} failed: {error:?}")),
             (Ok(reply), None, Some(expected)) => {
                 let found = simple(&reply);
-                let found = serde_json::from_str(&found.to_string().replace(bench.directory(), "<dir>"));
+                let found =
+                    serde_json::from_str(&found.to_string().replace(bench.directory(), "<dir>"));
                 let found: Value = found.map_err(|error| error.to_string())?;
                 match found == *expected {
                     true => Ok(()),
@@ -222,19 +236,31 @@ impl Step {
         let max_results = self.max_results;
         Ok(if let Some(path) = &self.read {
             let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
-            EnvironmentCall::Read { path: place(path), max_bytes }
+            EnvironmentCall::Read {
+                path: place(path),
+                max_bytes,
+            }
         } else if let Some(path) = &self.write {
             let content = self.content.as_ref().ok_or("write needs content")?.bytes();
-            EnvironmentCall::Write { path: place(path), content }
+            EnvironmentCall::Write {
+                path: place(path),
+                content,
+            }
         } else if let Some(path) = &self.stat {
             EnvironmentCall::Stat { path: place(path) }
         } else if let Some(path) = &self.list {
-            EnvironmentCall::List { path: place(path), depth: self.depth.unwrap_or(1) }
+            EnvironmentCall::List {
+                path: place(path),
+                depth: self.depth.unwrap_or(1),
+            }
         } else if let Some(path) = &self.remove {
             EnvironmentCall::Remove { path: place(path) }
         } else if let Some(from) = &self.rename {
             let to = self.to.as_ref().ok_or("rename needs to")?;
-            EnvironmentCall::Rename { from: place(from), to: place(to) }
+            EnvironmentCall::Rename {
+                from: place(from),
+                to: place(to),
+            }
         } else if let Some(path) = &self.make_dir {
             EnvironmentCall::MakeDir { path: place(path) }
         } else if let Some(pattern) = &self.grep {
@@ -246,7 +272,11 @@ impl Step {
                 max_results,
             })
         } else if let Some(pattern) = &self.glob {
-            EnvironmentCall::Glob(GlobRequest { pattern: pattern.clone(), path, max_results })
+            EnvironmentCall::Glob(GlobRequest {
+                pattern: pattern.clone(),
+                path,
+                max_results,
+            })
         } else {
             return Err("the step asks for nothing".to_owned());
         })
@@ -299,14 +329,19 @@ impl Step {
 impl Failure {
     fn check(&self, error: &EnvironmentError, bench: &dyn Bench, what: &str) -> Result<(), String> {
         let message = error.message.replace(bench.directory(), "<dir>");
-        let named = self.names.as_ref().is_none_or(|name| message.contains(name));
+        let named = self
+            .names
+            .as_ref()
+            .is_none_or(|name| message.contains(name));
         let sentence = !message.is_empty()
             && !message.contains('\n')
             && !message.ends_with('.')
             && !message.starts_with(char::is_uppercase);
         match error.kind == self.kind && named && sentence {
             true => Ok(()),
-            false => Err(format!("{what}: should fail as {self:?}, failed as {error:?}")),
+            false => Err(format!(
+                "{what}: should fail as {self:?}, failed as {error:?}"
+            )),
         }
     }
 }

@@ -337,12 +337,7 @@ fn generated(key: &str, value: &Value) -> String {
             let prefix = text(&value[0]);
             (1..=count()).map(|n| format!("{prefix}{n}\n")).collect()
         }
-        "$concat" => value
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(text)
-            .collect(),
+        "$concat" => value.as_array().expect("a list").iter().map(text).collect(),
         _ => panic!("unknown generator {key}"),
     }
 }

@@ -21,8 +21,8 @@ use hermitcrab_host::{
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::case::Tree;
 use super::bench::{Bench, Ran, Wrap};
+use super::case::Tree;
 use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
 use super::tree;
 
@@ -59,7 +59,12 @@ impl Place for DirectPlace {
             .secrets(credentials.secrets())
             .build()
             .expect("the working directory exists");
-        let driver = Driver::start(environment, HttpTransport::new(credentials), tools, Wrap::None);
+        let driver = Driver::start(
+            environment,
+            HttpTransport::new(credentials),
+            tools,
+            Wrap::None,
+        );
         let (sender, events) = mpsc::unbounded_channel();
         let open = move |desk: &mut Desk| {
             desk.session = Some(desk.instance.open_session(desk.environment, config)?);
@@ -67,7 +72,10 @@ impl Place for DirectPlace {
             Ok(())
         };
         driver.run(open).await?;
-        Ok(Opened { session: Arc::new(driver), events })
+        Ok(Opened {
+            session: Arc::new(driver),
+            events,
+        })
     }
 
     async fn tree(&self) -> Result<Tree, String> {
@@ -98,8 +106,17 @@ struct Desk {
 struct Driver(mpsc::UnboundedSender<Job>);
 
 impl Driver {
-    fn start(environment: LocalEnvironment, transport: HttpTransport, tools: Arc<dyn HostTools>, wrap: Wrap) -> Self {
-        let world = World { environment: Arc::new(environment), transport, tools };
+    fn start(
+        environment: LocalEnvironment,
+        transport: HttpTransport,
+        tools: Arc<dyn HostTools>,
+        wrap: Wrap,
+    ) -> Self {
+        let world = World {
+            environment: Arc::new(environment),
+            transport,
+            tools,
+        };
         let (jobs, queue) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -111,7 +128,10 @@ impl Driver {
         Self(jobs)
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Desk) -> T + Send + 'static) -> T {
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> T + Send + 'static,
+    ) -> T {
         let (answer, answered) = oneshot::channel();
         let job = move |desk: &mut Desk| {
             let _ = answer.send(work(desk));
@@ -124,7 +144,8 @@ impl Driver {
 #[async_trait]
 impl Handle for Driver {
     async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
-        self.run(|desk| make(desk.session.as_ref().expect("a session"), call)).await
+        self.run(|desk| make(desk.session.as_ref().expect("a session"), call))
+            .await
     }
 }
 
@@ -137,7 +158,8 @@ pub struct DirectBench {
 impl DirectBench {
     pub fn new(files: &Tree, wrap: Wrap) -> Result<Self, String> {
         let tree = tree::LocalTree::new(files)?;
-        let environment = LocalEnvironment::new(Path::new(tree.directory())).map_err(|e| e.to_string())?;
+        let environment =
+            LocalEnvironment::new(Path::new(tree.directory())).map_err(|e| e.to_string())?;
         let transport = HttpTransport::new(Credentials::new());
         let driver = Driver::start(environment, transport, Arc::new(super::face::NoTools), wrap);
         Ok(Self { tree, driver })
@@ -151,7 +173,8 @@ impl DirectBench {
         let job = self
             .driver
             .run(move |desk| {
-                let job = start(&mut desk.instance, desk.environment).expect("the environment exists");
+                let job =
+                    start(&mut desk.instance, desk.environment).expect("the environment exists");
                 desk.reports.insert(job.clone(), sender);
                 job.to_string()
             })
@@ -167,7 +190,9 @@ impl Bench for DirectBench {
     }
 
     async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
-        let (_, mut reports) = self.reports(|core, environment| core.start_call(environment, call)).await;
+        let (_, mut reports) = self
+            .reports(|core, environment| core.start_call(environment, call))
+            .await;
         match reports.recv().await {
             Some(JobReportKind::Call(result)) => result,
             other => panic!("a call reported {other:?}"),
@@ -175,7 +200,9 @@ impl Bench for DirectBench {
     }
 
     async fn exec(&self, request: ExecRequest, cancel_on_output: bool) -> Ran {
-        let (job, mut reports) = self.reports(|core, environment| core.start_exec(environment, request)).await;
+        let (job, mut reports) = self
+            .reports(|core, environment| core.start_exec(environment, request))
+            .await;
         let mut output = Vec::new();
         loop {
             match reports.recv().await {
@@ -183,7 +210,9 @@ impl Bench for DirectBench {
                     output.push((stream, data));
                     if cancel_on_output {
                         let job = job.clone();
-                        self.driver.run(move |desk| desk.instance.cancel_job(&job)).await;
+                        self.driver
+                            .run(move |desk| desk.instance.cancel_job(&job))
+                            .await;
                     }
                 }
                 Some(JobReportKind::Exec(result)) => return Ran { output, result },
@@ -202,17 +231,29 @@ async fn drive(world: World, wrap: Wrap, mut queue: mpsc::UnboundedReceiver<Job>
     let environment = instance.add_remote_environment(world.environment.info());
     let wrapped = match wrap {
         Wrap::None => Ok(()),
-        Wrap::ReadOnly => instance.wrap_environment(environment, |inner| Rc::new(ReadOnlyEnvironment::new(inner))),
+        Wrap::ReadOnly => instance.wrap_environment(environment, |inner| {
+            Rc::new(ReadOnlyEnvironment::new(inner))
+        }),
         Wrap::ReadOnlyWithCommands => instance.wrap_environment(environment, |inner| {
             Rc::new(ReadOnlyEnvironment::allowing_commands(inner))
         }),
         Wrap::Logging(log) => instance.wrap_environment(environment, |inner| {
-            let log = Rc::new(move |line: &str| log.lock().expect("no panic while logging").push(line.to_owned()));
+            let log = Rc::new(move |line: &str| {
+                log.lock()
+                    .expect("no panic while logging")
+                    .push(line.to_owned())
+            });
             Rc::new(LoggingEnvironment::new(inner, log))
         }),
     };
     wrapped.expect("the environment exists");
-    let mut desk = Desk { instance, environment, session: None, events: None, reports: BTreeMap::new() };
+    let mut desk = Desk {
+        instance,
+        environment,
+        session: None,
+        events: None,
+        reports: BTreeMap::new(),
+    };
     let (outcomes, mut arrived) = mpsc::unbounded_channel::<Outcome>();
     let world = Rc::new(world);
     let mut running: Vec<(u64, CancellationToken)> = Vec::new();
@@ -295,12 +336,18 @@ async fn perform(
     };
     let last = match effect.kind {
         EffectKind::Http(request) => {
-            world.transport.send(request, &cancel, &mut |kind| put(kind)).await;
+            world
+                .transport
+                .send(request, &cancel, &mut |kind| put(kind))
+                .await;
             return;
         }
         EffectKind::Exec { request, .. } => {
             let mut output = |stream, data: Bytes| put(OutcomeKind::ExecOutput { stream, data });
-            let io = ExecIo { output: &mut output, cancel: cancel.clone() };
+            let io = ExecIo {
+                output: &mut output,
+                cancel: cancel.clone(),
+            };
             match world.environment.exec(request, io).await {
                 Ok(status) => OutcomeKind::ExecEnd(status),
                 Err(error) => OutcomeKind::ExecFailed(error),
@@ -310,7 +357,9 @@ async fn perform(
             let call = async { OutcomeKind::Environment(world.environment.call(call).await) };
             or_cancelled(&mut Box::pin(call)).await
         }
-        EffectKind::CallTool { name, arguments, .. } => {
+        EffectKind::CallTool {
+            name, arguments, ..
+        } => {
             let (progress, mut texts) = mpsc::unbounded_channel();
             let call = async {
                 let call = world.tools.call(&name, &arguments, &progress);
@@ -347,6 +396,8 @@ async fn perform(
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -89,7 +89,10 @@ pub struct NoTools;
 impl HostTools for NoTools {
     async fn call(&self, name: &str, _: &str, _: &UnboundedSender<String>) -> HostToolResult {
         let content = format!("there is no tool {name}");
-        HostToolResult { content, is_error: true }
+        HostToolResult {
+            content,
+            is_error: true,
+        }
     }
 
     async fn approve(&self, _: &str) -> Approval {

@@ -9,7 +9,8 @@ pub fn compare(name: &str, transcript: &[Value], rewrite: bool) -> Result<(), St
     let path = directory().join(format!("{name}.transcript.jsonl"));
     if rewrite {
         let lines: String = transcript.iter().map(|line| format!("{line}\n")).collect();
-        return std::fs::write(&path, lines).map_err(|error| format!("{}: {error}", path.display()));
+        return std::fs::write(&path, lines)
+            .map_err(|error| format!("{}: {error}", path.display()));
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("{}: {error}; UPDATE_EXPECT=1 writes it", path.display()))?;
@@ -26,7 +27,9 @@ pub fn compare(name: &str, transcript: &[Value], rewrite: bool) -> Result<(), St
     let diff = similar::TextDiff::from_lines(&golden, &found);
     Err(format!(
         "another transcript:\n{}",
-        diff.unified_diff().context_radius(3).header("golden", "found")
+        diff.unified_diff()
+            .context_radius(3)
+            .header("golden", "found")
     ))
 }
 

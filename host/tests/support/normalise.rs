@@ -92,11 +92,13 @@ fn join_deltas(events: Vec<Value>) -> Vec<Value> {
         if event["kind"] == "TOOL_CALL_OUTPUT_DELTA" {
             let data = &event["data"];
             let same = deltas.iter_mut().find(|delta| {
-                delta["data"]["call_id"] == *call_id && delta["data"].get("stream") == data.get("stream")
+                delta["data"]["call_id"] == *call_id
+                    && delta["data"].get("stream") == data.get("stream")
             });
             match same {
                 Some(delta) => {
-                    let text = [&delta["data"]["text"], &data["text"]].map(|t| t.as_str().unwrap_or_default());
+                    let text = [&delta["data"]["text"], &data["text"]]
+                        .map(|t| t.as_str().unwrap_or_default());
                     delta["data"]["text"] = text.concat().into();
                 }
                 None => deltas.push(event),

@@ -51,10 +51,18 @@ pub async fn play(case: &Case, face: &dyn Face) -> Result<Played, String> {
         count: watch::channel(0).0,
     });
     let opened = place
-        .open(config(case, &base_url)?, &base_url, "sk-test", stage.clone())
+        .open(
+            config(case, &base_url)?,
+            &base_url,
+            "sk-test",
+            stage.clone(),
+        )
         .await
         .map_err(|error| format!("open: {error}"))?;
-    let Opened { session, mut events } = opened;
+    let Opened {
+        session,
+        mut events,
+    } = opened;
     stage.session.set(session).ok().expect("opened once");
     let reader = async {
         while let Some(json) = events.recv().await {
@@ -69,7 +77,12 @@ pub async fn play(case: &Case, face: &dyn Face) -> Result<Played, String> {
             stage.act(action).await;
         }
         if !stage.seen(&kind("SESSION_END"), 1) {
-            stage.act(&Action { call: Call::Close, wait: false }).await;
+            stage
+                .act(&Action {
+                    call: Call::Close,
+                    wait: false,
+                })
+                .await;
         }
         stage.wait(&kind("SESSION_END"), 1).await;
         Ok::<(), String>(())
@@ -87,7 +100,11 @@ pub async fn play(case: &Case, face: &dyn Face) -> Result<Played, String> {
         Ok(Ok(_)) => {}
     }
     normalise::check(&state.events).map_err(|why| format!("{why}\n{}", show()))?;
-    let around = Circumstances { directory: &directory, base_url: &base_url, breaks: case.breaks };
+    let around = Circumstances {
+        directory: &directory,
+        base_url: &base_url,
+        breaks: case.breaks,
+    };
     let mut transcript = normalise::transcript(&state.events, &around);
     transcript.extend(state.rejected);
     let requests = stage.model.requests().into_iter();
@@ -117,7 +134,11 @@ pub fn compare(case: &Case, played: &Played) -> Result<(), String> {
             None => "absent".to_owned(),
         };
         if want != have {
-            wrong.push(format!("{path}: should be {}, is {}", shown(want), shown(have)));
+            wrong.push(format!(
+                "{path}: should be {}, is {}",
+                shown(want),
+                shown(have)
+            ));
         }
     }
     wrong.dedup();
@@ -129,7 +150,10 @@ pub fn compare(case: &Case, played: &Played) -> Result<(), String> {
     if let Some(count) = case.expect.request_count
         && count != bodies.len()
     {
-        wrong.push(format!("the model should get {count} requests, got {}", bodies.len()));
+        wrong.push(format!(
+            "the model should get {count} requests, got {}",
+            bodies.len()
+        ));
     }
     for assertion in &case.expect.requests {
         wrong.extend(assertion.check(&bodies, &around).err());
@@ -196,7 +220,8 @@ impl Stage {
     }
 
     async fn wait(&self, matcher: &Matcher, nth: usize) {
-        self.wait_since(0, |events| matcher.nth_in(nth, events)).await;
+        self.wait_since(0, |events| matcher.nth_in(nth, events))
+            .await;
     }
 
     /// Waits until the events from `start` on are as wanted.
@@ -220,11 +245,17 @@ impl Stage {
         };
         for rule in &self.case.when {
             let is_it = rule.event.matches(&event)
-                && !rule.event.nth_in(rule.nth, &self.lock().events[..count - 1])
+                && !rule
+                    .event
+                    .nth_in(rule.nth, &self.lock().events[..count - 1])
                 && rule.event.nth_in(rule.nth, &self.lock().events[..count]);
             if is_it {
                 for action in &rule.r#do {
-                    self.act(&Action { wait: false, ..action.clone() }).await;
+                    self.act(&Action {
+                        wait: false,
+                        ..action.clone()
+                    })
+                    .await;
                 }
             }
         }
@@ -278,7 +309,13 @@ impl Stage {
 
     fn tool(&self, name: &str) -> Option<Tool> {
         let registered = self.lock().registered.get(name).cloned();
-        registered.or_else(|| self.case.tools.iter().find(|tool| tool.name == name).cloned())
+        registered.or_else(|| {
+            self.case
+                .tools
+                .iter()
+                .find(|tool| tool.name == name)
+                .cloned()
+        })
     }
 }
 
@@ -300,7 +337,10 @@ impl HostTools for Stage {
     ) -> HostToolResult {
         let Some(tool) = self.tool(name) else {
             let content = format!("the case has no tool {name}");
-            return HostToolResult { content, is_error: true };
+            return HostToolResult {
+                content,
+                is_error: true,
+            };
         };
         let behaviour = {
             let mut state = self.lock();
@@ -312,7 +352,11 @@ impl HostTools for Stage {
             let _ = progress.send(text);
         }
         for action in &behaviour.r#do {
-            self.act(&Action { wait: false, ..action.clone() }).await;
+            self.act(&Action {
+                wait: false,
+                ..action.clone()
+            })
+            .await;
         }
         if let Some(matcher) = &behaviour.wait_for {
             self.wait(matcher, 1).await;
@@ -322,7 +366,10 @@ impl HostTools for Stage {
             (false, Some(text), None) | (false, None, Some(text)) => text.clone(),
             _ => panic!("{name}: exactly one of returns, fails and echo"),
         };
-        HostToolResult { content, is_error: behaviour.fails.is_some() }
+        HostToolResult {
+            content,
+            is_error: behaviour.fails.is_some(),
+        }
     }
 
     async fn approve(&self, tool_name: &str) -> Approval {

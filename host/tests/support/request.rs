@@ -31,7 +31,9 @@ mod present {
     use serde::{Deserialize, Deserializer};
     use serde_json::Value;
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Value>, D::Error> {
         Value::deserialize(from).map(Some)
     }
 }
@@ -69,7 +71,11 @@ impl Assertion {
         let mut body = body.clone();
         strings(&mut body, &|text| placed(text, around));
         let Some(value) = lookup(&body, &self.pointer) else {
-            return if self.absent { Ok(()) } else { fail(format!("nothing there in {body}")) };
+            return if self.absent {
+                Ok(())
+            } else {
+                fail(format!("nothing there in {body}"))
+            };
         };
         if self.absent {
             return fail(format!("should be absent, is {value}"));

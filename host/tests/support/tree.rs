@@ -16,7 +16,10 @@ impl LocalTree {
     /// anything that a session writes.
     pub fn new(files: &Tree) -> Result<Self, String> {
         let guard = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let directory = guard.path().canonicalize().map_err(|error| error.to_string())?;
+        let directory = guard
+            .path()
+            .canonicalize()
+            .map_err(|error| error.to_string())?;
         let directory = directory.to_str().ok_or("TMPDIR is not UTF-8")?.to_owned();
         let old = SystemTime::now() - Duration::from_secs(3600);
         for (path, content) in files {
