@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::core::CORE_TOOLS;
 use super::{
-    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents,
-    Registry, Timeouts,
+    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;

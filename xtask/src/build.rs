@@ -55,9 +55,12 @@ fn compiled_core(shell: &Shell) -> Result<PathBuf> {
 }
 
 fn build_host(shell: &Shell, core: &Path) -> Result<()> {
+    // There are no examples: naming them takes in the features that tests
+    // need, so that tests do not compile wasmtime again.
     cargo(shell)
         .arg("build")
         .args(NATIVE)
+        .args(["--bin", "hermitcrab", "--examples"])
         .env(EMBED, core)
         .quiet()
         .run()?;

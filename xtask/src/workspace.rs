@@ -8,15 +8,10 @@ use xshell::{Cmd, Shell, cmd};
 /// The target triple of the core.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Arguments of every native cargo command. Always the same profile and
-/// packages, so that dependencies (wasmtime above all) are compiled once.
-pub(crate) const NATIVE: [&str; 5] = [
-    "--release",
-    "--package",
-    "hermitcrab",
-    "--package",
-    "hermitcrab-host",
-];
+/// How every native build and test of the workspace is selected. Cargo unites
+/// the features of all selected packages, so another selection would compile
+/// wasmtime again.
+pub(crate) const NATIVE: [&str; 2] = ["--release", "--workspace"];
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {

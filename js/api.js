@@ -1,0 +1,5 @@
+// What every entry file exports.
+
+export { MemoryEnvironment } from "./sandbox.js";
+export { Session, createSession } from "./session.js";
+export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";

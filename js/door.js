@@ -1,0 +1,152 @@
+// The door: where a key meets a request. The core names a credential and never
+// sees its key. The key goes into the header only if the request goes to the
+// origin that the key belongs to, and such a request follows no redirect, so
+// that neither a changed URL nor a redirect can carry the key elsewhere.
+
+import { text } from "./errors.js";
+
+/**
+ * @typedef {object} Credential
+ * @property {string | null | (() => string | Promise<string>)} key `null`: no
+ *   key here, because what stands at the base URL adds it
+ * @property {string} baseUrl where the key belongs; only its origin counts
+ */
+
+/**
+ * A function that sends the core's requests.
+ * @param {typeof globalThis.fetch} fetch
+ * @param {Map<string, Credential>} credentials
+ */
+export function createDoor(fetch, credentials) {
+  return async function send(request, signal) {
+    const url = new URL(request.url);
+    const headers = new Headers(request.headers);
+    if (request.auth) await authorize(headers, request.auth, url, credentials);
+    const init = {
+      method: request.method,
+      headers,
+      body: request.body.length > 0 ? request.body : undefined,
+      // Not "error": that looks like any broken connection, and some runtimes
+      // do not have it.
+      redirect: request.auth ? "manual" : "follow",
+      signal,
+    };
+    let response;
+    try {
+      response = await fetch(request.url, init);
+    } catch (error) {
+      throw unreachable(url, error);
+    }
+    if (!isResponse(response)) {
+      throw failure("broken", "fetch returned something that is not a Response with an unread body");
+    }
+    if (request.auth && redirects(response)) {
+      await response.body?.cancel().catch(() => {});
+      throw failure(
+        "invalid",
+        `${url.origin} answered with a redirect, which a request with a key does not follow; ` +
+          "set baseUrl to the final address",
+      );
+    }
+    return response;
+  };
+}
+
+/**
+ * Checks what the caller gave, early and by name. Sentences never hold the key.
+ * @param {string} name @param {Credential} credential
+ */
+export function checkCredential(name, { key, baseUrl }) {
+  if (!isHttp(baseUrl)) return `baseUrl is not an absolute http or https URL: ${baseUrl}`;
+  if (key === null || typeof key === "function") return undefined;
+  return checkKey(name, key);
+}
+
+function checkKey(name, key) {
+  if (typeof key !== "string") return `the key of \`${name}\` is not a string`;
+  if (key.trim() === "") return `the key of \`${name}\` is empty`;
+  if (!/^[\x20-\x7e]+$/.test(key.trim())) {
+    return `the key of \`${name}\` holds a character that an HTTP header cannot carry; check it for line breaks`;
+  }
+  return undefined;
+}
+
+async function authorize(headers, { credential: name, header, prefix }, url, credentials) {
+  const credential = credentials.get(name);
+  if (!credential) {
+    throw failure(
+      "credential",
+      `no key is given for credential \`${name}\`; pass apiKey, or apiKey: null if what ` +
+        "stands at baseUrl adds the key",
+    );
+  }
+  const { origin } = new URL(credential.baseUrl);
+  if (url.origin !== origin) {
+    throw failure(
+      "credential",
+      `credential \`${name}\` belongs to ${origin} and is not sent to ${url.origin}`,
+    );
+  }
+  if (credential.key === null) return;
+  let { key } = credential;
+  if (typeof key === "function") {
+    try {
+      key = await key();
+    } catch {
+      // What it threw may hold secrets.
+      throw failure("credential", `the function that gives the key of \`${name}\` failed`);
+    }
+    const problem = checkKey(name, key);
+    if (problem) throw failure("credential", problem);
+  }
+  headers.set(header, prefix + key.trim());
+}
+
+/** A `fetch` of the user's may return anything; the driver relies on this much. */
+function isResponse(response) {
+  const { status, headers, body, bodyUsed } = response ?? {};
+  if (typeof status !== "number" || typeof headers?.entries !== "function" || bodyUsed) return false;
+  return !body || (typeof body.getReader === "function" && !body.locked);
+}
+
+function redirects(response) {
+  // Browsers hide a refused redirect behind status 0; a fetch of the user's may
+  // have followed it all the same.
+  const { status } = response;
+  return (
+    response.type === "opaqueredirect" ||
+    response.redirected ||
+    (status >= 300 && status < 400 && status !== 304)
+  );
+}
+
+/** Causes, as Node names them, that mean: there never was a connection. */
+const NO_CONNECTION = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|EADDR|ERR_TLS|UND_ERR_CONNECT|CERT_|DEPTH_|SELF_SIGNED|UNABLE_)/;
+
+function unreachable(url, error) {
+  const code = error?.cause?.code;
+  if (typeof code === "string" && !NO_CONNECTION.test(code)) {
+    const cause = text(error.cause);
+    return failure("broken", `the connection to ${url.origin} broke before a response arrived: ${cause}`);
+  }
+  // Pages are told nothing: no network, a name that does not exist and a server
+  // that does not allow the page's origin (CORS) all look alike.
+  const cause = error?.cause ? text(error.cause) : text(error);
+  const wayOut = globalThis.location
+    ? "check the network; if the server does not allow requests from web pages (CORS), set " +
+      "baseUrl to a proxy of yours that does"
+    : "check the network and baseUrl";
+  return failure("connect", `cannot connect to ${url.origin}: ${cause}; ${wayOut}`);
+}
+
+function isHttp(url) {
+  try {
+    return ["http:", "https:"].includes(new URL(url).protocol);
+  } catch {
+    return false;
+  }
+}
+
+function failure(kind, message) {
+  return { kind, message };
+}

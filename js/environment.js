@@ -1,0 +1,217 @@
+// Environments of the user's: JavaScript objects with a method per call.
+//
+// An object has `read`, `write`, `stat`, `list`, `remove`, `rename`, `makeDir`
+// and `exec`, perhaps `grep`, `glob`, `initialize` and `cleanup`, and the facts
+// `workingDirectory` and `platform`, perhaps `osVersion` and
+// `utcOffsetMinutes`. What it lacks of `grep` and `glob` is done on top of
+// `list` and `read`; any other missing method answers "unsupported".
+
+import { EnvironmentError } from "./errors.js";
+import { Runtime } from "./runtime.js";
+
+/**
+ * @typedef {object} CustomEnvironment
+ * @property {string} [workingDirectory] absolute; default `/workspace`
+ * @property {string} [platform] `darwin`, `linux`, `windows` or `wasm`; default `linux`
+ * @property {string} [osVersion]
+ * @property {number} [utcOffsetMinutes]
+ * @property {(path: string, options: {maxBytes: number, signal: AbortSignal}) => Promise<Uint8Array | string>} read
+ * @property {(path: string, content: Uint8Array, options: {signal: AbortSignal}) => Promise<void>} write
+ *   creates parents
+ * @property {(path: string, options: {signal: AbortSignal}) => Promise<Stat>} stat
+ * @property {(path: string, options: {depth: number, signal: AbortSignal}) => Promise<Entry[]>} list
+ *   paths relative to `path`; depth 1 is the directory itself
+ * @property {(path: string, options: {signal: AbortSignal}) => Promise<void>} remove
+ * @property {(from: string, to: string, options: {signal: AbortSignal}) => Promise<void>} rename
+ * @property {(path: string, options: {signal: AbortSignal}) => Promise<void>} makeDir creates parents
+ * @property {(command: string, options: ExecOptions) => Promise<ExecResult>} exec
+ * @property {(query: GrepQuery, options: {signal: AbortSignal}) => Promise<{matches: {path: string, line: number, text: string}[], truncated?: boolean}>} [grep]
+ * @property {(query: {pattern: string, path: string, maxResults: number}, options: {signal: AbortSignal}) => Promise<Entry[]>} [glob]
+ *   newest first
+ * @property {() => Promise<void>} [initialize] before the first session's first use
+ * @property {() => Promise<void>} [cleanup] after the last session closed
+ *
+ * @typedef {{isDir: boolean, size?: number, modifiedMs?: number}} Stat
+ * @typedef {Stat & {path: string}} Entry
+ * @typedef {{pattern: string, path: string, globFilter?: string, caseInsensitive: boolean, maxResults: number}} GrepQuery
+ * @typedef {object} ExecOptions
+ * @property {number} timeoutMs end the command after it, and say `timedOut`
+ * @property {string} [cwd] @property {Record<string, string>} env variables to add
+ * @property {AbortSignal} signal end the command now
+ * @property {(stream: "stdout" | "stderr", data: Uint8Array | string) => void} onOutput call it as output arrives
+ * @typedef {{exitCode: number, timedOut?: boolean, durationMs?: number}} ExecResult
+ *
+ * What a runtime keeps of an environment.
+ * @typedef {object} EnvironmentPart
+ * @property {(call: object, signal: AbortSignal) => Promise<object | Uint8Array>} call
+ * @property {Function} exec
+ * @property {Map<string, Function>} [programs]
+ */
+
+const attached = new WeakMap();
+
+/**
+ * The runtime and number of an environment; sessions that are given the same
+ * object share them.
+ * @param {CustomEnvironment} environment
+ * @returns {Promise<{runtime: Runtime, number: number}>}
+ */
+export function attach(environment) {
+  let place = attached.get(environment);
+  if (!place) {
+    place = add(environment);
+    attached.set(environment, place);
+    place.catch(() => attached.delete(environment));
+  }
+  return place;
+}
+
+/** Remembers where an environment of the core lives. */
+export function attachTo(environment, place) {
+  attached.set(environment, Promise.resolve(place));
+}
+
+async function add(environment) {
+  const runtime = await Runtime.create();
+  const info = {
+    working_directory: environment.workingDirectory ?? "/workspace",
+    platform: environment.platform ?? "linux",
+    os_version: environment.osVersion ?? "",
+    utc_offset_minutes: environment.utcOffsetMinutes ?? 0,
+  };
+  const number = runtime.call((core) => core.addEnvironment(info));
+  runtime.environments.set(number, {
+    call: (call, signal) => answer(environment, call, signal),
+    exec: (request, signal, onOutput) => exec(environment, request, signal, onOutput),
+  });
+  return { runtime, number };
+}
+
+/** One call, from the core's shape to a method and back. */
+async function answer(environment, call, signal) {
+  const options = { signal };
+  switch (call.call) {
+    case "initialize":
+    case "cleanup":
+      await environment[call.call]?.();
+      return DONE;
+    case "read":
+      return bytes(await method(environment, "read")(call.path, { maxBytes: call.max_bytes, signal }), call);
+    case "write":
+      await method(environment, "write")(call.path, call.content, options);
+      return DONE;
+    case "stat":
+      return { reply: "stat", value: stat(await method(environment, "stat")(call.path, options)) };
+    case "list":
+      return entries(
+        await method(environment, "list")(call.path, { depth: call.depth, signal }),
+        byPath,
+      );
+    case "remove":
+      await method(environment, "remove")(call.path, options);
+      return DONE;
+    case "rename":
+      await method(environment, "rename")(call.from, call.to, options);
+      return DONE;
+    case "make_dir":
+      await method(environment, "makeDir")(call.path, options);
+      return DONE;
+    case "grep":
+      return matches(
+        await method(environment, "grep")(
+          {
+            pattern: call.pattern,
+            path: call.path,
+            globFilter: call.glob_filter ?? undefined,
+            caseInsensitive: call.case_insensitive,
+            maxResults: call.max_results,
+          },
+          options,
+        ),
+      );
+    case "glob":
+      return entries(
+        await method(environment, "glob")(
+          { pattern: call.pattern, path: call.path, maxResults: call.max_results },
+          options,
+        ),
+      );
+    default:
+      throw new EnvironmentError("unsupported", `environments have no call \`${call.call}\``);
+  }
+}
+
+async function exec(environment, { command, timeoutMs, cwd, env }, signal, onOutput) {
+  const start = performance.now();
+  const options = { timeoutMs, cwd, env, signal, onOutput };
+  const { exitCode, timedOut, durationMs } = await method(environment, "exec")(command, options);
+  return {
+    exit_code: integer(exitCode, "exitCode"),
+    timed_out: Boolean(timedOut),
+    cancelled: false,
+    duration_ms: whole(durationMs ?? performance.now() - start),
+  };
+}
+
+const DONE = { reply: "done" };
+
+function method(environment, name) {
+  if (typeof environment[name] !== "function") {
+    throw new EnvironmentError("unsupported", `the environment has no method \`${name}\``);
+  }
+  return environment[name].bind(environment);
+}
+
+function bytes(content, { path, max_bytes: limit }) {
+  const data = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  if (!(data instanceof Uint8Array)) {
+    throw new EnvironmentError("io", `read(${path}) returned neither a Uint8Array nor a string`);
+  }
+  if (data.length > limit) {
+    throw new EnvironmentError("too_large", `${path} has ${data.length} bytes, more than ${limit}`);
+  }
+  return data;
+}
+
+function stat({ isDir, size, modifiedMs }) {
+  return { is_dir: Boolean(isDir), size: whole(size ?? 0), modified_ms: maybeWhole(modifiedMs) };
+}
+
+function entries(list, order) {
+  const found = list.map(({ path, isDir, size, modifiedMs }) => ({
+    path: String(path),
+    is_dir: Boolean(isDir),
+    size: isDir ? null : maybeWhole(size),
+    modified_ms: maybeWhole(modifiedMs),
+  }));
+  if (order) found.sort(order);
+  return { reply: "entries", value: { entries: found, truncated: false } };
+}
+
+function matches({ matches, truncated }) {
+  const value = {
+    matches: matches.map(({ path, line, text }) => ({ path, line: whole(line), text })),
+    truncated: Boolean(truncated),
+  };
+  return { reply: "matches", value };
+}
+
+/** By code point, as the core sorts; `localeCompare` would depend on the machine. */
+function byPath(a, b) {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+}
+
+function integer(value, name) {
+  if (!Number.isInteger(value)) {
+    throw new EnvironmentError("io", `exec returned no integer \`${name}\``);
+  }
+  return value;
+}
+
+function whole(value) {
+  return Math.max(0, Math.round(Number(value))) || 0;
+}
+
+function maybeWhole(value) {
+  return value === undefined || value === null ? null : whole(value);
+}

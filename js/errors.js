@@ -1,0 +1,94 @@
+// Typed errors. Every one has a `kind`, a stable name, and a message that is
+// one sentence naming the thing and the way out.
+
+/** Base class of everything that this package throws. */
+export class HermitcrabError extends Error {
+  /** @param {string} kind @param {string} message @param {ErrorOptions} [options] */
+  constructor(kind, message, options) {
+    super(message, options);
+    this.name = new.target.name;
+    this.kind = kind;
+  }
+}
+
+/**
+ * A call that cannot be carried out; nothing has changed. Kinds:
+ * `illegal_state`, `closed`, `invalid_config`, `unknown_provider`, `not_found`,
+ * `invalid_tool`, `invalid_input`.
+ */
+export class SessionError extends HermitcrabError {}
+
+/**
+ * An environment could not do what was asked. Kinds: `not_found`,
+ * `permission_denied`, `is_directory`, `not_directory`, `read_only`,
+ * `invalid_input`, `too_large`, `unsupported`, `cancelled`, `io`. Environments
+ * of your own throw it, or any error with such a `kind` or a Node `code`.
+ */
+export class EnvironmentError extends HermitcrabError {}
+
+/** The core itself failed and can do nothing more. Kind: `core`. */
+export class CoreError extends HermitcrabError {
+  /** @param {unknown} cause */
+  constructor(cause) {
+    super("core", `the core failed and its sessions are lost: ${text(cause)}`, { cause });
+  }
+}
+
+const SESSION_KINDS = new Set([
+  "illegal_state",
+  "closed",
+  "invalid_config",
+  "unknown_provider",
+  "not_found",
+  "invalid_tool",
+  "invalid_input",
+]);
+
+/**
+ * What an export of the core threw, as a typed error. Exports throw plain
+ * `{kind, message}`; anything else means that the core itself failed.
+ * @param {unknown} error
+ */
+export function typed(error) {
+  if (error instanceof Error || typeof error?.kind !== "string") return new CoreError(error);
+  const Class = SESSION_KINDS.has(error.kind) ? SessionError : EnvironmentError;
+  return new Class(error.kind, error.message);
+}
+
+/** Node's error codes as kinds of environment error. */
+const CODES = {
+  ENOENT: "not_found",
+  EACCES: "permission_denied",
+  EPERM: "permission_denied",
+  EISDIR: "is_directory",
+  ENOTDIR: "not_directory",
+  EROFS: "read_only",
+  EINVAL: "invalid_input",
+  EFBIG: "too_large",
+  ENOSYS: "unsupported",
+  ENOTSUP: "unsupported",
+};
+
+/**
+ * What an environment of the user's threw, as `{kind, message}` for the core.
+ * @param {unknown} error
+ */
+export function environmentFailure(error) {
+  const kind = CODES[error?.code] ?? (error?.name === "AbortError" ? "cancelled" : error?.kind);
+  return { kind: kind ?? "io", message: text(error) };
+}
+
+/** What an error says. @param {unknown} error @returns {string} */
+export function text(error) {
+  if (error instanceof Error) return error.message || error.name;
+  return typeof error === "string" ? error : `threw ${describe(error)}`;
+}
+
+function describe(value) {
+  if (typeof value?.message === "string") return value.message;
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}

@@ -1,0 +1,136 @@
+// Events on their way from a session to whoever iterates over them.
+
+/** Events that may wait for a consumer before model streams are read no further. */
+const HIGH_WATER = 1024;
+
+/** Events that are kept for the first consumer, while there has been none. */
+const BACKLOG = 1024;
+
+/** Delivers the events of one session to any number of consumers. */
+export class EventHub {
+  #subscriptions = new Set();
+  #backlog = [];
+  #ended = false;
+  #room = [];
+
+  /** @param {object[]} events in order */
+  publish(events) {
+    for (const event of events) {
+      for (const subscription of this.#subscriptions) subscription.push(event);
+    }
+    if (this.#backlog && this.#subscriptions.size === 0) {
+      this.#backlog.push(...events);
+      if (this.#backlog.length > BACKLOG) this.#backlog = null;
+    }
+  }
+
+  /** No more events will come. */
+  end() {
+    this.#ended = true;
+    for (const subscription of this.#subscriptions) subscription.finish();
+    this.drained();
+  }
+
+  /**
+   * An async iterator over the events from now on; the first one also gets
+   * the events so far, if they are not too many.
+   * @param {(event: object) => boolean} isLast ends the iterator after this event
+   */
+  subscribe(isLast = () => false) {
+    const subscription = new Subscription(this, isLast);
+    this.#subscriptions.add(subscription);
+    const backlog = this.#backlog ?? [];
+    this.#backlog = null;
+    // What happened before cannot be the last event of what comes.
+    for (const event of backlog) subscription.keep(event);
+    if (this.#ended) subscription.finish();
+    return subscription;
+  }
+
+  unsubscribe(subscription) {
+    this.#subscriptions.delete(subscription);
+    this.drained();
+  }
+
+  /** A promise for when every consumer has room; `undefined` if all have. */
+  room() {
+    if (!this.#full()) return undefined;
+    return new Promise((resolve) => this.#room.push(resolve));
+  }
+
+  drained() {
+    if (this.#room.length === 0 || this.#full()) return;
+    for (const resolve of this.#room.splice(0)) resolve();
+  }
+
+  #full() {
+    if (this.#ended) return false;
+    for (const { size } of this.#subscriptions) if (size >= HIGH_WATER) return true;
+    return false;
+  }
+}
+
+/** One consumer: an async iterator with a queue. @implements {AsyncIterableIterator<object>} */
+class Subscription {
+  #hub;
+  #isLast;
+  #queue = [];
+  #head = 0;
+  #waiting = [];
+  #done = false;
+
+  constructor(hub, isLast) {
+    this.#hub = hub;
+    this.#isLast = isLast;
+  }
+
+  get size() {
+    return this.#queue.length - this.#head;
+  }
+
+  push(event) {
+    if (this.#done) return;
+    this.keep(event);
+    if (this.#isLast(event)) this.finish();
+  }
+
+  keep(event) {
+    const waiting = this.#waiting.shift();
+    if (waiting) waiting({ value: event, done: false });
+    else this.#queue.push(event);
+  }
+
+  finish() {
+    if (this.#done) return;
+    this.#done = true;
+    this.#hub.unsubscribe(this);
+    for (const resolve of this.#waiting.splice(0)) resolve({ value: undefined, done: true });
+  }
+
+  async next() {
+    if (this.size > 0) {
+      const value = this.#queue[this.#head];
+      this.#queue[this.#head++] = undefined;
+      if (this.size === 0) {
+        this.#queue = [];
+        this.#head = 0;
+      }
+      this.#hub.drained();
+      return { value, done: false };
+    }
+    if (this.#done) return { value: undefined, done: true };
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Ends listening, not the session: that goes on; `interrupt()` stops it. */
+  async return() {
+    this.finish();
+    this.#queue = [];
+    this.#head = 0;
+    return { value: undefined, done: true };
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+}

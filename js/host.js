@@ -1,0 +1,118 @@
+// What the core's driver calls (src/web/host.rs says the shapes): finds the
+// JavaScript object behind a session or environment and asks it. Methods are
+// `async`, so that whatever the user's code throws arrives as a rejection.
+
+import { sleep } from "./clock.js";
+import { environmentFailure, text } from "./errors.js";
+
+export class Host {
+  #runtime;
+
+  /** @param {import("./runtime.js").Runtime} runtime */
+  constructor(runtime) {
+    this.#runtime = runtime;
+  }
+
+  wake() {
+    this.#runtime.wake();
+  }
+
+  events(session, json) {
+    this.#runtime.sessions.get(session)?.publish(JSON.parse(json));
+  }
+
+  reports(reports) {
+    for (const report of reports) this.#runtime.report(report);
+  }
+
+  sleep(ms, signal) {
+    return sleep(ms, signal);
+  }
+
+  room(owner) {
+    return this.#runtime.sessions.get(owner)?.hub.room();
+  }
+
+  async fetch(owner, request, signal) {
+    return this.#session(owner).send(request, signal);
+  }
+
+  async callTool(owner, { id, name, callId, arguments: json }, signal) {
+    const tool = this.#session(owner).tools.get(name);
+    if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
+    const progress = (piece) => {
+      this.#tell((core) => core.toolOutput(id, String(piece)));
+    };
+    let result;
+    try {
+      result = await tool.execute(JSON.parse(json), { callId, signal, progress });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return { content: text(error), isError: true };
+    }
+    return toolResult(result);
+  }
+
+  async askApproval(owner, { name, callId, arguments: json, reason }, signal) {
+    const { approve } = this.#session(owner);
+    if (!approve) return "nobody is there to approve it: the session has no approve callback";
+    const answer = await approve({ name, callId, arguments: JSON.parse(json), reason, signal });
+    if (answer === true) return undefined;
+    return typeof answer === "string" && answer !== "" ? answer : "the user declined";
+  }
+
+  async callEnvironment(number, call, signal) {
+    try {
+      return await this.#environment(number).call(call, signal);
+    } catch (error) {
+      throw environmentFailure(error);
+    }
+  }
+
+  async exec(number, { id, ...request }, signal) {
+    const onOutput = (stream, data) => {
+      const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+      this.#tell((core) => core.execOutput(id, stream, bytes));
+    };
+    try {
+      return await this.#environment(number).exec(request, signal, onOutput);
+    } catch (error) {
+      throw environmentFailure(error);
+    }
+  }
+
+  async runProgram(number, { name, ...request }, signal) {
+    const program = this.#environment(number).programs?.get(name);
+    if (!program) throw { kind: "not_found", message: "no such program is lent" };
+    try {
+      return await program({ ...request, signal });
+    } catch (error) {
+      throw environmentFailure(error);
+    }
+  }
+
+  /** Output may come after the end, when nobody listens any more. */
+  #tell(call) {
+    if (!this.#runtime.failed) this.#runtime.call(call);
+  }
+
+  #session(id) {
+    const session = this.#runtime.sessions.get(id);
+    if (!session) throw { kind: "invalid", message: `no session ${id}` };
+    return session;
+  }
+
+  #environment(number) {
+    const environment = this.#runtime.environments.get(number);
+    if (!environment) throw { kind: "not_found", message: `no environment ${number}` };
+    return environment;
+  }
+}
+
+function toolResult(result) {
+  if (typeof result === "string") return { content: result, isError: false };
+  if (typeof result?.content === "string") {
+    return { content: result.content, isError: Boolean(result.isError) };
+  }
+  return { content: JSON.stringify(result) ?? "", isError: false };
+}

@@ -1,0 +1,178 @@
+// One core and what belongs to it: loading the module, stepping it, and the
+// maps from the core's numbers to the JavaScript objects behind them.
+
+import init, { Core } from "./wasm/hermitcrab.js";
+import { macrotask } from "./clock.js";
+import { CoreError, EnvironmentError, typed } from "./errors.js";
+import { Host } from "./host.js";
+
+/**
+ * What an entry file provides, because the core has no clock and no entropy.
+ * @typedef {object} Platform
+ * @property {() => Promise<unknown>} load what `WebAssembly` compiles: bytes, a
+ *   module, a response or a URL
+ * @property {() => number} now ms since 1970-01-01 UTC
+ * @property {() => Uint8Array} seed 32 random bytes
+ */
+
+/** @type {Platform | undefined} */
+let platform;
+let loading;
+
+/** Called once by the entry file. @param {Platform} provided */
+export function setPlatform(provided) {
+  platform ??= provided;
+}
+
+/** Loads the core, once; after a failure the next call tries again. */
+export function load() {
+  loading ??= platform
+    .load()
+    .then((source) => init({ module_or_path: source }))
+    .catch((error) => {
+      loading = undefined;
+      throw new CoreError(error);
+    });
+  return loading;
+}
+
+/** Steps in a row that a microtask may start before others get their turn. */
+const MICROTASKS = 64;
+
+/** A core instance: environments that share sessions, and their jobs. */
+export class Runtime {
+  /** @type {Map<string, import("./session.js").SessionPart>} */
+  sessions = new Map();
+  /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
+  environments = new Map();
+  #jobs = new Map();
+  #core;
+  #scheduled = false;
+  #inARow = 0;
+  #failure;
+
+  static async create() {
+    await load();
+    return new Runtime();
+  }
+
+  /** Whether the core can do nothing more. */
+  get failed() {
+    return this.#failure !== undefined;
+  }
+
+  constructor() {
+    this.#core = new Core(new Host(this), platform.seed());
+  }
+
+  /**
+   * Calls an export. What it throws becomes a typed error; when the core
+   * itself fails, every session is told.
+   * @template T @param {(core: Core) => T} call @returns {T}
+   */
+  call(call) {
+    if (this.#failure) throw this.#failure;
+    try {
+      return call(this.#core);
+    } catch (error) {
+      const failure = typed(error);
+      if (failure instanceof CoreError) this.#fail(failure);
+      throw failure;
+    }
+  }
+
+  /** Steps the core soon. Many reasons to step make one step. */
+  wake() {
+    if (this.#scheduled || this.#failure) return;
+    this.#scheduled = true;
+    this.#inARow += 1;
+    if (this.#inARow < MICROTASKS) {
+      queueMicrotask(this.#step);
+    } else {
+      this.#inARow = 0;
+      macrotask(this.#step);
+    }
+  }
+
+  /**
+   * Starts a job and resolves with its last report.
+   * @param {(core: Core) => string} start
+   * @param {{signal?: AbortSignal, onOutput?: (stream: string, data: Uint8Array) => void}} [options]
+   */
+  job(start, { signal, onOutput } = {}) {
+    signal?.throwIfAborted();
+    const id = this.call(start);
+    const cancel = () => {
+      if (!this.#failure) this.call((core) => core.cancelJob(id));
+    };
+    signal?.addEventListener("abort", cancel, { once: true });
+    const result = new Promise((resolve, reject) => {
+      this.#jobs.set(id, { onOutput, resolve, reject, cancel });
+    });
+    return result.finally(() => signal?.removeEventListener("abort", cancel));
+  }
+
+  report({ job: id, kind, ...news }) {
+    const job = this.#jobs.get(id);
+    if (!job) return;
+    if (kind === "output") return this.#output(job, news);
+    this.#jobs.delete(id);
+    if (kind === "failed") job.reject(new EnvironmentError(news.error.kind, news.error.message));
+    else job.resolve(kind === "exec" ? news.status : news.reply);
+  }
+
+  /** Hands output to the user's callback; one that throws ends its job. */
+  #output(job, { stream, data }) {
+    try {
+      job.onOutput?.(stream, data);
+    } catch (error) {
+      job.onOutput = undefined;
+      job.reject(error);
+      // Not now: the core is in the middle of telling its news.
+      queueMicrotask(job.cancel);
+    }
+  }
+
+  /** Gives the core's memory back; whatever runs is cancelled. */
+  free() {
+    if (this.#failure) return;
+    this.#core.stop();
+    // Not now: the caller may be called by the core.
+    macrotask(() => this.#core.free());
+    this.#lose(new EnvironmentError("cancelled", "the environment was closed"));
+  }
+
+  #step = () => {
+    this.#scheduled = false;
+    if (this.#failure) return;
+    let busy;
+    try {
+      busy = this.#core.step(platform.now());
+    } catch (error) {
+      this.#fail(new CoreError(error));
+      return;
+    }
+    if (busy && !this.#scheduled) {
+      this.#scheduled = true;
+      this.#inARow = 0;
+      macrotask(this.#step);
+    }
+  };
+
+  #fail(failure) {
+    if (this.#failure) return;
+    try {
+      this.#core.stop();
+    } catch {
+      // A core that has failed may fail again; there is nothing left to stop.
+    }
+    this.#lose(failure);
+  }
+
+  #lose(failure) {
+    this.#failure = failure;
+    for (const job of this.#jobs.values()) job.reject(failure);
+    this.#jobs.clear();
+    for (const session of this.sessions.values()) session.lost(failure, platform.now());
+  }
+}

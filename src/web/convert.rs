@@ -1,0 +1,264 @@
+//! JavaScript values in and out. Small structures travel as JSON text, bytes
+//! as `Uint8Array`; what JavaScript answers is checked, never trusted.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use js_sys::{Array, JSON, Object, Reflect, Uint8Array};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecStatus,
+    FileChange, FileNode, OutputStream, ProgramRequest, ProgramResult,
+};
+use crate::llm::{TransportError, TransportErrorKind};
+use crate::session::{JobReport, JobReportKind, SessionError};
+
+/// A plain object under construction.
+pub(super) struct Record(Object);
+
+impl Record {
+    pub(super) fn new() -> Self {
+        Self(Object::new())
+    }
+
+    pub(super) fn value(self, name: &str, value: &JsValue) -> Self {
+        // Setting a property of a fresh plain object cannot fail.
+        let _ = Reflect::set(&self.0, &name.into(), value);
+        self
+    }
+
+    pub(super) fn text(self, name: &str, value: &str) -> Self {
+        self.value(name, &value.into())
+    }
+
+    pub(super) fn maybe_text(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(name, value),
+            None => self,
+        }
+    }
+
+    pub(super) fn number(self, name: &str, value: f64) -> Self {
+        self.value(name, &value.into())
+    }
+
+    pub(super) fn bytes(self, name: &str, value: &[u8]) -> Self {
+        self.value(name, &Uint8Array::from(value))
+    }
+
+    pub(super) fn object(&self) -> &Object {
+        &self.0
+    }
+}
+
+/// Property `name`, or `undefined`.
+pub(super) fn get(value: &JsValue, name: &str) -> JsValue {
+    Reflect::get(value, &name.into()).unwrap_or(JsValue::UNDEFINED)
+}
+
+/// Property `name`, if it is a string.
+pub(super) fn text(value: &JsValue, name: &str) -> Option<String> {
+    get(value, name).as_string()
+}
+
+/// Whether property `name` is truthy.
+pub(super) fn flag(value: &JsValue, name: &str) -> bool {
+    get(value, name).is_truthy()
+}
+
+/// Property `name` as bytes: a `Uint8Array`, or the UTF-8 of a string.
+fn bytes(value: &JsValue, name: &str) -> Option<Bytes> {
+    let value = get(value, name);
+    match value.as_string() {
+        Some(text) => Some(Bytes::from(text)),
+        None => value
+            .dyn_ref::<Uint8Array>()
+            .map(|array| Bytes::from(array.to_vec())),
+    }
+}
+
+/// What an error says: its `message`, or itself when a string was thrown.
+pub(super) fn message(error: &JsValue) -> String {
+    text(error, "message")
+        .or_else(|| error.as_string())
+        .unwrap_or_else(|| "an error without a message".to_owned())
+}
+
+fn kind<T: DeserializeOwned>(error: &JsValue) -> Option<T> {
+    let name = text(error, "kind")?;
+    serde_json::from_value(serde_json::Value::String(name)).ok()
+}
+
+/// A rejection as a transport error; `otherwise` when it names no kind.
+pub(super) fn transport_error(error: &JsValue, otherwise: TransportErrorKind) -> TransportError {
+    TransportError {
+        kind: kind(error).unwrap_or(otherwise),
+        message: message(error),
+    }
+}
+
+/// A rejection as an environment error.
+pub(super) fn environment_error(error: &JsValue) -> EnvironmentError {
+    let kind = kind(error).unwrap_or(EnvironmentErrorKind::Io);
+    EnvironmentError::new(kind, message(error))
+}
+
+/// `{kind, message}`, what exports throw.
+pub(super) fn session_error(error: &SessionError) -> JsValue {
+    to_object(error)
+}
+
+/// A serialisable value as a JavaScript one.
+pub(super) fn to_object(value: &impl Serialize) -> JsValue {
+    serde_json::to_string(value)
+        .ok()
+        .and_then(|json| JSON::parse(&json).ok())
+        .unwrap_or(JsValue::UNDEFINED)
+}
+
+/// A JavaScript value as a deserialisable one.
+pub(super) fn from_object<T: DeserializeOwned>(value: &JsValue) -> Result<T, String> {
+    let json = JSON::stringify(value)
+        .ok()
+        .and_then(|json| json.as_string())
+        .ok_or("not a value that JSON can hold")?;
+    serde_json::from_str(&json).map_err(|error| error.to_string())
+}
+
+/// A map of strings as a plain object.
+pub(super) fn strings(map: &BTreeMap<String, String>) -> JsValue {
+    to_object(map)
+}
+
+/// A call as `{call, …}`; the content of a write as bytes.
+pub(super) fn environment_call(call: &EnvironmentCall) -> Result<Object, EnvironmentError> {
+    let object = match call {
+        EnvironmentCall::Write { path, content } => Record::new()
+            .text("call", "write")
+            .text("path", path)
+            .bytes("content", content)
+            .object()
+            .clone()
+            .into(),
+        call => to_object(call),
+    };
+    object.dyn_into().map_err(|_| {
+        EnvironmentError::new(
+            EnvironmentErrorKind::Io,
+            "the call cannot be handed to JavaScript",
+        )
+    })
+}
+
+/// A reply: bytes, or `{reply, value}` in the form of [`EnvironmentReply`].
+pub(super) fn environment_reply(reply: &JsValue) -> Result<EnvironmentReply, EnvironmentError> {
+    match reply.dyn_ref::<Uint8Array>() {
+        Some(array) => Ok(EnvironmentReply::Bytes(Bytes::from(array.to_vec()))),
+        None => from_object(reply).map_err(|error| malformed("call", &error)),
+    }
+}
+
+/// `{exit_code, timed_out, cancelled, duration_ms}`.
+pub(super) fn exec_status(status: &JsValue) -> Result<ExecStatus, EnvironmentError> {
+    from_object(status).map_err(|error| malformed("exec", &error))
+}
+
+fn malformed(what: &str, error: &str) -> EnvironmentError {
+    EnvironmentError::new(
+        EnvironmentErrorKind::Io,
+        format!("the environment answered {what} with something unexpected: {error}"),
+    )
+}
+
+/// `stdout` or `stderr`.
+pub(super) fn output_stream(name: &str) -> OutputStream {
+    match name {
+        "stderr" => OutputStream::Stderr,
+        _ => OutputStream::Stdout,
+    }
+}
+
+/// `{name, args, env, cwd, stdin, changes: [{path, type, content}]}`.
+pub(super) fn program_request(request: ProgramRequest) -> Object {
+    let changes = Array::new();
+    for change in &request.changes {
+        let record = Record::new().text("path", &change.path);
+        let record = match &change.node {
+            FileNode::File(content) => record.text("type", "file").bytes("content", content),
+            FileNode::Directory => record.text("type", "directory"),
+            FileNode::Removed => record.text("type", "removed"),
+        };
+        changes.push(record.object());
+    }
+    Record::new()
+        .text("name", &request.name)
+        .value("args", &to_object(&request.args))
+        .value("env", &strings(&request.env))
+        .text("cwd", &request.working_dir)
+        .bytes("stdin", &request.stdin)
+        .value("changes", &changes)
+        .object()
+        .clone()
+}
+
+/// The result of the lent program `name`; what makes no sense fails it.
+pub(super) fn program_result(name: &str, result: &JsValue) -> ProgramResult {
+    let changes = get(result, "changes");
+    let changes = match changes.dyn_ref::<Array>() {
+        None => Ok(Vec::new()),
+        Some(changes) => changes.iter().map(|change| file_change(&change)).collect(),
+    };
+    let code = get(result, "exitCode").as_f64();
+    match (code, changes) {
+        (Some(code), Ok(changes)) => ProgramResult {
+            exit_code: code as i32,
+            stdout: bytes(result, "stdout").unwrap_or_default(),
+            stderr: bytes(result, "stderr").unwrap_or_default(),
+            changes,
+        },
+        (None, _) => ProgramResult::failed(126, format!("{name}: returned no exitCode\n")),
+        (_, Err(problem)) => ProgramResult::failed(126, format!("{name}: {problem}\n")),
+    }
+}
+
+fn file_change(change: &JsValue) -> Result<FileChange, String> {
+    let path = text(change, "path").ok_or("a change without a path")?;
+    let node = match text(change, "type").as_deref() {
+        Some("directory") => FileNode::Directory,
+        Some("removed") => FileNode::Removed,
+        _ => FileNode::File(
+            bytes(change, "content")
+                .ok_or_else(|| format!("the change of {path} has no content"))?,
+        ),
+    };
+    Ok(FileChange { path, node })
+}
+
+/// `{job, kind: "output", stream, data}`, or, as the last one,
+/// `{job, kind: "exec", status}`, `{job, kind: "call", reply}` or
+/// `{job, kind: "failed", error: {kind, message}}`.
+pub(super) fn report(report: JobReport) -> Result<JsValue, JsValue> {
+    let record = Record::new().text("job", &report.job);
+    let record = match report.kind {
+        JobReportKind::Output { stream, data } => record
+            .text("kind", "output")
+            .value("stream", &to_object(&stream))
+            .bytes("data", &data),
+        JobReportKind::Exec(Ok(status)) => record
+            .text("kind", "exec")
+            .value("status", &to_object(&status)),
+        JobReportKind::Call(Ok(EnvironmentReply::Bytes(bytes))) => {
+            record.text("kind", "call").bytes("reply", &bytes)
+        }
+        JobReportKind::Call(Ok(reply)) => record
+            .text("kind", "call")
+            .value("reply", &to_object(&reply)),
+        JobReportKind::Exec(Err(error)) | JobReportKind::Call(Err(error)) => record
+            .text("kind", "failed")
+            .value("error", &to_object(&error)),
+    };
+    Ok(record.object().into())
+}

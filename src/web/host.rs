@@ -1,0 +1,95 @@
+//! `Host`: what the JavaScript side answers for. The entry file implements it
+//! on top of the user's objects; every method catches what they throw.
+//!
+//! Shapes: `signal` is an `AbortSignal` that fires when the effect is
+//! cancelled. Promises reject with `{kind, message}`, where `kind` is a name of
+//! the error type that the effect's outcome has. Bytes are `Uint8Array`s.
+
+use js_sys::{Array, Object, Promise};
+use wasm_bindgen::prelude::*;
+use web_sys::AbortSignal;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The object given to the constructor of [`super::Core`].
+    pub type Host;
+
+    /// Call [`super::Core::step`] soon: outcomes or calls wait for it.
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn wake(this: &Host) -> Result<(), JsValue>;
+
+    /// Events of one session, in order: the text of a JSON array.
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn events(this: &Host, session: &str, json: &str) -> Result<(), JsValue>;
+
+    /// News of jobs, in order: `{job, kind, …}`, see [`super::convert::report`].
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn reports(this: &Host, reports: &Array) -> Result<(), JsValue>;
+
+    /// Resolves after `ms` milliseconds, early when `signal` fires.
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn sleep(this: &Host, ms: f64, signal: &AbortSignal) -> Result<Promise, JsValue>;
+
+    /// Sends `{method, url, headers, body, auth}` and resolves to a `Response`.
+    /// The key is added there; it never comes here (DESIGN §5).
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn fetch(
+        this: &Host,
+        owner: &str,
+        request: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+
+    /// Whether the consumer of `owner`'s events has room for more: `undefined`,
+    /// or a promise for when it has. Response bodies are read no faster.
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn room(this: &Host, owner: &str) -> Result<Option<Promise>, JsValue>;
+
+    /// Calls a tool; resolves to `{content, isError}`. Progress goes to
+    /// [`super::Core::tool_output`].
+    #[wasm_bindgen(method, catch, js_name = callTool)]
+    pub(super) fn call_tool(
+        this: &Host,
+        owner: &str,
+        call: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+
+    /// Resolves to `undefined` for yes, or to the reason for no.
+    #[wasm_bindgen(method, catch, js_name = askApproval)]
+    pub(super) fn ask_approval(
+        this: &Host,
+        owner: &str,
+        call: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+
+    /// Answers an environment call; resolves to a reply object, or to the bytes
+    /// of a file.
+    #[wasm_bindgen(method, catch, js_name = callEnvironment)]
+    pub(super) fn call_environment(
+        this: &Host,
+        environment: u32,
+        call: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+
+    /// Runs a command; resolves to `{exit_code, timed_out, duration_ms}`.
+    /// Output goes to [`super::Core::exec_output`].
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn exec(
+        this: &Host,
+        environment: u32,
+        request: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+
+    /// Runs a lent program; resolves to `{exitCode, stdout, stderr, changes}`.
+    #[wasm_bindgen(method, catch, js_name = runProgram)]
+    pub(super) fn run_program(
+        this: &Host,
+        environment: u32,
+        request: &Object,
+        signal: &AbortSignal,
+    ) -> Result<Promise, JsValue>;
+}

@@ -1,0 +1,293 @@
+//! The web face: wasm-bindgen exports and the driver that performs effects
+//! with what JavaScript offers. It converts and delegates; what a session or an
+//! environment does is decided elsewhere, and keys never come here.
+//!
+//! The JavaScript in `js/` is the only user of these exports; its API is the
+//! public one. Calls that cannot be carried out throw `{kind, message}`.
+
+mod convert;
+mod driver;
+mod host;
+mod http;
+mod perform;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+use self::driver::Driver;
+use self::host::Host;
+use crate::effect::OutcomeKind;
+use crate::environment::{EnvironmentCall, ExecRequest};
+use crate::session::{Session, SessionConfig, SessionError, SessionErrorKind};
+
+/// Runs once when the module is loaded: a panic becomes a JavaScript error
+/// that says what happened, instead of a bare `unreachable`.
+#[wasm_bindgen(start)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("a panic without a message");
+        wasm_bindgen::throw_str(&format!("the core panicked: {message}"));
+    }));
+}
+
+/// One instance with its driver.
+#[wasm_bindgen]
+pub struct Core {
+    driver: Rc<Driver>,
+    #[cfg(feature = "sandbox")]
+    sandboxes: sandbox::Sandboxes,
+}
+
+#[wasm_bindgen]
+impl Core {
+    /// An instance whose random numbers follow from the 32 bytes of `seed`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(host: Host, seed: &[u8]) -> Result<Core, JsValue> {
+        let seed = seed
+            .try_into()
+            .map_err(|_| invalid("the seed must be 32 bytes"))?;
+        Ok(Self {
+            driver: Driver::new(host, seed),
+            #[cfg(feature = "sandbox")]
+            sandboxes: sandbox::Sandboxes::default(),
+        })
+    }
+
+    /// Steps the instance at `now` (ms since 1970-01-01 UTC). Returns whether
+    /// work remains; then call it again after a macrotask.
+    pub fn step(&self, now: f64) -> Result<bool, JsValue> {
+        self.driver.step(now as u64)
+    }
+
+    /// Cancels everything under way and calls the host no more.
+    pub fn stop(&self) {
+        self.driver.stop();
+    }
+
+    /// Adds an environment that the host answers for; `info` is an object with
+    /// the fields of [`crate::environment::EnvironmentInfo`].
+    #[wasm_bindgen(js_name = addEnvironment)]
+    pub fn add_environment(&self, info: JsValue) -> Result<u32, JsValue> {
+        let info = convert::from_object(&info)
+            .map_err(|error| invalid(format!("invalid environment: {error}")))?;
+        Ok(self
+            .driver
+            .with(|instance| instance.add_remote_environment(info)))
+    }
+
+    /// Opens a session; `config` is the JSON of a [`SessionConfig`].
+    #[wasm_bindgen(js_name = openSession)]
+    pub fn open_session(&self, environment: u32, config: &str) -> Result<CoreSession, JsValue> {
+        let config = SessionConfig::from_json(config).map_err(thrown)?;
+        let session = self
+            .driver
+            .with(|instance| instance.open_session(environment, config))
+            .map_err(thrown)?;
+        Ok(CoreSession {
+            session,
+            driver: self.driver.clone(),
+        })
+    }
+
+    /// Starts a command; `request` is an object with the fields of
+    /// [`ExecRequest`]. Returns the id of the job.
+    #[wasm_bindgen(js_name = startExec)]
+    pub fn start_exec(&self, environment: u32, request: JsValue) -> Result<String, JsValue> {
+        let request: ExecRequest = convert::from_object(&request)
+            .map_err(|error| invalid(format!("invalid command: {error}")))?;
+        let job = self
+            .driver
+            .with(|instance| instance.start_exec(environment, request));
+        job.map(|job| job.to_string()).map_err(thrown)
+    }
+
+    /// Starts a call; `call` is an object `{call, …}` with the fields of an
+    /// [`EnvironmentCall`], except that the content of a write is `content`.
+    /// Returns the id of the job.
+    #[wasm_bindgen(js_name = startCall)]
+    pub fn start_call(
+        &self,
+        environment: u32,
+        call: JsValue,
+        content: Option<Uint8Array>,
+    ) -> Result<String, JsValue> {
+        let call = match content {
+            Some(content) => EnvironmentCall::Write {
+                path: convert::text(&call, "path").unwrap_or_default(),
+                content: Bytes::from(content.to_vec()),
+            },
+            None => convert::from_object(&call)
+                .map_err(|error| invalid(format!("invalid call: {error}")))?,
+        };
+        let job = self
+            .driver
+            .with(|instance| instance.start_call(environment, call));
+        job.map(|job| job.to_string()).map_err(thrown)
+    }
+
+    /// Ends a job early; its last report still comes.
+    #[wasm_bindgen(js_name = cancelJob)]
+    pub fn cancel_job(&self, job: &str) {
+        self.driver.with(|instance| instance.cancel_job(job));
+    }
+
+    /// Output of the command that effect `id` runs; `stream` is `stdout` or
+    /// `stderr`. Ignored once the effect is over.
+    #[wasm_bindgen(js_name = execOutput)]
+    pub fn exec_output(&self, id: f64, stream: &str, data: &[u8]) {
+        let kind = OutcomeKind::ExecOutput {
+            stream: convert::output_stream(stream),
+            data: Bytes::copy_from_slice(data),
+        };
+        self.driver.stream(id as u64, kind);
+    }
+
+    /// Progress of the tool that effect `id` calls. Ignored once it is over.
+    #[wasm_bindgen(js_name = toolOutput)]
+    pub fn tool_output(&self, id: f64, text: String) {
+        self.driver.stream(id as u64, OutcomeKind::ToolOutput(text));
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.driver.stop();
+    }
+}
+
+/// A session of a [`Core`].
+#[wasm_bindgen]
+pub struct CoreSession {
+    session: Session,
+    driver: Rc<Driver>,
+}
+
+#[wasm_bindgen]
+impl CoreSession {
+    /// Id of the session.
+    #[wasm_bindgen(getter)]
+    pub fn id(&self) -> String {
+        self.session.id().to_string()
+    }
+
+    /// Current state, such as `IDLE`.
+    #[wasm_bindgen(getter)]
+    pub fn state(&self) -> JsValue {
+        convert::to_object(&self.session.state())
+    }
+
+    /// See [`Session::submit`].
+    pub fn submit(&self, input: String) -> Result<(), JsValue> {
+        self.call(|session| session.submit(input))
+    }
+
+    /// See [`Session::answer`].
+    pub fn answer(&self, input: String) -> Result<(), JsValue> {
+        self.call(|session| session.answer(input))
+    }
+
+    /// See [`Session::steer`].
+    pub fn steer(&self, message: String) -> Result<f64, JsValue> {
+        self.call(|session| session.steer(message))
+            .map(|number| number as f64)
+    }
+
+    /// See [`Session::follow_up`].
+    #[wasm_bindgen(js_name = followUp)]
+    pub fn follow_up(&self, message: String) -> Result<(), JsValue> {
+        self.call(|session| session.follow_up(message))
+    }
+
+    /// See [`Session::add_system_turn`].
+    #[wasm_bindgen(js_name = addSystemTurn)]
+    pub fn add_system_turn(&self, content: String) -> Result<(), JsValue> {
+        self.call(|session| session.add_system_turn(content))
+    }
+
+    /// See [`Session::interrupt`].
+    pub fn interrupt(&self) -> Result<(), JsValue> {
+        self.call(Session::interrupt)
+    }
+
+    /// See [`Session::abort`].
+    pub fn abort(&self) {
+        self.session.abort();
+        self.driver.wake();
+    }
+
+    /// See [`Session::close`].
+    pub fn close(&self) -> Result<(), JsValue> {
+        self.call(Session::close)
+    }
+
+    /// The configuration in force, as an object.
+    pub fn config(&self) -> JsValue {
+        convert::to_object(&self.session.config())
+    }
+
+    /// See [`Session::configure`]; `patch` is an object.
+    pub fn configure(&self, patch: JsValue) -> Result<(), JsValue> {
+        let patch = convert::from_object(&patch)
+            .map_err(|error| invalid(format!("invalid session configuration: {error}")))?;
+        self.call(|session| session.configure(&patch))
+    }
+
+    /// See [`Session::register_tool`]; `definition` is an object.
+    #[wasm_bindgen(js_name = registerTool)]
+    pub fn register_tool(&self, definition: JsValue) -> Result<(), JsValue> {
+        let definition = convert::from_object(&definition).map_err(|error| {
+            thrown(SessionError::new(
+                SessionErrorKind::InvalidTool,
+                format!("invalid tool: {error}"),
+            ))
+        })?;
+        self.call(|session| session.register_tool(definition))
+    }
+
+    /// See [`Session::unregister_tool`].
+    #[wasm_bindgen(js_name = unregisterTool)]
+    pub fn unregister_tool(&self, name: &str) -> Result<bool, JsValue> {
+        self.call(|session| session.unregister_tool(name))
+    }
+
+    /// Names of the tools that the model is offered.
+    #[wasm_bindgen(js_name = toolNames)]
+    pub fn tool_names(&self) -> Array {
+        let names = self.session.tool_names();
+        names.iter().map(|name| JsValue::from_str(name)).collect()
+    }
+
+    /// The turns so far: an array of objects, see [`crate::session::Turn`].
+    pub fn history(&self) -> JsValue {
+        convert::to_object(&self.session.history())
+    }
+
+    fn call<T>(
+        &self,
+        call: impl FnOnce(&Session) -> Result<T, SessionError>,
+    ) -> Result<T, JsValue> {
+        let result = call(&self.session).map_err(thrown);
+        self.driver.wake();
+        result
+    }
+}
+
+/// Where `provider`'s own API lives, for the credential that belongs there.
+#[wasm_bindgen(js_name = providerUrl)]
+#[allow(unreachable_pub, reason = "wasm-bindgen exports public functions only")]
+pub fn provider_url(provider: &str) -> Option<String> {
+    crate::llm::adapter(provider).map(|adapter| adapter.default_base_url().to_owned())
+}
+
+fn thrown(error: SessionError) -> JsValue {
+    convert::session_error(&error)
+}
+
+fn invalid(message: impl Into<String>) -> JsValue {
+    thrown(SessionError::new(SessionErrorKind::InvalidInput, message))
+}

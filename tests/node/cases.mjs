@@ -1,0 +1,408 @@
+// Plays the session cases of tests/cases (README.md there says what they are)
+// over the web face. As a program it prints a normalised transcript:
+//
+//     node tests/node/cases.mjs NAME
+
+import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+import { MemoryEnvironment, createSession } from "../../js/node.js";
+import { serveModel } from "./support.mjs";
+
+const DIRECTORY = new URL("../cases/", import.meta.url);
+
+/** Where the sandbox works. */
+const WORK = "/workspace";
+
+/** Names of all cases that this face can play. */
+export async function caseNames() {
+  const names = [];
+  for (const file of (await readdir(DIRECTORY)).sort()) {
+    if (!file.endsWith(".json")) continue;
+    const name = file.slice(0, -".json".length);
+    const { needs = [] } = await readCase(name);
+    if (!needs.includes("local")) names.push(name);
+  }
+  return names;
+}
+
+async function readCase(name) {
+  return expand(JSON.parse(await readFile(new URL(`${name}.json`, DIRECTORY), "utf8")));
+}
+
+/** The transcript that a case must produce. */
+export async function golden(name) {
+  const text = await readFile(new URL(`${name}.transcript.jsonl`, DIRECTORY), "utf8");
+  return text.trimEnd().split("\n").map((line) => JSON.parse(line));
+}
+
+/**
+ * Plays a case, checks everything but the transcript and returns that.
+ * @returns {Promise<object[]>}
+ */
+export async function play(t, name) {
+  const run = await Run.start(t, await readCase(name));
+  await run.act();
+  await run.checkFiles();
+  await run.checkRequests();
+  return run.transcript();
+}
+
+class Run {
+  log = [];
+  #callErrors = [];
+  #waiting = [];
+  #counts = new Map();
+
+  static async start(t, spec) {
+    const run = new Run();
+    run.spec = spec;
+    run.model = await serveModel(t, replaceAll(spec.script, { "<dir>": WORK }));
+    const files = Object.entries(spec.files ?? {}).map(([path, content]) => [path, bytes(content)]);
+    run.env = await MemoryEnvironment.create({ workingDirectory: WORK, files: Object.fromEntries(files) });
+    run.session = await createSession({
+      retry: { jitter: false },
+      ...spec.config,
+      apiKey: "test-key",
+      baseUrl: run.model.url,
+      env: run.env,
+      tools: (spec.tools ?? []).map((tool) => run.#tool(tool)),
+      approve: (call) => run.#approve(call),
+    });
+    run.ended = run.#listen();
+    return run;
+  }
+
+  async #listen() {
+    for await (const event of this.session.events()) {
+      this.log.push(event);
+      for (const { event: matcher, nth = 1, do: actions } of this.spec.when ?? []) {
+        if (matches(event, matcher) && this.#count(matcher) === nth) await this.#doAll(actions);
+      }
+      this.#waiting = this.#waiting.filter(({ holds, resolve }) => !(holds() && (resolve(), true)));
+    }
+  }
+
+  async act() {
+    const hang = setTimeout(() => {
+      console.error("the case hangs; events so far:", this.log);
+      process.exit(1);
+    }, 60_000);
+    for (const action of this.spec.actions) await this.#do(action);
+    if (this.session.state !== "CLOSED") {
+      // Not awaited: a close that is rejected would never end.
+      await this.#call("close", () => void this.session.close());
+    }
+    await this.ended;
+    clearTimeout(hang);
+  }
+
+  async #doAll(actions) {
+    for (const action of actions) await this.#do({ ...action, wait: false });
+  }
+
+  async #do({ wait = true, nth = 1, ...action }) {
+    const [[verb, value]] = Object.entries(action);
+    const { session } = this;
+    switch (verb) {
+      case "submit":
+      case "answer": {
+        const from = this.log.length;
+        const accepted = await this.#call(verb, () => session[verb](value));
+        const left = (event) =>
+          event.kind === "SESSION_END" ||
+          (event.kind === "STATE_CHANGED" && event.data.from === "PROCESSING");
+        if (accepted && wait) await this.#until(() => this.log.slice(from).some(left));
+        return;
+      }
+      case "steer":
+        return void (await this.#call("steer", () => session.steer(value)));
+      case "follow_up":
+        return void (await this.#call("follow_up", () => session.followUp(value)));
+      case "system":
+        return void (await this.#call("add_system_turn", () => session.addSystemTurn(value)));
+      case "interrupt":
+        return void (await this.#call("interrupt", () => session.interrupt()));
+      // The session's end is awaited at the end of the case.
+      case "abort":
+        return void session.abort();
+      case "close":
+        return void (await this.#call("close", () => this.#close()));
+      case "configure":
+        return void (await this.#call("configure", () => session.configure(value)));
+      case "register":
+        return void (await this.#call("register_tool", () => session.registerTool(this.#tool(value))));
+      case "unregister":
+        return void (await this.#call("unregister_tool", () => session.unregisterTool(value)));
+      case "release":
+        return this.model.release(value);
+      case "until":
+        return this.#until(() => this.#count(value) >= nth);
+      default:
+        throw new Error(`unknown action ${verb}`);
+    }
+  }
+
+  /** `close()` resolves at the session's end; only its rejection is of interest here. */
+  async #close() {
+    const closing = this.session.close();
+    await Promise.race([closing, new Promise((resolve) => setImmediate(resolve))]);
+    closing.catch(() => {});
+  }
+
+  async #call(name, call) {
+    try {
+      await call();
+      return true;
+    } catch (error) {
+      this.#callErrors.push({ call_error: { call: name, kind: error.kind ?? String(error) } });
+      return false;
+    }
+  }
+
+  #count(matcher) {
+    return this.log.filter((event) => matches(event, matcher)).length;
+  }
+
+  #until(holds) {
+    if (holds()) return undefined;
+    return new Promise((resolve) => this.#waiting.push({ holds, resolve }));
+  }
+
+  #nth(name, list) {
+    const count = this.#counts.get(name) ?? 0;
+    this.#counts.set(name, count + 1);
+    return list[Math.min(count, list.length - 1)];
+  }
+
+  #tool({ behaviour, ...definition }) {
+    const behaviours = Array.isArray(behaviour) ? behaviour : [behaviour];
+    const execute = async (args, { progress }) => {
+      const chosen = this.#nth(`tool ${definition.name}`, behaviours);
+      for (const piece of chosen.progress ?? []) progress(piece);
+      await this.#doAll(chosen.do ?? []);
+      if (chosen.wait_for) await this.#until(() => this.#count(chosen.wait_for) >= 1);
+      if (chosen.echo) return JSON.stringify(args);
+      return chosen.fails === undefined
+        ? chosen.returns
+        : { content: chosen.fails, isError: true };
+    };
+    return { ...definition, execute };
+  }
+
+  async #approve({ name, signal }) {
+    const answers = this.spec.approvals?.[name];
+    const answer = answers ? this.#nth(`approval ${name}`, answers) : "allow";
+    if (answer === "allow") return true;
+    if (answer === "wait") {
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    }
+    return answer.deny;
+  }
+
+  async checkFiles() {
+    const wanted = { ...this.spec.files, ...this.spec.expect?.files };
+    const entries = await this.env.list(".", { depth: 1000 });
+    const paths = entries.filter(({ isDir }) => !isDir).map(({ path }) => path);
+    assert.deepEqual(
+      paths,
+      Object.keys(wanted).filter((path) => wanted[path] !== null).sort(),
+      "the files there are",
+    );
+    for (const path of paths) {
+      const content = Buffer.from(await this.env.readBytes(path));
+      assert.equal(content.toString("latin1"), bytes(wanted[path]).toString("latin1"), path);
+    }
+  }
+
+  async checkRequests() {
+    const { expect = {} } = this.spec;
+    const requests = await this.model.requests();
+    if (expect.request_count !== undefined) assert.equal(requests.length, expect.request_count, "requests");
+    for (const check of expect.requests ?? []) {
+      const request = requests.at(check.n > 0 ? check.n - 1 : check.n);
+      assert.ok(request, `request ${check.n} of ${requests.length}`);
+      checkValue(at(this.#named(request.body), check.pointer ?? ""), check);
+    }
+  }
+
+  /** Rule 5. */
+  #named(value) {
+    return replaceAll(value, { [WORK]: "<dir>", [this.model.url]: "<model>" });
+  }
+
+  transcript() {
+    checkEnvelopes(this.log, this.session.id);
+    let events = joinOutput(this.log.map(({ kind, data }) => ({ kind, data: { ...data } })));
+    for (const { kind, data } of events) neutralise(kind, data);
+    events = this.#named(events);
+    if (this.spec.breaks) for (const event of events) hideTransport(event);
+    return shorten([...events, ...this.#callErrors]);
+  }
+}
+
+/** What must hold of the events as they came. */
+function checkEnvelopes(log, id) {
+  const open = new Set();
+  let last = "";
+  log.forEach((event, index) => {
+    assert.equal(event.seq, index + 1, "seq");
+    assert.equal(event.session_id, id);
+    assert.ok(!("agent_id" in event) && !("parent_id" in event));
+    assert.match(event.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.ok(event.timestamp >= last, "timestamps never decrease");
+    last = event.timestamp;
+    const { call_id: call } = event.data;
+    if (event.kind === "TOOL_CALL_START") open.add(call);
+    if (event.kind === "TOOL_CALL_OUTPUT_DELTA") assert.ok(open.has(call), "output of a running call");
+    if (event.kind === "TOOL_CALL_END") assert.ok(open.delete(call), "the end of a running call");
+  });
+  assert.equal(log[0].kind, "SESSION_START");
+  assert.equal(log.at(-1).kind, "SESSION_END");
+}
+
+/** Rule 2. */
+function joinOutput(events) {
+  const streams = ["stdout", "stderr", undefined];
+  const output = new Map();
+  return events.flatMap((event) => {
+    const { call_id: call, stream, text } = event.data;
+    if (event.kind === "TOOL_CALL_OUTPUT_DELTA") {
+      const joined = output.get(call) ?? new Map();
+      output.set(call, joined.set(stream, (joined.get(stream) ?? "") + text));
+      return [];
+    }
+    if (event.kind !== "TOOL_CALL_END" || !output.has(call)) return [event];
+    const joined = output.get(call);
+    output.delete(call);
+    const pieces = streams
+      .filter((name) => joined.has(name))
+      .map((name) => ({
+        kind: "TOOL_CALL_OUTPUT_DELTA",
+        data: { call_id: call, ...(name && { stream: name }), text: joined.get(name) },
+      }));
+    return [...pieces, event];
+  });
+}
+
+/** Rules 3 and 4. */
+function neutralise(kind, data) {
+  for (const name of ["duration_ms", "model_ms"]) if (name in data) data[name] = 0;
+  if (kind === "SESSION_START") data.platform = "<platform>";
+  if (kind === "TOOL_CALL_END" && typeof data.output === "string") {
+    const times = data.output.split(WORK).length - 1;
+    data.output_bytes -= times * (WORK.length - "<dir>".length);
+  }
+}
+
+/** Rule 6. */
+function hideTransport({ kind, data }) {
+  if (kind !== "ERROR" && kind !== "RETRY") return;
+  for (const [start, end] of [["broke off: ", "; try again"], ["cannot be reached: ", "; check"]]) {
+    const from = data.message.indexOf(start);
+    const to = data.message.lastIndexOf(end);
+    if (from < 0 || to < from) continue;
+    data.message = `${data.message.slice(0, from + start.length)}<transport>${data.message.slice(to)}`;
+  }
+}
+
+/** Rule 7. */
+function shorten(value) {
+  return mapStrings(value, (text) => {
+    const characters = [...text];
+    if (characters.length <= 2000) return text;
+    let hash = 0x811c9dc5;
+    for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+    const first = characters.slice(0, 40).join("");
+    const last = characters.slice(-40).join("");
+    const hex = hash.toString(16).padStart(8, "0");
+    return `<${characters.length} characters, fnv1a ${hex}: ${first} … ${last}>`;
+  });
+}
+
+function checkValue(value, check) {
+  const where = `request ${check.n} ${check.pointer ?? ""}`;
+  const texts = [];
+  mapStrings(value ?? null, (text) => (texts.push(text), text));
+  const list = (item) => (item === undefined ? [] : [item].flat());
+  if ("absent" in check) assert.equal(value, undefined, where);
+  if ("equals" in check) assert.deepEqual(shorten(value), check.equals, where);
+  for (const text of list(check.contains)) {
+    assert.ok(texts.some((found) => found.includes(text)), `${where} contains ${JSON.stringify(text)}: ${texts}`);
+  }
+  for (const text of list(check.not_contains)) {
+    assert.ok(!texts.some((found) => found.includes(text)), `${where} does not contain ${JSON.stringify(text)}`);
+  }
+  if ("starts_with" in check) assert.ok(value.startsWith(check.starts_with), `${where}: ${value}`);
+  if ("ends_with" in check) assert.ok(value.endsWith(check.ends_with), `${where}: ${value}`);
+  if ("length" in check) assert.equal([...value].length, check.length, where);
+}
+
+/** JSON pointer; a negative number counts an array from its end. */
+function at(value, pointer) {
+  for (const part of pointer.split("/").slice(1)) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    value = Array.isArray(value) ? value.at(Number(name)) : value?.[name];
+  }
+  return value;
+}
+
+function matches(event, { kind, ...fields }) {
+  return (
+    event.kind === kind &&
+    Object.entries(fields).every(([name, value]) => {
+      try {
+        assert.deepStrictEqual(event.data[name], value);
+        return true;
+      } catch {
+        return false;
+      }
+    })
+  );
+}
+
+/** `$repeat`, `$lines` and `$concat`. */
+function expand(value) {
+  if (Array.isArray(value)) return value.map(expand);
+  if (value === null || typeof value !== "object") return value;
+  const keys = Object.keys(value);
+  if (keys.length === 1) {
+    const inner = () => value[keys[0]].map(expand);
+    if (keys[0] === "$repeat") {
+      const [text, count] = inner();
+      return text.repeat(count);
+    }
+    if (keys[0] === "$lines") {
+      const [prefix, count] = inner();
+      return Array.from({ length: count }, (_, index) => `${prefix}${index + 1}\n`).join("");
+    }
+    if (keys[0] === "$concat") return inner().join("");
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, expand(inner)]));
+}
+
+function replaceAll(value, replacements) {
+  return mapStrings(value, (text) => {
+    for (const [from, to] of Object.entries(replacements)) text = text.replaceAll(from, to);
+    return text;
+  });
+}
+
+function mapStrings(value, change) {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapStrings(item, change)]));
+}
+
+function bytes(content) {
+  return typeof content === "string" ? Buffer.from(content) : Buffer.from(content.base64, "base64");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const after = [];
+  const transcript = await play({ after: (end) => after.push(end) }, process.argv[2]);
+  for (const line of transcript) console.log(JSON.stringify(line));
+  for (const end of after) await end();
+}

@@ -1,0 +1,151 @@
+// A JavaScript object as the environment: tools reach it through effects.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { createSession } from "../../js/node.js";
+import { callStep, collect, dataOf, serveModel } from "./support.mjs";
+
+const KEY = "sk-test-0000";
+
+/** A flat file store in a map; commands are what `exec` makes of them. */
+function mapEnvironment(files, exec) {
+  const absolute = (path) => (path.startsWith("/") ? path : `/repo/${path}`).replace(/\/\.?$/, "") || "/";
+  const lost = (path) => Object.assign(new Error(`no such file: ${path}`), { code: "ENOENT" });
+  const isDir = (path) => [...files.keys()].some((file) => file.startsWith(`${path}/`));
+  return {
+    files,
+    log: [],
+    workingDirectory: "/repo",
+    platform: "linux",
+    async initialize() {
+      this.log.push("initialize");
+    },
+    async cleanup() {
+      this.log.push("cleanup");
+    },
+    async read(path) {
+      const content = files.get(absolute(path));
+      if (content === undefined) throw lost(path);
+      return content;
+    },
+    async write(path, content) {
+      files.set(absolute(path), new TextDecoder().decode(content));
+    },
+    async stat(path) {
+      const content = files.get(absolute(path));
+      if (content !== undefined) return { isDir: false, size: content.length, modifiedMs: 1.5 };
+      if (isDir(absolute(path))) return { isDir: true };
+      throw lost(path);
+    },
+    async list(path, { depth }) {
+      const top = `${absolute(path)}/`;
+      return [...files.keys()]
+        .filter((file) => file.startsWith(top))
+        .map((file) => file.slice(top.length))
+        .filter((file) => file.split("/").length <= depth)
+        .map((file) => ({ path: file, isDir: false, size: files.get(top + file).length, modifiedMs: 1 }));
+    },
+    async remove(path) {
+      if (!files.delete(absolute(path))) throw lost(path);
+    },
+    exec,
+  };
+}
+
+test("tools work on an object of the user's, searches on top of list and read", async (t) => {
+  const model = await serveModel(t, {
+    steps: [
+      callStep("read_file", { file_path: "/repo/a.txt" }),
+      callStep("edit_file", { file_path: "/repo/a.txt", old_string: "one", new_string: "two" }),
+      callStep("grep", { pattern: "tw." }),
+      callStep("glob", { pattern: "*.txt" }),
+      callStep("shell", { command: "make", timeout_ms: 5000 }),
+      callStep("read_file", { file_path: "/repo/missing" }),
+      { text: "Done." },
+    ],
+  });
+  const asked = [];
+  const env = mapEnvironment(new Map([["/repo/a.txt", "one\n"]]), async (command, { timeoutMs, onOutput }) => {
+    asked.push([command, timeoutMs]);
+    onOutput("stdout", "built\n");
+    onOutput("stderr", new TextEncoder().encode("careful\n"));
+    return { exitCode: 2 };
+  });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  const events = await collect(session.run("go"));
+  assert.equal(dataOf(events, "SESSION_START")[0].working_directory, "/repo");
+  const ends = dataOf(events, "TOOL_CALL_END");
+  const outputs = ends.map(({ output, error }) => output ?? error);
+  assert.match(outputs[0], /one/);
+  assert.match(outputs[2], /a\.txt:1:\s?two/);
+  assert.match(outputs[3], /a\.txt/);
+  assert.match(outputs[4], /built\n[^]*careful\n/);
+  assert.equal(ends[4].exit_code, 2);
+  assert.match(outputs[5], /missing/);
+  assert.deepEqual(ends.map(({ is_error: failed }) => failed), [false, false, false, false, false, true]);
+  assert.deepEqual(asked, [["make", 5000]]);
+  assert.equal(env.files.get("/repo/a.txt"), "two\n");
+  await session.close();
+  assert.deepEqual(env.log, ["initialize", "cleanup"]);
+});
+
+const BROKEN = [
+  ["rejects", async () => { throw new Error("the container is gone"); }, /the container is gone/],
+  ["throws at once", () => { throw new Error("no container"); }, /no container/],
+  ["throws something that is no error", async () => { throw { reason: 7 }; }, /reason/],
+  ["returns nonsense", async () => ({}), /exitCode/],
+  ["is missing", undefined, /no method `exec`/],
+];
+
+for (const [what, exec, message] of BROKEN) {
+  test(`an exec that ${what} is a result that the model can read`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: "ls" }), { text: "Done." }] });
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env: mapEnvironment(new Map(), exec) });
+    const events = await collect(session.run("go"));
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.equal(end.is_error, true);
+    assert.match(end.error ?? end.output, message);
+    assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+  });
+}
+
+test("an interrupted command is aborted, and given up when it does not end", async (t) => {
+  const model = await serveModel(t, {
+    steps: [callStep("shell", { command: "polite" }), callStep("shell", { command: "deaf" }), { text: "Done." }],
+  });
+  const seen = [];
+  const env = mapEnvironment(new Map(), (command, { signal, onOutput }) => {
+    onOutput("stdout", `${command} started\n`);
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => {
+        seen.push(command);
+        if (command === "polite") resolve({ exitCode: 143 });
+        // Too late for anyone to hear.
+        else setTimeout(() => onOutput("stdout", "late"), 3000).unref();
+      });
+    });
+  });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  for (const command of ["polite", "deaf"]) {
+    const events = [];
+    for await (const event of session.run("go")) {
+      events.push(event);
+      if (event.kind === "TOOL_CALL_OUTPUT_DELTA") await session.interrupt();
+    }
+    assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "interrupted");
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.match(end.output ?? end.error, new RegExp(`${command} started`));
+  }
+  assert.deepEqual(seen, ["polite", "deaf"]);
+  assert.equal(dataOf(await collect(session.run("go")), "PROCESSING_END")[0].reason, "completed");
+});
+
+test("sessions that are given the same object share it", async (t) => {
+  const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));
+  const model = await serveModel(t, { steps: [{ text: "One." }, { text: "Two." }] });
+  const sessions = await Promise.all([1, 2].map(() => createSession({ apiKey: KEY, baseUrl: model.url, env })));
+  for (const session of sessions) await collect(session.run("go"));
+  for (const session of sessions) await session.close();
+  assert.deepEqual(env.log, ["initialize", "cleanup"]);
+});

@@ -1,0 +1,144 @@
+// MemoryEnvironment from JavaScript: files, commands, stopping, snapshots.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { EnvironmentError, MemoryEnvironment } from "../../js/node.js";
+
+test("files go in and come out", async () => {
+  const env = await MemoryEnvironment.create({ files: { "src/a.txt": "ä\n", "b.bin": new Uint8Array([0, 255]) } });
+  assert.equal(await env.readText("src/a.txt"), "ä\n");
+  assert.deepEqual(await env.readBytes("/workspace/b.bin"), new Uint8Array([0, 255]));
+  await env.write("deep/er/c.txt", "c");
+  assert.deepEqual(
+    (await env.list(".", { depth: 9 })).filter(({ isDir }) => !isDir).map(({ path, size }) => [path, size]),
+    [["b.bin", 2], ["deep/er/c.txt", 1], ["src/a.txt", 3]],
+  );
+  await env.rename("b.bin", "d.bin");
+  await env.remove("deep");
+  await env.makeDir("empty");
+  assert.deepEqual((await env.list()).map(({ path }) => path), ["d.bin", "empty", "src"]);
+  assert.equal((await env.stat("src")).isDir, true);
+  assert.equal(await env.exists("b.bin"), false);
+  await assert.rejects(env.readText("b.bin"), (error) => {
+    assert.ok(error instanceof EnvironmentError);
+    assert.equal(error.kind, "not_found");
+    assert.match(error.message, /b\.bin/);
+    return true;
+  });
+});
+
+test("tar goes out and in", async () => {
+  const one = await MemoryEnvironment.create({ files: { "a/b.txt": "b", "c.txt": "c" } });
+  const two = await MemoryEnvironment.create();
+  await two.importTar(await one.exportTar());
+  assert.equal(await two.readText("a/b.txt"), "b");
+  assert.deepEqual(await two.exportTar(), await one.exportTar());
+  await assert.rejects(two.importTar(new TextEncoder().encode("x".repeat(2000))), EnvironmentError);
+  await assert.rejects(two.importFiles({ "../evil": "" }), EnvironmentError);
+});
+
+test("a command streams its output and reports its end", async () => {
+  const env = await MemoryEnvironment.create({ files: { "a.txt": "one\ntwo\n" } });
+  const pieces = [];
+  const result = await env.exec('wc -l < a.txt; echo "$WHO" >&2; pwd; exit 3', {
+    env: { WHO: "me" },
+    cwd: "/tmp/..",
+    onOutput: (stream, data) => pieces.push([stream, new TextDecoder().decode(data)]),
+  }).catch((error) => error);
+  assert.deepEqual(
+    { exitCode: result.exitCode, stderr: result.stderr, timedOut: result.timedOut, cancelled: result.cancelled },
+    { exitCode: 3, stderr: result.stderr, timedOut: false, cancelled: false },
+  );
+  assert.match(result.stderr, /me\n$/);
+  assert.equal(pieces.filter(([stream]) => stream === "stdout").map(([, text]) => text).join(""), result.stdout);
+  assert.equal((await env.exec("wc -l < a.txt")).stdout.trim(), "2");
+});
+
+test("a sleep costs no time, a timeout is virtual", async () => {
+  const env = await MemoryEnvironment.create();
+  const start = performance.now();
+  const slept = await env.exec("sleep 30; echo awake");
+  assert.equal(slept.stdout, "awake\n");
+  assert.ok(slept.durationMs >= 30_000);
+  const late = await env.exec("sleep 30", { timeoutMs: 500 });
+  assert.deepEqual([late.timedOut, late.exitCode], [true, 124]);
+  assert.ok(performance.now() - start < 20_000);
+});
+
+test("a busy loop leaves the event loop alive and can be stopped", async (t) => {
+  const env = await MemoryEnvironment.create();
+  const stop = new AbortController();
+  let ticks = 0;
+  const timer = setInterval(() => (ticks += 1), 5);
+  const running = env.exec("while :; do :; done", { signal: stop.signal });
+  while (ticks < 20) await new Promise((resolve) => setTimeout(resolve, 5));
+  const before = performance.now();
+  stop.abort();
+  const result = await running;
+  t.diagnostic(`stopped after ${(performance.now() - before).toFixed(1)} ms`);
+  clearInterval(timer);
+  assert.equal(result.cancelled, true);
+  assert.equal((await env.exec("echo on we go")).stdout, "on we go\n");
+});
+
+test("commands run side by side", async () => {
+  const env = await MemoryEnvironment.create();
+  const stop = new AbortController();
+  const endless = env.exec("while :; do :; done", { signal: stop.signal });
+  assert.equal((await env.exec("echo quick")).stdout, "quick\n");
+  stop.abort();
+  await endless;
+});
+
+test("a snapshot brings everything back", async () => {
+  const env = await MemoryEnvironment.create({ files: { a: "1", b: "1" } });
+  const snapshot = await env.snapshot();
+  await env.exec("echo 2 > a; rm b; echo 3 > c");
+  assert.deepEqual(await env.changesSince(snapshot), [
+    { path: "/workspace/a", change: "changed" },
+    { path: "/workspace/b", change: "removed" },
+    { path: "/workspace/c", change: "added" },
+  ]);
+  await env.restore(snapshot);
+  assert.deepEqual(await env.changesSince(snapshot), []);
+  assert.deepEqual([await env.readText("a"), await env.exists("c")], ["1", false]);
+});
+
+test("a lent program sees the files and changes them, also in a pipeline", async () => {
+  const calls = [];
+  const env = await MemoryEnvironment.create({
+    files: { "in.txt": "hello\n" },
+    programs: {
+      shout: async ({ args, stdin, changes, cwd }) => {
+        calls.push([args, cwd, changes.filter(({ type }) => type === "file").map(({ path }) => path)]);
+        const text = new TextDecoder().decode(stdin).toUpperCase();
+        return { exitCode: 0, stdout: text, changes: [{ path: `${cwd}/out.txt`, type: "file", content: text }] };
+      },
+      broken: async () => {
+        throw new Error("it is broken");
+      },
+    },
+  });
+  const result = await env.exec("echo got: $(cat in.txt | shout -x | tr -d '\\n')");
+  assert.equal(result.stdout, "got: HELLO\n");
+  assert.equal(await env.readText("out.txt"), "HELLO\n");
+  assert.deepEqual(calls, [[["-x"], "/workspace", ["/workspace/in.txt"]]]);
+  const failed = await env.exec("broken");
+  assert.equal(failed.exitCode, 126);
+  assert.match(failed.stderr, /broken: it is broken/);
+});
+
+test("limits are options, and misspelt options are errors", async () => {
+  const env = await MemoryEnvironment.create({ limits: { fileBytes: 10 } });
+  await assert.rejects(env.write("big", "x".repeat(11)), (error) => error.kind === "too_large");
+  await assert.rejects(MemoryEnvironment.create({ limitz: {} }), /limitz/);
+});
+
+test("an environment that was given up answers with a typed error", async () => {
+  const env = await MemoryEnvironment.create();
+  const running = env.exec("while :; do :; done");
+  await env.dispose();
+  await assert.rejects(running, (error) => error.kind === "cancelled");
+  await assert.rejects(env.exec("echo"), (error) => error.kind === "cancelled");
+});

@@ -1,0 +1,261 @@
+// Sessions in Node: a whole task in the sandbox, tools, approvals, stopping.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
+import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.mjs";
+
+const KEY = "sk-test-0000";
+
+test("a session fixes a bug and its tests pass in the sandbox", async (t) => {
+  const model = await serveModel(t, {
+    steps: [
+      callStep("shell", { command: "bash test.sh" }),
+      callStep("edit_file", {
+        file_path: "/workspace/add.sh",
+        old_string: "$1 - $2",
+        new_string: "$1 + $2",
+      }),
+      callStep("shell", { command: "bash test.sh" }),
+      { texts: ["Fixed: ", "it subtracted."] },
+    ],
+  });
+  const env = await MemoryEnvironment.create({
+    files: {
+      "add.sh": "echo $(( $1 - $2 ))\n",
+      "test.sh": 'if [ "$(bash add.sh 2 3)" = 5 ]; then echo pass; else echo fail; exit 1; fi\n',
+    },
+  });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  const events = await collect(session.run("The tests fail. Fix add.sh."));
+  assert.equal(events[0].kind, "SESSION_START");
+  assert.deepEqual(
+    dataOf(events, "TOOL_CALL_END").map(({ tool_name: name, exit_code: code }) => [name, code]),
+    [["shell", 1], ["edit_file", undefined], ["shell", 0]],
+  );
+  assert.deepEqual(dataOf(events, "PROCESSING_END"), [{ reason: "completed", rounds: 3, turns: 4 }]);
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_END").at(-1).text, "Fixed: it subtracted.");
+  assert.deepEqual(events.map((event) => event.seq), events.map((_, index) => index + 1));
+  assert.equal(await env.readText("add.sh"), "echo $(( $1 + $2 ))\n");
+  const history = await session.history();
+  assert.deepEqual(
+    history.map(({ turn }) => turn),
+    ["user", "assistant", "tool_results", "assistant", "tool_results", "assistant", "tool_results", "assistant"],
+  );
+  await session.close();
+  assert.equal(session.state, "CLOSED");
+  await assert.rejects(session.submit("more"), (error) => error instanceof SessionError && error.kind === "closed");
+});
+
+test("steering and follow-ups reach the model", async (t) => {
+  const model = await serveModel(t, {
+    steps: [callStep("shell", { command: "echo hi" }), { text: "Done." }, { text: "Also done." }],
+  });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  await session.steer("in French");
+  await session.followUp("and now the other thing");
+  const events = await collect(session.run("go"));
+  assert.deepEqual(dataOf(events, "USER_INPUT").map(({ content }) => content), ["go", "and now the other thing"]);
+  assert.deepEqual(dataOf(events, "STEERING_INJECTED"), [{ id: 1, content: "in French" }]);
+  const [first] = await model.requests();
+  assert.ok(JSON.stringify(first.body.messages).includes("in French"));
+});
+
+test("a tool of the page gets parsed arguments and its result reaches the model", async (t) => {
+  const model = await serveModel(t, {
+    steps: [
+      callStep("add", { a: 2, b: 3 }),
+      { expect: { last_tool_result_contains: "5" }, ...callStep("object", {}) },
+      { expect: { last_tool_result_contains: '{"deep":[1]}' }, ...callStep("broken", {}) },
+      { expect: { last_tool_result_contains: "no luck today" }, text: "Five." },
+    ],
+  });
+  const parameters = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } };
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: model.url,
+    tools: [
+      {
+        name: "add",
+        description: "Adds.",
+        parameters,
+        async execute({ a, b }, { progress }) {
+          progress("adding");
+          return String(a + b);
+        },
+      },
+      { name: "object", description: "An object.", parameters, execute: () => ({ deep: [1] }) },
+      {
+        name: "broken",
+        description: "Throws.",
+        parameters,
+        execute() {
+          throw new Error("no luck today");
+        },
+      },
+    ],
+  });
+  const events = await collect(session.run("add"));
+  assert.deepEqual(
+    dataOf(events, "TOOL_CALL_END").map(({ tool_name: name, is_error: failed }) => [name, failed]),
+    [["add", false], ["object", false], ["broken", true]],
+  );
+  assert.deepEqual(dataOf(events, "TOOL_CALL_OUTPUT_DELTA").map(({ text }) => text), ["adding"]);
+  assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+});
+
+test("tools come and go while the session lives", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("late", {}), { text: "Ok." }, { text: "Ok." }] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  const parameters = { type: "object", properties: {} };
+  await session.registerTool({ name: "late", description: "Late.", parameters, execute: () => "in time" });
+  const events = await collect(session.run("go"));
+  assert.equal(dataOf(events, "TOOL_CALL_END")[0].output, "in time");
+  assert.equal(await session.unregisterTool("late"), true);
+  assert.equal(await session.unregisterTool("late"), false);
+  assert.ok(!(await session.toolNames()).includes("late"));
+  await assert.rejects(
+    session.registerTool({ name: "no good", description: "", parameters, execute: () => "" }),
+    (error) => error.kind === "invalid_tool",
+  );
+});
+
+test("approvals are asked for, with a reason when denied, and denied when nobody is there", async (t) => {
+  const steps = [
+    callStep("shell", { command: "echo one > one.txt" }),
+    callStep("shell", { command: "echo two > two.txt" }),
+    { text: "Done." },
+  ];
+  const asked = [];
+  const answers = [true, "not on a Friday"];
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: (await serveModel(t, { steps })).url,
+    env,
+    askApproval: ["shell"],
+    approve: async ({ name, arguments: args }) => {
+      asked.push([name, args.command]);
+      return answers.shift();
+    },
+  });
+  const events = await collect(session.run("go"));
+  assert.deepEqual(asked, [["shell", "echo one > one.txt"], ["shell", "echo two > two.txt"]]);
+  const [allowed, denied] = dataOf(events, "TOOL_CALL_END");
+  assert.deepEqual([allowed.is_error, denied.is_error], [false, true]);
+  assert.match(denied.error ?? denied.output, /not on a Friday/);
+  assert.deepEqual([await env.exists("one.txt"), await env.exists("two.txt")], [true, false]);
+
+  const silent = await createSession({
+    apiKey: KEY,
+    baseUrl: (await serveModel(t, { steps })).url,
+    askApproval: ["shell"],
+  });
+  const [refused] = dataOf(await collect(silent.run("go")), "TOOL_CALL_END");
+  assert.match(refused.error ?? refused.output, /no approve callback/);
+});
+
+for (const stop of ["interrupt", "abort"]) {
+  test(`${stop} in the middle of a stream closes the connection`, async (t) => {
+    const server = await serveEndless(t);
+    const session = await createSession({ apiKey: KEY, baseUrl: server.url });
+    const events = [];
+    for await (const event of session.run("go")) {
+      events.push(event);
+      if (event.kind === "ASSISTANT_TEXT_DELTA") await session[stop]();
+    }
+    await server.closed;
+    const [end] = dataOf(events, "PROCESSING_END");
+    assert.equal(end.reason, stop === "abort" ? "aborted" : "interrupted");
+    assert.equal(session.state, stop === "abort" ? "CLOSED" : "IDLE");
+  });
+}
+
+test("an AbortSignal interrupts an input, another one aborts the session", async (t) => {
+  const server = await serveEndless(t);
+  const life = new AbortController();
+  const session = await createSession({ apiKey: KEY, baseUrl: server.url, signal: life.signal });
+  const input = new AbortController();
+  for await (const event of session.run("go", { signal: input.signal })) {
+    if (event.kind === "ASSISTANT_TEXT_DELTA") input.abort();
+  }
+  await server.closed;
+  assert.equal(session.state, "IDLE");
+  life.abort();
+  await session.closed;
+  assert.equal(session.state, "CLOSED");
+  await assert.rejects(createSession({ signal: life.signal }), { name: "AbortError" });
+});
+
+test("a tool that never settles is given up when the input is interrupted", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("hang", {}), { text: "Next." }] });
+  let fired = false;
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: model.url,
+    tools: [
+      {
+        name: "hang",
+        description: "Hangs.",
+        parameters: { type: "object", properties: {} },
+        execute(_, { signal }) {
+          signal.addEventListener("abort", () => (fired = true));
+          return new Promise(() => {});
+        },
+      },
+    ],
+  });
+  const events = [];
+  for await (const event of session.run("go")) {
+    events.push(event);
+    if (event.kind === "TOOL_CALL_START") await session.interrupt();
+  }
+  assert.ok(fired);
+  assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "interrupted");
+  assert.equal(dataOf(events, "TOOL_CALL_END").length, 1);
+  const next = await collect(session.run("go on"));
+  assert.equal(dataOf(next, "PROCESSING_END")[0].reason, "completed");
+});
+
+test("a consumer that does not read holds the stream back, and loses nothing", async (t) => {
+  const pieces = Array.from({ length: 5000 }, (_, index) => `${index} `);
+  const model = await serveModel(t, { steps: [{ texts: pieces }] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  const events = session.run("count");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const { value: first } = await events.next();
+  assert.equal(first.kind, "SESSION_START");
+  const rest = await collect(events);
+  const texts = dataOf(rest, "ASSISTANT_TEXT_DELTA").map(({ text }) => text);
+  assert.equal(texts.join(""), pieces.join(""));
+});
+
+test("leaving the loop ends listening, not the work", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "echo x > x" }), { text: "Done." }] });
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  const all = session.events();
+  for await (const event of session.run("go")) if (event.kind === "TOOL_CALL_START") break;
+  for await (const event of all) if (event.kind === "PROCESSING_END") break;
+  assert.equal(await env.readText("x"), "x\n");
+});
+
+const MISTAKES = [
+  ["an unknown setting", { maxTurnz: 3 }, "invalid_config", /max_turnz/],
+  ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
+  ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
+  ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
+  ["a tool without a function", { tools: [{ name: "x", description: "", parameters: {} }] }, "invalid_tool", /execute/],
+];
+
+for (const [what, options, kind, message] of MISTAKES) {
+  test(`${what} is a typed error`, async () => {
+    await assert.rejects(createSession(options), (error) => {
+      assert.ok(error instanceof SessionError);
+      assert.equal(error.kind, kind);
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}

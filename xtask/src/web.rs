@@ -1,0 +1,146 @@
+//! `cargo xtask web`: the core for JavaScript hosts. One build for web pages,
+//! workers, bundlers and Node: wasm-bindgen's `web` target, which leaves the
+//! loading of the `.wasm` file to the entry files in `js/`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
+
+/// Which build, and where to.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Directory to write to; `js/wasm`, where the entry files look, when left out.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Leave the in-memory sandbox out.
+    #[arg(long)]
+    slim: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let features: &[&str] = if options.slim { &[] } else { &["sandbox"] };
+    let out = match &options.out {
+        Some(out) => std::path::absolute(out)?,
+        None => default_out(),
+    };
+    let size = write(&out, features)?;
+    println!("{}: {size} bytes of wasm", out.display());
+    Ok(())
+}
+
+/// Builds the full core where the entry files look for it; returns that directory.
+pub(crate) fn build() -> Result<PathBuf> {
+    let out = default_out();
+    write(&out, &["sandbox"])?;
+    Ok(out)
+}
+
+fn default_out() -> PathBuf {
+    root().join("js/wasm")
+}
+
+/// Builds the core with `features` beside `web` and writes `hermitcrab.js` and
+/// `hermitcrab_bg.wasm` to `out`. Returns the size of the latter in bytes.
+fn write(out: &Path, features: &[&str]) -> Result<u64> {
+    let shell = shell()?;
+    ensure_wasm_target(&shell)?;
+    let features = [&["web"], features].concat().join(",");
+    cargo(&shell)
+        .args(["build", "--package", "hermitcrab", "--lib"])
+        .args(["--profile", "wasm", "--target", WASM_TARGET])
+        .args(["--features", &features])
+        .quiet()
+        .run()?;
+    let module = target_dir()
+        .join(WASM_TARGET)
+        .join("wasm")
+        .join("hermitcrab.wasm");
+    let mut output = Bindgen::new()
+        .input_path(&module)
+        .web(true)?
+        .typescript(false)
+        .remove_name_section(true)
+        .remove_producers_section(true)
+        .generate_output()
+        .with_context(|| format!("cannot generate bindings for {}", module.display()))?;
+    let imports = output.wasm().imports.iter();
+    check_imports(imports.map(|import| (import.module.as_str(), import.name.as_str())))?;
+    check_glue(output.js())?;
+    output
+        .emit(out)
+        .with_context(|| format!("cannot write to {}", out.display()))?;
+    Ok(out.join("hermitcrab_bg.wasm").metadata()?.len())
+}
+
+/// What the core may import from JavaScript, without wasm-bindgen's hashes: the
+/// promises, objects and streams that the driver handles. No clock, no entropy,
+/// no console, no file, no process: time and seed are arguments.
+const IMPORTS: &[&str] = &[];
+
+fn check_imports<'a>(imports: impl Iterator<Item = (&'a str, &'a str)>) -> Result<()> {
+    let unknown: BTreeSet<String> = imports
+        .filter(|(module, name)| {
+            *module != "./hermitcrab_bg.js" || !IMPORTS.contains(&without_hash(name))
+        })
+        .map(|(module, name)| format!("{module} {name}"))
+        .collect();
+    ensure!(
+        unknown.is_empty(),
+        "the web core imports what it must not; if the driver needs it, add it to IMPORTS in \
+         xtask/src/web.rs: {unknown:?}"
+    );
+    Ok(())
+}
+
+/// `__wbg_abort_0123456789abcdef` → `abort`.
+fn without_hash(name: &str) -> &str {
+    let name = name.strip_prefix("__wbg_").unwrap_or(name);
+    match name.rsplit_once('_') {
+        Some((start, hash))
+            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            start
+        }
+        _ => name,
+    }
+}
+
+/// Pages with a strict content security policy run the glue too.
+fn check_glue(js: &str) -> Result<()> {
+    for word in ["eval(", "new Function", "SharedArrayBuffer"] {
+        ensure!(!js.contains(word), "the generated JavaScript uses `{word}`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_known_by_name_whatever_their_hash() {
+        assert_eq!(without_hash("__wbg_abort_0123456789abcdef"), "abort");
+        assert_eq!(
+            without_hash("__wbindgen_init_externref_table"),
+            "__wbindgen_init_externref_table"
+        );
+    }
+
+    #[test]
+    fn a_clock_is_refused() {
+        let clock = [("./hermitcrab_bg.js", "__wbg_now_0123456789abcdef")];
+        assert!(check_imports(clock.into_iter()).is_err());
+        assert!(check_imports([("env", "abort")].into_iter()).is_err());
+    }
+
+    #[test]
+    fn eval_is_refused() {
+        assert!(check_glue("const f = new Function('return this');").is_err());
+        assert!(check_glue("const f = () => globalThis;").is_ok());
+    }
+}
