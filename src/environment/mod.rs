@@ -247,7 +247,8 @@ pub struct Match {
     pub path: String,
     /// 1-based line number.
     pub line: u64,
-    /// The line without its line ending; invalid UTF-8 becomes U+FFFD.
+    /// The line without its line ending; invalid UTF-8 becomes U+FFFD. A line
+    /// of more than 4 KiB may be cut.
     pub text: String,
 }
 

@@ -195,6 +195,16 @@ impl ResponseBuilder {
         self.parts.retain(|part| part.segment != segment);
     }
 
+    /// Characters of all reasoning so far.
+    pub(crate) fn reasoning_chars(&self) -> u64 {
+        let reasoning = |part: &&Part| matches!(part.kind, PartKind::Reasoning { .. });
+        self.parts
+            .iter()
+            .filter(reasoning)
+            .map(|part| part.text.chars().count() as u64)
+            .sum()
+    }
+
     pub(crate) fn has_calls(&self) -> bool {
         self.parts
             .iter()

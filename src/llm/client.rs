@@ -101,7 +101,8 @@ impl fmt::Debug for Next<'_> {
     }
 }
 
-/// Calls models of the providers it knows. Cheap to clone.
+/// Calls models of the providers it knows. Clones share transport and
+/// middleware.
 #[derive(Clone)]
 pub struct Client {
     transport: Rc<dyn Transport>,
@@ -189,7 +190,10 @@ impl Client {
     async fn send(&self, mut request: Request) -> Result<EventStream, LlmError> {
         let (name, adapter, endpoint) = self.route(request.provider.as_deref())?;
         request.provider = Some(name.to_owned());
-        let names = Names::of(adapter.name(), &request, endpoint);
+        let mut names = Names::of(adapter.name(), &request, endpoint);
+        if names.base_url.is_empty() {
+            names.base_url = adapter.default_base_url().to_owned();
+        }
         let encoded = adapter.encode(&request, endpoint)?;
         let decoder = adapter.decoder(&request, endpoint);
         // The conversation is shared with the caller: let go of it, so that a

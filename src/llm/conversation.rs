@@ -12,7 +12,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::LlmError;
-use super::message::{Message, Role};
+use super::message::{ContentPart, Message, Role, ToolCall};
 use super::request::Warning;
 
 /// Messages in order. A clone shares storage until one of the two grows.
@@ -107,6 +107,27 @@ impl Conversation {
     /// running sum. A quarter of it is the token estimate of spec 5.5.
     pub fn approx_chars(&self) -> u64 {
         self.0.chars
+    }
+
+    /// Calls of the last assistant message that have no result yet. Providers
+    /// refuse a request while there are any.
+    pub fn open_calls(&self) -> Vec<&ToolCall> {
+        let messages = self.messages();
+        let assistant = |message: &Message| message.role == Role::Assistant;
+        let Some(last) = messages.iter().rposition(assistant) else {
+            return Vec::new();
+        };
+        let (asked, after) = messages[last..].split_at(1);
+        let answered = |id: &str| {
+            after.iter().flat_map(|message| &message.content).any(
+                |part| matches!(part, ContentPart::ToolResult(result) if result.tool_call_id == id),
+            )
+        };
+        asked
+            .iter()
+            .flat_map(Message::tool_calls)
+            .filter(|call| !answered(&call.id))
+            .collect()
     }
 
     /// The leading run of system and developer messages: they go into the

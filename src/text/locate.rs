@@ -89,7 +89,12 @@ pub fn replace_ranges(text: &str, located: &Located, new: &str, ending: LineEndi
     let mut result = String::with_capacity(text.len() + new.len());
     let mut at = 0;
     for range in &located.ranges {
-        result.push_str(&text[at..range.start]);
+        let mut kept = &text[at..range.start];
+        // A quotation may begin with the second half of a CRLF.
+        if ending == LineEnding::Crlf && text[range.start..].starts_with('\n') {
+            kept = kept.strip_suffix('\r').unwrap_or(kept);
+        }
+        result.push_str(kept);
         result.push_str(&new);
         at = range.end;
     }
@@ -383,6 +388,8 @@ mod tests {
     fn replacement_takes_the_files_line_endings() {
         check_replaced("a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n");
         check_replaced("a\r\nb\r\n", "a\nb\n", "x\n", "x\r\n");
+        check_replaced("a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n");
+        check_replaced("a\r\nb\r\n", "\nb", "c", "ac\r\n");
         check_replaced("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n");
         check_replaced("a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n");
     }

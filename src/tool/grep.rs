@@ -14,7 +14,7 @@ use crate::llm::ToolDefinition;
 const DEFAULT_MAX_RESULTS: u64 = 100;
 
 /// Matching lines gathered for the modes that only count them.
-const MAX_COUNTED: u64 = 100_000;
+const MAX_COUNTED: u64 = 20_000;
 
 /// Characters of a matching line that are shown.
 const MAX_LINE_CHARS: usize = 500;
@@ -95,8 +95,7 @@ fn content(found: &Matches, max: u64) -> String {
         match hit.text.char_indices().nth(MAX_LINE_CHARS) {
             None => text.push_str(&hit.text),
             Some((end, _)) => {
-                let cut = hit.text[end..].chars().count();
-                let _ = write!(text, "{} [... {cut} more characters]", &hit.text[..end]);
+                let _ = write!(text, "{} [... line cut]", &hit.text[..end]);
             }
         }
         text.push('\n');
@@ -251,7 +250,7 @@ mod tests {
     fn long_lines_are_cut() {
         let line = "ä".repeat(600);
         let (executed, _) = run(&[("a", line.as_bytes())], "grep", json!({"pattern": "ä"}));
-        let expected = format!("a:1:{} [... 100 more characters]", "ä".repeat(500));
+        let expected = format!("a:1:{} [... line cut]", "ä".repeat(500));
         assert_eq!(executed.full, expected);
     }
 

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::core::CORE_TOOLS;
 use super::{
-    ApprovalPolicy, CORE_TOOLS, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents,
+    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents,
     Registry, Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};

@@ -120,7 +120,12 @@ fn check(model: &str) {
         assert_eq!(loaded, conversation);
         assert_eq!(loaded.approx_chars(), conversation.approx_chars());
         assert_eq!(encode(&loaded, model), body, "loading changes nothing");
-        push_round(&mut conversation, round);
+        if round % 7 == 3 {
+            // The answer failed and the user says more.
+            conversation.push(text(Role::User, "Still there?"));
+        } else {
+            push_round(&mut conversation, round);
+        }
     }
 }
 
@@ -159,6 +164,9 @@ fn messages_merge_only_before_they_are_sent() {
     conversation.push(text(Role::User, "Four"));
     let second = prefix(&encode(&conversation, "m"));
     assert_eq!(second.matches("\"role\":\"user\"").count(), 2);
+    let saved = serde_json::to_string(&conversation).expect("a saved conversation");
+    let loaded: Conversation = serde_json::from_str(&saved).expect("a conversation");
+    assert_eq!(prefix(&encode(&loaded, "m")), second);
     assert!(second.starts_with(&first));
 }
 
@@ -196,4 +204,20 @@ fn seals_out_of_order_are_refused() {
             "{seals}"
         );
     }
+}
+
+#[test]
+fn calls_without_results_are_known() {
+    let mut conversation: Conversation = [text(Role::User, "Go")].into_iter().collect();
+    let open = |conversation: &Conversation| {
+        let ids = conversation.open_calls();
+        ids.iter().map(|call| call.id.clone()).collect::<Vec<_>>()
+    };
+    assert!(open(&conversation).is_empty());
+    conversation.push(answer(2, 3));
+    conversation.push(result(2, 1));
+    assert_eq!(open(&conversation), ["toolu_2_0", "toolu_2_2"]);
+    conversation.push(result(2, 0));
+    conversation.push(result(2, 2));
+    assert!(open(&conversation).is_empty());
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let mut test = cargo(&shell)
             .arg("test")
             .args(NATIVE)
-            .env("HERMITCRAB_CORE", build::core_path())
+            .env(build::EMBED, build::core_path())
             .env("HERMITCRAB_BIN", &binary);
         if options.suite == Some(Suite::All) {
             // Slow tests look at this and run their long form.

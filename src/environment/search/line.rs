@@ -17,7 +17,7 @@ use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 use crate::text::has_nul;
 
 /// Bytes of a line that a match carries; what is beyond is cut off.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
+const MAX_TEXT_BYTES: usize = 4 * 1024;
 
 /// A regular expression that matches within lines.
 #[derive(Clone, Debug)]

@@ -155,6 +155,18 @@ fn unknown_keywords_are_loud() {
 }
 
 #[test]
+fn nested_choices_are_checked_once() {
+    let mut schema = json!({"type": "null"});
+    for _ in 0..25 {
+        schema = json!({"anyOf": [schema]});
+    }
+    let schema = Schema::compile(&schema).expect("a schema of the subset");
+    // Twice per level would be 2^25 checks of ever longer messages.
+    let violations = schema.validate(&json!(1), "x").err().unwrap_or_default();
+    assert_eq!(violations.len(), 1);
+}
+
+#[test]
 fn annotations_are_ignored() {
     let schema = json!({"title": "t", "description": "d", "default": 1, "format": "uri",
                         "examples": [1], "$schema": "x", "$comment": "c"});

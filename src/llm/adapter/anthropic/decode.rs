@@ -396,8 +396,9 @@ impl Answer {
             reason = FinishKind::ToolCalls;
         }
         if let Some(explanation) = stop.details["explanation"].as_str() {
-            self.builder
-                .warn(Warning::new("refusal", clip(explanation)));
+            let category = stop.details["category"].as_str().unwrap_or("refused");
+            let message = clip(&format!("{category}: {explanation}"));
+            self.builder.warn(Warning::new("refusal", message));
         }
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
             .into_values()
@@ -465,12 +466,19 @@ impl Answer {
         let output = count("output_tokens").unwrap_or(0);
         let read = count("cache_read_input_tokens");
         let write = count("cache_creation_input_tokens");
-        let details = self.usage.get("output_tokens_details");
+        // Older models do not tell how much was reasoning: then it is estimated
+        // as a quarter of its characters, as the spec asks.
+        let told = self.usage.get("output_tokens_details");
+        let told = told.and_then(|details| details["thinking_tokens"].as_u64());
+        let estimate = || match self.builder.reasoning_chars() / 4 {
+            0 => None,
+            tokens => Some(tokens.min(output)),
+        };
         Usage {
             input_tokens: input,
             output_tokens: output,
             total_tokens: input.saturating_add(output),
-            reasoning_tokens: details.and_then(|details| details["thinking_tokens"].as_u64()),
+            reasoning_tokens: told.or_else(estimate),
             cache_read_tokens: read,
             cache_write_tokens: write,
             uncounted_input_tokens: read.unwrap_or(0).saturating_add(write.unwrap_or(0)),

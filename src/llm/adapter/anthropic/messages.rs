@@ -59,6 +59,7 @@ struct Writer<'a> {
 struct Block {
     json: String,
     cacheable: bool,
+    reasoning: bool,
 }
 
 impl Block {
@@ -66,6 +67,15 @@ impl Block {
         Self {
             json: value.to_string(),
             cacheable: true,
+            reasoning: false,
+        }
+    }
+
+    fn reasoning(value: &Value) -> Self {
+        Self {
+            reasoning: true,
+            cacheable: false,
+            ..Self::new(value)
         }
     }
 
@@ -94,6 +104,11 @@ impl Writer<'_> {
                 }
             }
         }
+        // An answer that was cut off while reasoning: the API refuses a message
+        // that ends in a reasoning block.
+        while blocks.last().is_some_and(|block: &Block| block.reasoning) {
+            blocks.pop();
+        }
         self.message("assistant", &blocks);
     }
 
@@ -105,14 +120,15 @@ impl Writer<'_> {
             ContentPart::ToolCall(call) => Some(Block {
                 json: tool_use(call),
                 cacheable: true,
+                reasoning: false,
             }),
             ContentPart::Thinking {
                 text,
                 signature: Some(signature),
-            } if !foreign => Some(Block::new(
+            } if !foreign => Some(Block::reasoning(
                 &json!({"type": "thinking", "thinking": text, "signature": signature}),
             )),
-            ContentPart::RedactedThinking { data } if !foreign => Some(Block::new(
+            ContentPart::RedactedThinking { data } if !foreign => Some(Block::reasoning(
                 &json!({"type": "redacted_thinking", "data": data}),
             )),
             ContentPart::Thinking { .. } | ContentPart::RedactedThinking { .. } => None,
@@ -175,6 +191,7 @@ impl Writer<'_> {
                 Some(Block {
                     json: value.to_string(),
                     cacheable: false,
+                    reasoning: false,
                 })
             }
             _ => {
@@ -309,6 +326,7 @@ fn replayed(item: &Value, message: &Message) -> Option<Block> {
     Some(Block {
         json,
         cacheable: false,
+        reasoning: matches!(field("type"), "thinking" | "redacted_thinking"),
     })
 }
 

@@ -54,17 +54,18 @@ pub(super) fn plan(wish: &Wish<'_>, warnings: &mut Vec<Warning>) -> Plan {
     plan
 }
 
-/// Models that reason anyway hide the text unless asked for a summary.
 fn by_default(info: Option<&ModelInfo>) -> Option<Value> {
     info.filter(|info| info.thinks_by_default)
-        .map(|_| adaptive(true))
+        .map(|info| adaptive(Some(info)))
 }
 
-fn adaptive(summarized: bool) -> Value {
-    if summarized {
-        json!({"type": "adaptive", "display": "summarized"})
-    } else {
-        json!({"type": "adaptive"})
+/// Models that no longer take a budget hide the text of their reasoning unless
+/// asked for a summary; older ones may not know that field.
+fn adaptive(info: Option<&ModelInfo>) -> Value {
+    let takes_budget = |info: &ModelInfo| info.thinking_types.iter().any(|kind| kind == "enabled");
+    match info {
+        Some(info) if !takes_budget(info) => json!({"type": "adaptive", "display": "summarized"}),
+        _ => json!({"type": "adaptive"}),
     }
 }
 
@@ -91,9 +92,7 @@ fn off(wish: &Wish<'_>, warnings: &mut Vec<Warning>) -> Option<Value> {
 
 fn by_level(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<Warning>) {
     let asked = if effort == "minimal" { "low" } else { effort };
-    plan.thinking = Some(adaptive(
-        wish.info.is_some_and(|info| info.thinks_by_default),
-    ));
+    plan.thinking = Some(adaptive(wish.info));
     let given = match wish.info {
         Some(info) => nearest(asked, &info.effort_levels),
         None => Some(asked),

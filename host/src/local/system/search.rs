@@ -1,23 +1,24 @@
 //! Searching a real tree with ripgrep's own crates, in process.
 //!
-//! The rules are those of the core's search, so that every environment finds
-//! the same: `.gitignore` and `.ignore` files at and below the searched
-//! directory count, also outside a repository; those above it and the user's
-//! global ones do not. Hidden files are left out. A file that holds a NUL byte
-//! is binary and left out. A symbolic link to a file is a file; one to a
-//! directory is not entered. A file that is named itself is always searched.
+//! The rules are those of the core's own search (`hermitcrab::environment`), so
+//! that every environment finds the same: `.gitignore` and `.ignore` files at
+//! and below the searched directory count, also outside a repository; those
+//! above it and the user's global ones do not. Hidden files are left out unless
+//! a glob names them, `.git` always. A file with a NUL byte in its first 8 KiB is
+//! binary and left out, a larger one than 50 MiB too. A symbolic link to a file
+//! is a file; one to a directory is not entered. A file that is named itself is
+//! searched whatever the ignore files say.
 //! Source: spec 3.3 and 4.2.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use globset::{GlobBuilder, GlobMatcher};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
+use grep_matcher::LineTerminator;
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkMatch};
 use hermitcrab::environment::{
     DirEntry, Entries, EnvironmentError, EnvironmentErrorKind as Kind, GlobRequest, GrepRequest,
     Match, Matches,
@@ -27,9 +28,18 @@ use ignore::{WalkBuilder, WalkState};
 use super::Stop;
 use super::failure::failure;
 use super::files::{modified_ms, open_regular};
+use super::glob::PathGlob;
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
+/// Larger files are not searched, bytes.
+const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;
+/// Where a NUL byte makes a file binary: in its first bytes.
+const BINARY_WINDOW: u64 = 8 * 1024;
+/// Bytes of a line that a match carries; what is beyond is cut off.
+const MAX_LINE_BYTES: usize = 4 * 1024;
+/// Directories nested deeper than this are left out.
+const MAX_DEPTH: usize = 256;
 /// Threads of one search; more only fight over the disk.
 const MAX_THREADS: usize = 8;
 
@@ -41,11 +51,13 @@ pub(super) fn grep(
 ) -> Result<Matches, EnvironmentError> {
     let matcher = line_matcher(request)?;
     let scope = Scope::new(working_directory, &request.path);
-    let filter = match request.glob_filter.as_deref() {
-        None | Some("") => None,
-        Some(filter) => Some(PathGlob::new(filter)?),
-    };
-    let (files, complete) = scope.files("search", filter.as_ref(), stop)?;
+    let filter = request.glob_filter.as_deref().map(PathGlob::new);
+    let filter = filter.transpose()?;
+    let (files, complete) = scope.files(stop, Hidden::Skip, |path| {
+        filter
+            .as_ref()
+            .is_none_or(|filter| filter.matches(path, &[&scope.root, scope.working_directory]))
+    })?;
     let search = Search {
         files: &files,
         matcher: &matcher,
@@ -86,16 +98,18 @@ pub(super) fn glob(
 ) -> Result<Entries, EnvironmentError> {
     let pattern = PathGlob::new(&request.pattern)?;
     let scope = Scope::new(working_directory, &request.path);
-    if scope.root.is_file() {
+    if std::fs::metadata(&scope.root).is_ok_and(|metadata| !metadata.is_dir()) {
         return Err(EnvironmentError::new(
             Kind::NotDirectory,
-            format!(
-                "cannot search `{}`: it is not a directory",
-                scope.shown_root()
-            ),
+            format!("not a directory: {}", request.path),
         ));
     }
-    let (files, complete) = scope.files("search", Some(&pattern), stop)?;
+    let hidden = match pattern.names_hidden {
+        true => Hidden::Show,
+        false => Hidden::Skip,
+    };
+    let (files, complete) =
+        scope.files(stop, hidden, |path| pattern.matches(path, &[&scope.root]))?;
     let mut entries: Vec<DirEntry> = files
         .into_iter()
         .map(|file| DirEntry {
@@ -117,66 +131,41 @@ pub(super) fn glob(
 }
 
 fn line_matcher(request: &GrepRequest) -> Result<RegexMatcher, EnvironmentError> {
+    let pattern = &request.pattern;
     RegexMatcherBuilder::new()
         .case_insensitive(request.case_insensitive)
-        .line_terminator(Some(b'\n'))
+        .multi_line(true)
+        // Sets the line terminator too; `$` then stands before `\r\n`.
         .crlf(true)
-        .build(&request.pattern)
-        .map_err(|error| bad_pattern(&request.pattern, &error.to_string()))
+        .build(pattern)
+        .map_err(|error| {
+            let reason = match error.kind() {
+                ErrorKind::NotAllowed(_) => {
+                    "it is matched line by line and cannot contain a line break".to_owned()
+                }
+                _ => last_line(&error.to_string()),
+            };
+            EnvironmentError::new(
+                Kind::InvalidInput,
+                format!("invalid regular expression {pattern:?}: {reason}"),
+            )
+        })
 }
 
-/// The regex crate draws the pattern over several lines; its last line says
-/// what is wrong.
-fn bad_pattern(pattern: &str, error: &str) -> EnvironmentError {
-    let reason = error.lines().last().unwrap_or_default();
-    let reason = reason.trim().trim_start_matches("error: ");
-    EnvironmentError::new(
-        Kind::InvalidInput,
-        format!("`{pattern}` is not a valid pattern: {reason}"),
-    )
+/// The regex crate draws the pattern over several lines; the last one says what
+/// is wrong.
+fn last_line(error: &str) -> String {
+    let last = error.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// A glob that matches names at any depth, or, with a `/`, whole paths relative
-/// to the searched directory.
-struct PathGlob {
-    matcher: GlobMatcher,
-    on: GlobOn,
-}
-
-#[derive(Clone, Copy)]
-enum GlobOn {
-    Name,
-    Relative,
-    Absolute,
-}
-
-impl PathGlob {
-    fn new(pattern: &str) -> Result<Self, EnvironmentError> {
-        let stripped = pattern.strip_prefix("./").unwrap_or(pattern);
-        let on = match stripped {
-            absolute if absolute.starts_with('/') => GlobOn::Absolute,
-            relative if relative.contains('/') => GlobOn::Relative,
-            _ => GlobOn::Name,
-        };
-        let matcher = GlobBuilder::new(stripped)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| bad_pattern(pattern, &error.kind().to_string()))?
-            .compile_matcher();
-        Ok(Self { matcher, on })
-    }
-
-    fn matches(&self, root: &Path, path: &Path) -> bool {
-        match self.on {
-            GlobOn::Absolute => self.matcher.is_match(path),
-            GlobOn::Relative => path
-                .strip_prefix(root)
-                .is_ok_and(|path| self.matcher.is_match(path)),
-            GlobOn::Name => path
-                .file_name()
-                .is_some_and(|name| self.matcher.is_match(name)),
-        }
-    }
+/// What a walk does with names that begin with a dot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    /// Leaves them out unless an ignore file lists them as wanted.
+    Skip,
+    /// Treats them like any other.
+    Show,
 }
 
 /// A file to search, with its path as results show it.
@@ -214,14 +203,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The files to search, sorted by path, and whether the walk was complete.
+    /// The wanted files, sorted by path, and whether the walk was complete.
     fn files(
         &self,
-        verb: &str,
-        filter: Option<&PathGlob>,
         stop: &Stop,
+        hidden: Hidden,
+        wanted: impl Fn(&Path) -> bool + Sync,
     ) -> Result<(Vec<Found>, bool), EnvironmentError> {
-        let fail = |error: io::Error| failure(verb, &self.shown_root(), &error);
+        let fail = |error: io::Error| failure("search", &self.shown_root(), &error);
         let metadata = std::fs::metadata(&self.root).map_err(fail)?;
         if !metadata.is_dir() {
             return Ok((vec![self.found(self.root.clone(), &metadata)], true));
@@ -233,6 +222,9 @@ impl<'a> Scope<'a> {
             .git_global(false)
             .git_exclude(false)
             .require_git(false)
+            .hidden(hidden == Hidden::Skip)
+            .max_depth(Some(MAX_DEPTH))
+            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
             .threads(thread_count())
             .build_parallel();
         walk.run(|| {
@@ -242,7 +234,7 @@ impl<'a> Scope<'a> {
                 }
                 if let Ok(entry) = entry
                     && entry.file_type().is_some_and(|kind| !kind.is_dir())
-                    && filter.is_none_or(|glob| glob.matches(&self.root, entry.path()))
+                    && wanted(entry.path())
                     && let Ok(metadata) = std::fs::metadata(entry.path())
                     && metadata.is_file()
                 {
@@ -309,7 +301,7 @@ impl Search<'_> {
     fn run(&self) {
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
-            .binary_detection(BinaryDetection::quit(0))
+            .line_terminator(LineTerminator::crlf())
             .bom_sniffing(false)
             .build();
         while !self.full() && !self.stop.reached() {
@@ -333,27 +325,39 @@ impl Search<'_> {
             || self.text.load(Ordering::Relaxed) > MAX_TEXT
     }
 
-    /// A file that cannot be read has no matches; a binary one neither.
+    /// A file that cannot be read, is binary or too large has no matches.
     fn search_file(&self, searcher: &mut Searcher, file: &Found) -> Vec<Match> {
-        let Ok((open, _)) = open_regular(&file.path, &file.shown) else {
-            return Vec::new();
-        };
         let mut lines = Lines {
             search: self,
             path: &file.shown,
             matches: Vec::new(),
-            binary: false,
         };
-        let reader = Stoppable {
-            file: open,
-            stop: self.stop,
-        };
-        let _ = searcher.search_reader(self.matcher, reader, &mut lines);
-        match lines.binary {
-            true => Vec::new(),
-            false => lines.matches,
+        if file.size <= MAX_FILE_BYTES
+            && let Ok((mut open, _)) = open_regular(&file.path, &file.shown)
+            && let Ok(Some(start)) = text_start(&mut open)
+        {
+            let rest = Stoppable {
+                file: open,
+                stop: self.stop,
+            };
+            // An error half way leaves what was found before it.
+            let _ = searcher.search_reader(self.matcher, start.chain(rest), &mut lines);
         }
+        lines.matches
     }
+}
+
+/// The first bytes of a file without a byte order mark; none if it is binary.
+fn text_start(file: &mut File) -> io::Result<Option<io::Cursor<Vec<u8>>>> {
+    let mut start = Vec::new();
+    file.take(BINARY_WINDOW).read_to_end(&mut start)?;
+    if start.contains(&0) {
+        return Ok(None);
+    }
+    let mark = start.starts_with(b"\xEF\xBB\xBF");
+    let mut start = io::Cursor::new(start);
+    start.set_position(if mark { 3 } else { 0 });
+    Ok(Some(start))
 }
 
 /// Collects the matching lines of one file.
@@ -361,7 +365,6 @@ struct Lines<'a> {
     search: &'a Search<'a>,
     path: &'a str,
     matches: Vec<Match>,
-    binary: bool,
 }
 
 impl Sink for Lines<'_> {
@@ -371,26 +374,17 @@ impl Sink for Lines<'_> {
         let bytes = found.bytes();
         let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        self.search
-            .text
-            .fetch_add(line.len() as u64, Ordering::Relaxed);
+        let line = &line[..line.len().min(MAX_LINE_BYTES)];
+        let text = &self.search.text;
+        let kept = text.fetch_add(line.len() as u64, Ordering::Relaxed);
         self.matches.push(Match {
             path: self.path.to_owned(),
             line: found.line_number().unwrap_or(0),
             text: String::from_utf8_lossy(line).into_owned(),
         });
         // One more than asked for tells that something was left out.
-        Ok(self.matches.len() as u64 <= self.search.limit && !self.search.stop.reached())
-    }
-
-    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
-        self.binary = true;
-        Ok(false)
-    }
-
-    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        self.binary |= finish.binary_byte_offset().is_some();
-        Ok(())
+        let full = kept > MAX_TEXT || self.matches.len() as u64 > self.search.limit;
+        Ok(!full && !self.search.stop.reached())
     }
 }
 

@@ -55,7 +55,11 @@ pub(super) fn write(path: &Path, shown: &str, content: &[u8]) -> Result<(), Envi
 /// A new file; removed again if it cannot be completed. `path` may also be a
 /// symbolic link to nowhere, then its target is made.
 fn create(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?;
     file.write_all(content).inspect_err(|_| {
         let _ = fs::canonicalize(path).and_then(fs::remove_file);
     })

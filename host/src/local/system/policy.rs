@@ -4,22 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What commands inherit from the host's own environment. In every case the
-/// values of credentials that the host holds are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EnvPolicy {
-    /// Everything except variables that look like secrets: `*_API_KEY`,
-    /// `*_SECRET`, `*_TOKEN`, `*_PASSWORD`, `*_CREDENTIAL`, in any case.
-    #[default]
-    Filtered,
-    /// Everything.
-    All,
-    /// Only what a shell and the tools of the common languages need to be
-    /// found: `PATH`, `HOME`, `LANG`, `CARGO_HOME` and the like.
-    CoreOnly,
-    /// Nothing.
-    None,
-}
+use crate::local::EnvPolicy;
 
 /// Ends of names that look like secrets (spec 4.2).
 const SECRET_SUFFIXES: &[&str] = &["_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL"];

@@ -65,7 +65,7 @@ impl Drop for Family {
         if self.reaped {
             return;
         }
-        signal_all(self.leader, Signal::SIGKILL);
+        Kin::new(self.leader).signal(Signal::SIGKILL);
         // The leader is reaped elsewhere: it may take a moment, or long when it
         // hangs in the kernel, and nobody should wait for that.
         let leader = self.leader;
@@ -74,15 +74,82 @@ impl Drop for Family {
     }
 }
 
-/// Sends `signal` to the session of `leader`. Members may have left the group
-/// (`timeout`, `set -m`) or, while their parents live, the session (`setsid`).
-pub(super) fn signal_all(leader: libc::pid_t, signal: Signal) {
-    // Listed first: killing a parent hides the children that left the session.
-    let members = live_members(leader);
-    // ESRCH and EPERM (a member changed its user) leave nothing to do.
-    let _ = killpg(Pid::from_raw(leader), signal);
-    for member in members {
-        let _ = kill(Pid::from_raw(member), signal);
+/// Everybody known to come from `leader`: its session, the descendants of that,
+/// and whoever has been seen as such before. The memory matters because a
+/// process that left the session (`setsid`) is known by its parents only, and
+/// the first signal ends those.
+#[derive(Debug)]
+pub(super) struct Kin {
+    leader: libc::pid_t,
+    known: Vec<Process>,
+}
+
+impl Kin {
+    pub(super) fn new(leader: libc::pid_t) -> Self {
+        Self {
+            leader,
+            known: Vec::new(),
+        }
+    }
+
+    /// Sends `signal` to the group and to all who left it: `timeout` and
+    /// `set -m` make groups of their own.
+    pub(super) fn signal(&mut self, signal: Signal) {
+        // Listed first: killing a parent hides the children that left.
+        self.look();
+        // ESRCH and EPERM (a member changed its user) leave nothing to do.
+        let _ = killpg(Pid::from_raw(self.leader), signal);
+        for process in self.known.iter().filter(|process| process.runs) {
+            let _ = kill(Pid::from_raw(process.pid), signal);
+        }
+    }
+
+    /// Whether any of them still runs.
+    pub(super) fn any_lives(&mut self) -> bool {
+        self.look();
+        self.known.iter().any(|process| process.runs)
+    }
+
+    fn look(&mut self) {
+        let mut strangers = running_processes();
+        let mut family = Vec::new();
+        loop {
+            let before = strangers.len();
+            strangers.retain(|process| {
+                let belongs = process.session == self.leader
+                    || process.pid == self.leader
+                    || self.known.iter().any(|known| known.is_same(process))
+                    || family
+                        .iter()
+                        .any(|member: &Process| member.pid == process.parent);
+                if belongs {
+                    family.push(*process);
+                }
+                !belongs
+            });
+            if strangers.len() == before {
+                self.known = family;
+                return;
+            }
+        }
+    }
+}
+
+/// One row of the process table.
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    pid: libc::pid_t,
+    parent: libc::pid_t,
+    session: libc::pid_t,
+    /// Tells apart two processes that had the same number.
+    started: u64,
+    /// Not a zombie.
+    runs: bool,
+}
+
+impl Process {
+    fn is_same(&self, other: &Self) -> bool {
+        self.pid == other.pid && self.started == other.started
     }
 }
 
@@ -100,76 +167,54 @@ fn wait(pid: libc::pid_t, options: libc::c_int) -> Option<ExitStatus> {
     }
 }
 
-/// Processes of the session of `leader`, and their descendants, that still run.
 #[cfg(target_os = "linux")]
-pub(super) fn live_members(leader: libc::pid_t) -> Vec<libc::pid_t> {
+fn running_processes() -> Vec<Process> {
     let Ok(directory) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let mut outside: Vec<Process> = directory
+    directory
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(read_process)
-        .collect();
-    let mut family = vec![leader];
-    let mut members = Vec::new();
-    loop {
-        let before = outside.len();
-        outside.retain(|process| {
-            let belongs = process.session == leader
-                || family.contains(&process.pid)
-                || family.contains(&process.parent);
-            if belongs {
-                family.push(process.pid);
-                if process.runs {
-                    members.push(process.pid);
-                }
-            }
-            !belongs
-        });
-        if outside.len() == before {
-            return members;
-        }
-    }
+        .collect()
 }
 
-#[cfg(target_os = "linux")]
-struct Process {
-    pid: libc::pid_t,
-    parent: libc::pid_t,
-    session: libc::pid_t,
-    runs: bool,
-}
-
-/// Reads `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`, where the
-/// name may hold anything, also parentheses.
+/// Reads `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`, with the
+/// start time in field 22; the name may hold anything, also parentheses.
 #[cfg(target_os = "linux")]
 fn read_process(pid: libc::pid_t) -> Option<Process> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(&stat[name_end + 1..])
+    let fields: Vec<&str> = std::str::from_utf8(&stat[name_end + 1..])
         .ok()?
-        .split_ascii_whitespace();
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
+        .split_ascii_whitespace()
+        .collect();
     Some(Process {
         pid,
-        parent,
-        session,
-        runs: !matches!(state, "Z" | "X" | "x"),
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+        runs: !matches!(*fields.first()?, "Z" | "X" | "x"),
     })
 }
 
-/// Processes of the session of `leader` that still run. macOS tells a process's
-/// session only while it runs, so that zombies are left out.
+/// macOS tells a process's session only while it runs, so that zombies are left
+/// out; parents are not asked for, so that who leaves the session is not found.
 #[cfg(target_os = "macos")]
-pub(super) fn live_members(leader: libc::pid_t) -> Vec<libc::pid_t> {
+fn running_processes() -> Vec<Process> {
     let mut pids: Vec<libc::pid_t> = vec![0; 32 * 1024];
     let bytes = std::mem::size_of_val(pids.as_slice()) as libc::c_int;
     // SAFETY: the buffer is valid for writes of `bytes` bytes.
     let count = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), bytes) };
     pids.truncate(usize::try_from(count).unwrap_or(0));
-    // SAFETY: `getsid` takes a number and fails for unknown ones.
-    pids.retain(|pid| unsafe { libc::getsid(*pid) } == leader);
-    pids
+    pids.into_iter()
+        .map(|pid| Process {
+            pid,
+            parent: 0,
+            // SAFETY: takes a number and fails for unknown ones.
+            session: unsafe { libc::getsid(pid) },
+            started: 0,
+            runs: true,
+        })
+        .filter(|process| process.session > 0)
+        .collect()
 }

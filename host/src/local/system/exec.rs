@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::family::{Family, live_members, signal_all};
+use super::family::{Family, Kin};
 use super::spawn::{Spawned, spawn};
 use crate::environment::{ExecIo, OutputWriter};
 
@@ -182,9 +183,9 @@ async fn terminate(
     mut pump: Pin<&mut impl Future<Output = ()>>,
     flow: &Flow,
 ) -> Option<ExitStatus> {
-    let leader = family.leader();
-    off_thread(move || signal_all(leader, Sig::SIGTERM)).await;
-    let gone = all_gone(family, children);
+    let kin = SharedKin::new(Mutex::new(Kin::new(family.leader())));
+    with_kin(&kin, |kin| kin.signal(Sig::SIGTERM)).await;
+    let gone = all_gone(family, children, &kin);
     tokio::select! {
         () = gone => {}
         () = sleep(POLITE) => {}
@@ -193,12 +194,12 @@ async fn terminate(
     // Also after a polite end: somebody may have been born since the last look.
     let forced = Instant::now() + FORCED;
     loop {
-        off_thread(move || signal_all(leader, Sig::SIGKILL)).await;
+        with_kin(&kin, |kin| kin.signal(Sig::SIGKILL)).await;
         tokio::select! {
             () = sleep(TICK / 4) => {}
             () = drained_forever(pump.as_mut(), flow) => {}
         }
-        if (family.leader_ended() && nobody_lives(leader).await) || Instant::now() >= forced {
+        if (family.leader_ended() && !any_lives(&kin).await) || Instant::now() >= forced {
             break;
         }
     }
@@ -214,21 +215,27 @@ async fn terminate(
 }
 
 /// Resolves when the leader has ended and nothing that it started runs.
-async fn all_gone(family: &Family, children: &mut Signal) {
+async fn all_gone(family: &Family, children: &mut Signal, kin: &SharedKin) {
     leader_end(family, children).await;
-    while !nobody_lives(family.leader()).await {
+    while any_lives(kin).await {
         sleep(TICK).await;
     }
 }
 
-async fn nobody_lives(leader: libc::pid_t) -> bool {
-    off_thread(move || live_members(leader).is_empty())
-        .await
-        .unwrap_or(true)
+async fn any_lives(kin: &SharedKin) -> bool {
+    with_kin(kin, Kin::any_lives).await.unwrap_or(false)
 }
 
-/// Looking through all processes takes milliseconds on a busy machine.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+type SharedKin = Arc<Mutex<Kin>>;
+
+/// Works with the process table on another thread: reading it takes
+/// milliseconds on a busy machine. None when the runtime shuts down.
+async fn with_kin<T: Send + 'static>(
+    kin: &SharedKin,
+    work: impl FnOnce(&mut Kin) -> T + Send + 'static,
+) -> Option<T> {
+    let kin = kin.clone();
+    let work = move || work(&mut kin.lock().unwrap_or_else(PoisonError::into_inner));
     tokio::task::spawn_blocking(work).await.ok()
 }
 

@@ -16,6 +16,8 @@ use nix::libc;
 use super::Stop;
 use super::failure::failure;
 
+/// Reserved before reading, bytes, whatever a (sparse) file says its length is.
+const MAX_RESERVED: u64 = 64 * 1024 * 1024;
 /// More entries than this are cut off a listing.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -51,7 +53,9 @@ pub(super) fn read_all(
     if length > max_bytes {
         return Err(too_large());
     }
-    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0).saturating_add(1));
+    // One more, so that the end is seen without growing.
+    let expected = usize::try_from(length.min(MAX_RESERVED)).unwrap_or(0) + 1;
+    let mut content = Vec::with_capacity(expected);
     file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut content)
         .map_err(|error| failure("read", shown, &error))?;
