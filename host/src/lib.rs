@@ -1,13 +1,48 @@
-//! The native host of the Hermitcrab core.
+//! The native host of the Hermitcrab core: runs the sealed component under
+//! wasmtime, performs its effects with tokio, and offers sessions as a Rust API.
+//!
+//! Start with [`Host`].
 
+mod cache;
+mod component_core;
+mod core;
 mod credential;
+mod driver;
+mod embedded;
+mod engine;
 mod environment;
+mod error;
+mod event;
+mod host;
 mod http;
 mod local;
+mod memory;
+mod native_core;
 pub mod serve_model;
+mod session;
+mod tool;
 
+pub use cache::compile_core;
+pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
+pub use core::{
+    CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,
+    CoreStep,
+};
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};
+pub use error::HostError;
+pub use event::Event;
+pub use host::{Host, HostBuilder, Instance};
 pub use http::{HttpTransport, OutcomeSink};
 pub use local::{EnvPolicy, LocalBuilder, LocalEnvironment};
+pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
+pub use native_core::NativeCore;
+pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};
 pub use tokio_util::sync::CancellationToken;
+pub use tool::{
+    ApprovalFn, ApprovalRequest, HostTool, ProgramFn, Progress, ToolFn, ToolInvocation,
+};
+
+pub use hermitcrab::effect::{Approval, HostToolResult};
+pub use hermitcrab::llm::ToolDefinition;
+pub use hermitcrab::session::{SessionConfig, Turn};

@@ -492,12 +492,13 @@ async fn tls_roots_are_loaded_for_https_only() {
     let [OutcomeKind::HttpFailed(error)] = outcomes.as_slice() else {
         panic!("{outcomes:?}");
     };
-    assert_eq!(error.kind, Kind::Connect, "{error}");
-    assert!(
-        error
-            .message
-            .starts_with(&format!("cannot connect to {https}: ")),
-        "{error}"
+    let message = format!(
+        "cannot connect to {https}: received corrupt message of type InvalidContentType; check \
+         the server's certificate, the system's root certificates and --base-url"
+    );
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (Kind::Connect, message.as_str())
     );
     let loaded = async {
         while !transport.tls_roots_loaded() {
@@ -536,6 +537,36 @@ async fn a_large_body_is_streamed_in_pieces() {
         .expect("the exchange hangs");
     assert_eq!(total, LENGTH);
     assert!(largest <= 1 << 20, "{largest}");
+}
+
+/// The proxy is a variable of the whole process, so that the requests are made
+/// in a child: this test binary again.
+#[tokio::test]
+async fn a_proxy_is_used_but_not_for_loopback() {
+    const CHILD: &str = "HERMITCRAB_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        let far = send(&plain(), get("http://far.test/x")).await;
+        assert_eq!(body(&far), b"hi");
+        let server = serve("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\ndirect").await;
+        assert_eq!(body(&send(&plain(), get(&server.base)).await), b"direct");
+        return;
+    }
+    let mut proxy = serve(HI).await;
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
+    child
+        .args(["--exact", "a_proxy_is_used_but_not_for_loopback"])
+        .env(CHILD, "1")
+        .env("HTTP_PROXY", &proxy.base)
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy");
+    let output = child.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let request = proxy.requests.recv().await.unwrap();
+    assert!(
+        request.starts_with("GET http://far.test/x HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(proxy.requests.try_recv().is_err());
 }
 
 /// Asserts what adding a credential fails with.

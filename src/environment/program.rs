@@ -76,4 +76,11 @@ impl ProgramResult {
 pub trait ProgramPort {
     /// Runs one program to its end.
     async fn run(&self, scope: &Scope, request: ProgramRequest) -> ProgramResult;
+
+    /// Resolves after `ms` of host time, so that a time limit can end a program.
+    /// The default never does: a program then ends by itself or by cancellation.
+    async fn sleep(&self, scope: &Scope, ms: u64) {
+        let _ = (scope, ms);
+        std::future::pending::<()>().await;
+    }
 }

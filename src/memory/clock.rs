@@ -25,11 +25,19 @@ use crate::environment::Scope;
 pub type TimeSource = Rc<dyn Fn() -> u64>;
 
 /// bashkit's watcher for cancellation reads the clock until 10 ms have passed,
-/// once in every poll. Those readings are neither time nor work of the command;
-/// they are recognised by their number and taken back.
-const WATCHER_READS: std::ops::RangeInclusive<u64> = 9_990..=10_010;
-/// From here on a run of readings may be the watcher's, and is not judged.
-const SUSPICIOUS_READS: u64 = 1_000;
+/// once in every poll. Those readings are neither time nor work of the command:
+/// they are taken back when the watcher then wakes its task.
+const WATCHER_US: u64 = 10_000;
+/// After so many readings the watcher's time is passed in strides.
+const WATCHER_STRIDES_FROM: u64 = 64;
+/// Length of such a stride.
+const WATCHER_STRIDE_US: u64 = 100;
+/// The watcher's first reading is among so many after a wake.
+const READS_AFTER_WAKE: u64 = 8;
+/// Readings from recently seen depths of the stack that are worth one unit of work.
+const READS_PER_WORK: u64 = 16;
+/// Depths of the stack that count as recently seen.
+const FRAMES: usize = 4;
 /// Shortest slice of time to skip when only unknown timers can end a wait.
 const MIN_SLICE_US: u64 = 50_000;
 /// Polls without any progress of the others before a sleeper stops waiting for them.
@@ -154,9 +162,13 @@ impl Clock {
             stop: Cell::new(None),
             stop_flag: RefCell::default(),
             scope: RefCell::default(),
-            frame: Cell::new(0),
+            frames: Cell::new([0; FRAMES]),
+            parts: Cell::new(0),
             run: Cell::new(0),
-            poll_reads: Cell::new(0),
+            poll_work: Cell::new(0),
+            since_wake: Cell::new(0),
+            watching: Cell::new(false),
+            watched_us: Cell::new(0),
             polls: Cell::new(0),
             idle_since_us: Cell::new(now),
             target_us: Cell::new(None),
@@ -215,9 +227,13 @@ pub struct Timeline {
     stop: Cell<Option<Stop>>,
     stop_flag: RefCell<Option<Arc<AtomicBool>>>,
     scope: RefCell<Option<Scope>>,
-    frame: Cell<usize>,
+    frames: Cell<[usize; FRAMES]>,
+    parts: Cell<u64>,
     run: Cell<u64>,
-    poll_reads: Cell<u64>,
+    poll_work: Cell<u64>,
+    since_wake: Cell<u64>,
+    watching: Cell<bool>,
+    watched_us: Cell<u64>,
     polls: Cell<u64>,
     idle_since_us: Cell<u64>,
     target_us: Cell<Option<u64>>,
@@ -296,54 +312,110 @@ impl Timeline {
         *self.scope.borrow_mut() = Some(scope);
     }
 
-    /// One reading: 1 µs and one unit of work.
+    /// One reading: 1 µs and one unit of work, or a part of it.
+    ///
+    /// Commands read from many depths of the stack, some 15 times in 14 µs. A
+    /// builtin that checks its limits in a loop reads from a few, 16 times as
+    /// often for the same work. bashkit's watcher reads from one, soon after a
+    /// wake.
     pub fn read(&self, frame: usize) -> u64 {
-        let now = self.now_us.get() + 1;
-        self.now_us.set(now);
-        charge(1);
-        let reads = self.poll_reads.get() + 1;
-        self.poll_reads.set(reads);
-        let run = if frame == self.frame.get() {
-            self.run.get() + 1
-        } else {
-            self.frame.set(frame);
-            1
-        };
+        let mut frames = self.frames.get();
+        let known = frames.iter().position(|known| *known == frame);
+        if known != Some(0) {
+            self.end_run();
+            frames[..=known.unwrap_or(FRAMES - 1)].rotate_right(1);
+            frames[0] = frame;
+            self.frames.set(frames);
+            self.run.set(0);
+            self.watching.set(self.since_wake.get() < READS_AFTER_WAKE);
+        }
+        self.since_wake.set(self.since_wake.get() + 1);
+        let run = self.run.get() + 1;
         self.run.set(run);
-        let suspicious = (SUSPICIOUS_READS..=*WATCHER_READS.end()).contains(&run);
-        if !suspicious {
-            let doubtful = if run < SUSPICIOUS_READS { run } else { 0 };
-            if now - doubtful >= self.deadline_us {
-                self.stop(Stop::Timeout);
-            } else if reads - doubtful >= self.work_bound {
-                self.stop(Stop::Work);
-            }
+        if self.watching.get() {
+            self.watch(run);
+        } else {
+            let parts = if known.is_some() { 1 } else { READS_PER_WORK };
+            self.advance(parts);
+            self.judge();
+        }
+        self.now_us.get()
+    }
+
+    /// A reading that is the watcher's, or the first of something else.
+    fn watch(&self, run: u64) {
+        // Its wait of 10 ms is passed in a hundred strides.
+        let stride = if run < WATCHER_STRIDES_FROM {
+            1
+        } else {
+            WATCHER_STRIDE_US
+        };
+        self.watched_us.set(self.watched_us.get() + stride);
+        self.now_us.set(self.now_us.get() + stride);
+        if self.watched_us.get() > WATCHER_US + WATCHER_STRIDE_US {
+            self.end_run();
+        }
+        // The flag must be down while the watcher looks, or it would drop the
+        // command together with output that it has not delivered yet.
+        if run == WATCHER_STRIDES_FROM {
+            self.raise_flag(false);
+        } else if run < WATCHER_STRIDES_FROM && self.stop.get().is_some() {
+            self.raise_flag(true);
+        }
+    }
+
+    /// Ends a run of readings that was not the watcher's: it counts as work.
+    fn end_run(&self) {
+        if !self.watching.replace(false) {
+            return;
+        }
+        let watched = self.watched_us.replace(0);
+        self.now_us.set(self.now_us.get() - watched);
+        self.advance(READS_PER_WORK - 1 + self.run.get());
+        self.judge();
+    }
+
+    /// Counts work in parts of a unit.
+    fn advance(&self, parts: u64) {
+        let parts = self.parts.get() + parts;
+        self.parts.set(parts % READS_PER_WORK);
+        let units = parts / READS_PER_WORK;
+        self.now_us.set(self.now_us.get() + units);
+        self.poll_work.set(self.poll_work.get() + units);
+        charge(units);
+    }
+
+    fn judge(&self) {
+        if self.now_us.get() >= self.deadline_us {
+            self.stop(Stop::Timeout);
+        } else if self.poll_work.get() >= self.work_bound {
+            self.stop(Stop::Work);
         }
         if self.stop.get().is_some() {
-            // The flag must be down while the watcher looks, or it would drop
-            // the command together with output that it has not delivered yet.
-            self.raise_flag(!suspicious);
+            self.raise_flag(true);
         }
-        now
     }
 
     /// Something was woken: if the watcher did it, its readings do not count.
     pub fn woken(&self) {
-        let run = self.run.replace(0);
-        self.frame.set(0);
-        if WATCHER_READS.contains(&run) {
-            self.now_us.set(self.now_us.get() - run);
-            self.poll_reads
-                .set(self.poll_reads.get().saturating_sub(run));
-            WORK.set(WORK.get().wrapping_sub(run));
+        if self.watching.get() && self.watched_us.get() >= WATCHER_US {
+            self.now_us.set(self.now_us.get() - self.watched_us.get());
+            self.watched_us.set(0);
+            self.watching.set(false);
+        } else {
+            self.end_run();
         }
+        self.run.set(0);
+        self.frames.set([0; FRAMES]);
+        self.since_wake.set(0);
     }
 
     /// A poll begins.
     pub fn begin_poll(&self) {
         self.run.set(0);
-        self.frame.set(0);
-        self.poll_reads.set(0);
+        self.frames.set([0; FRAMES]);
+        self.since_wake.set(0);
+        self.poll_work.set(0);
         self.polls.set(self.polls.get() + 1);
         self.target_us.set(None);
         self.count_outside();
@@ -352,10 +424,11 @@ impl Timeline {
         }
     }
 
-    /// A poll ended; returns the readings it made, those of the watcher left out.
+    /// A poll ended; returns the work it did.
     pub fn end_poll(&self) -> u64 {
+        self.end_run();
         self.raise_flag(false);
-        self.poll_reads.get()
+        self.poll_work.get()
     }
 
     fn raise_flag(&self, raised: bool) {
@@ -462,7 +535,8 @@ impl Timeline {
         self.outside.set(self.outside.get().saturating_sub(1));
     }
 
-    fn count_outside(&self) {
+    /// Adds the real time that passed while waiting outside.
+    pub fn count_outside(&self) {
         if self.outside.get() > 0 {
             let now = self.clock.source_us();
             let passed = now.saturating_sub(self.outside_since_us.replace(now));

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::clock::{self, Idle, Stop, Timeline};
 
-/// A poll with fewer readings than this made no progress worth the name.
-const STALLED_READS: u64 = 40;
+/// A poll that did less work than this made no progress worth the name.
+const STALLED_WORK: u64 = 30;
 /// Such polls in a row before sleeping is believed to be all that goes on.
 const STALLED_POLLS: u32 = 3;
 /// Polls that a stopped command gets to end by itself before it is dropped.
@@ -87,7 +87,7 @@ impl<F: Future> Drive<F> {
         }
     }
 
-    fn pending(&mut self, wakes: u32, reads: u64) -> Poll<Result<F::Output, Stop>> {
+    fn pending(&mut self, wakes: u32, work: u64) -> Poll<Result<F::Output, Stop>> {
         if let Some(reason) = self.timeline.stopped() {
             self.polls_stopped += 1;
             if self.polls_stopped > POLLS_TO_STOP {
@@ -100,7 +100,7 @@ impl<F: Future> Drive<F> {
             }
             return Poll::Pending;
         }
-        self.stalled = if reads < STALLED_READS {
+        self.stalled = if work < STALLED_WORK {
             self.stalled + 1
         } else {
             0
@@ -139,7 +139,7 @@ impl<F: Future> Future for Drive<F> {
         let polled = clock::enter(&this.timeline, || {
             future.as_mut().poll(&mut Context::from_waker(&waker))
         });
-        let reads = this.timeline.end_poll();
+        let work = this.timeline.end_poll();
         this.wakes.polling.store(false, Ordering::Relaxed);
         match polled {
             Poll::Ready(output) => {
@@ -150,7 +150,7 @@ impl<F: Future> Future for Drive<F> {
             }
             Poll::Pending => {
                 let wakes = this.wakes.count.load(Ordering::Relaxed);
-                this.pending(wakes, reads)
+                this.pending(wakes, work)
             }
         }
     }

@@ -133,7 +133,8 @@ fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result
 mod builtin {
     //! The builtin that bashkit calls for a lent program.
 
-    use std::pin::Pin;
+    use std::future::poll_fn;
+    use std::pin::{Pin, pin};
     use std::rc::Rc;
 
     use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
@@ -141,7 +142,7 @@ mod builtin {
 
     use super::{BTreeMap, RefCell, Seen, Tree, apply};
     use crate::environment::{ProgramPort, ProgramRequest, ProgramResult, Scope};
-    use crate::memory::clock::{self, Timeline};
+    use crate::memory::clock::{self, Stop, Timeline};
     use crate::memory::local::Local;
 
     /// What all lent programs of one environment share.
@@ -183,8 +184,38 @@ mod builtin {
         request: ProgramRequest,
     ) -> ProgramResult {
         timeline.enter_outside();
-        let _outside = Outside(timeline);
-        lender.port.run(&scope, request).await
+        let _outside = Outside(timeline.clone());
+        let limit_ms = timeline.remaining_us().div_ceil(1_000);
+        // The program is cancelled by its own signal at the time limit, the
+        // timer by its own once the program has ended; both are waited for.
+        let (program_cancel, _program_guard) = scope.cancel.child();
+        let (timer_cancel, _timer_guard) = scope.cancel.child();
+        let owned = |cancel| Scope {
+            owner: scope.owner.clone(),
+            cancel,
+        };
+        let (program_scope, timer_scope) =
+            (owned(program_cancel.clone()), owned(timer_cancel.clone()));
+        let mut program = pin!(lender.port.run(&program_scope, request));
+        let mut timer = Some(Box::pin(lender.port.sleep(&timer_scope, limit_ms)));
+        poll_fn(|cx| {
+            if let Some(running) = &mut timer
+                && running.as_mut().poll(cx).is_ready()
+            {
+                timer = None;
+                timeline.count_outside();
+                if timeline.remaining_us() == 0 {
+                    timeline.stop(Stop::Timeout);
+                    program_cancel.cancel();
+                }
+            }
+            let polled = program.as_mut().poll(cx);
+            if polled.is_ready() {
+                timer_cancel.cancel();
+            }
+            polled
+        })
+        .await
     }
 
     #[async_trait]
@@ -247,3 +278,88 @@ mod builtin {
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(crate) use builtin::{Lender, LentProgram};
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn tree_with(files: &[(&str, &str)]) -> Tree {
+        let mut tree = Tree::new(TreeLimits::default());
+        for (path, content) in files {
+            tree.write_with_parents(path, Content::from(content.as_bytes()), 1)
+                .unwrap();
+        }
+        tree
+    }
+
+    fn told(seen: &Seen, tree: &Tree) -> Vec<String> {
+        seen.changes("p", tree)
+            .into_iter()
+            .map(|change| match change.node {
+                FileNode::File(content) => {
+                    format!("{} = {}", change.path, String::from_utf8_lossy(&content))
+                }
+                FileNode::Directory => format!("{}/", change.path),
+                FileNode::Removed => format!("{} removed", change.path),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_program_is_told_everything_once_and_then_changes() {
+        let seen = Seen::default();
+        let mut tree = tree_with(&[("/w/a", "1"), ("/w/b", "2")]);
+        tree.link("/w/l", "a", 1).unwrap();
+        assert_eq!(
+            told(&seen, &tree),
+            ["/w/", "/w/a = 1", "/w/b = 2", "/w/l = 1"]
+        );
+        assert!(told(&seen, &tree).is_empty());
+        tree.remove("/w/b", 1).unwrap();
+        tree.make_directory("/w/b", 1).unwrap();
+        tree.write("/w/a", Content::from(&b"3"[..]), 1).unwrap();
+        assert_eq!(told(&seen, &tree), ["/w/a = 3", "/w/b/"]);
+        seen.forget();
+        assert_eq!(told(&seen, &tree).len(), 4);
+    }
+
+    #[test]
+    fn changes_apply_in_order_and_bad_paths_are_named() {
+        let mut tree = tree_with(&[("/w/a", "1"), ("/w/d/x", "2")]);
+        let file = |path: &str, content: &'static [u8]| FileChange {
+            path: path.to_owned(),
+            node: FileNode::File(Bytes::from_static(content)),
+        };
+        let removed = |path: &str| FileChange {
+            path: path.to_owned(),
+            node: FileNode::Removed,
+        };
+        let failures = apply(
+            &mut tree,
+            vec![
+                file("/w/a", b"first"),
+                file("/w/a", b"last"),
+                file("/w/new/deep", b"n"),
+                file("/w/d", b"now a file"),
+                removed("/w/none"),
+                file("relative", b"x"),
+                file("/w/../etc/x", b"x"),
+                removed("/"),
+            ],
+            2,
+        );
+        assert_eq!(
+            failures,
+            [
+                "relative: not an absolute path without ..",
+                "/w/../etc/x: not an absolute path without ..",
+                "/: the root cannot be removed",
+            ]
+        );
+        assert_eq!(tree.read("/w/a").unwrap().as_slice(), b"last");
+        assert_eq!(tree.read("/w/new/deep").unwrap().as_slice(), b"n");
+        assert_eq!(tree.read("/w/d").unwrap().as_slice(), b"now a file");
+    }
+}

@@ -12,7 +12,8 @@ impl ContextWatch {
     /// `window_tokens`; a token counts as four characters.
     pub(crate) fn check(&mut self, approx_chars: u64, window_tokens: u64) -> Option<String> {
         let tokens = approx_chars / 4;
-        let above = window_tokens > 0 && tokens.saturating_mul(10) > window_tokens.saturating_mul(8);
+        let above =
+            window_tokens > 0 && tokens.saturating_mul(10) > window_tokens.saturating_mul(8);
         let crossed = above && !self.above;
         self.above = above;
         crossed.then(|| {
@@ -34,10 +35,7 @@ mod tests {
             .map(|chars| watch.check(chars, 1_000))
             .collect();
         let text = |percent| Some(format!("Context usage at ~{percent}% of context window"));
-        assert_eq!(
-            warnings,
-            [None, None, text(80), None, None, text(85)]
-        );
+        assert_eq!(warnings, [None, None, text(80), None, None, text(85)]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use super::job::{JobReport, JobReportKind};
 use super::state::{Parts, Session, Shared};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
-    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
-    RemoteEnvironment, Scope,
+    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest,
+    ExecutionEnvironment, RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
 use crate::tool::{FileLocks, HostTool, RegisterError, Registry};

@@ -122,7 +122,11 @@ async fn attempt_once(
             }
             StreamEvent::Error { error, partial } => {
                 let partial = Some(partial);
-                return Err(Broken { error, content, partial });
+                return Err(Broken {
+                    error,
+                    content,
+                    partial,
+                });
             }
             _ => {}
         }
@@ -134,7 +138,11 @@ async fn attempt_once(
         "the model's stream ended without a final event",
     );
     let partial = None;
-    Err(Broken { error, content, partial })
+    Err(Broken {
+        error,
+        content,
+        partial,
+    })
 }
 
 /// Keeps the text of an answer that was stopped, so that the model knows what

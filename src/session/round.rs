@@ -11,9 +11,7 @@ use super::state::Shared;
 use crate::environment::{OutputStream, Scope};
 use crate::event::EventKind;
 use crate::llm::{ToolCall, ToolResult};
-use crate::tool::{
-    ApprovalPolicy, Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts,
-};
+use crate::tool::{ApprovalPolicy, Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts};
 
 /// Runs `calls` and returns one result per call, in call order. When
 /// `scope.cancel` fires, calls that run end early and later ones never start;

@@ -1,4 +1,4 @@
-//! The table of the core's own tools, and the declarations they ship with.
+//! The table of the core's own tools; profiles declare them to models.
 
 use std::rc::Rc;
 
@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::{EditFile, Glob, Grep, ReadFile, RegisterError, Registry, Shell, Tool, WriteFile};
 use crate::llm::ToolDefinition;
 
-/// Declarations of the six shared tools (spec 3.3), a JSON list.
-pub const CORE_TOOLS: &str = include_str!("core.json");
+/// The declarations that the tools' own tests run with: those of a profile.
+#[cfg(test)]
+pub(super) const CORE_TOOLS: &str = include_str!("../profile/anthropic/tools.json");
 
 /// Makes a tool that presents itself as `definition` says.
 type Make = fn(ToolDefinition) -> Rc<dyn Tool>;

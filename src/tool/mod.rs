@@ -21,7 +21,6 @@ mod read_file;
 mod shell;
 mod write_file;
 
-pub use self::core::CORE_TOOLS;
 pub use definition::{CallContext, Progress, Timeouts, Tool, ToolError, ToolOutput};
 pub use host::HostTool;
 pub use limit::OutputLimits;

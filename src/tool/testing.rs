@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::core::CORE_TOOLS;
 use super::{
-    ApprovalPolicy, CORE_TOOLS, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents,
-    Registry, Timeouts,
+    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;

@@ -120,7 +120,12 @@ fn check(model: &str) {
         assert_eq!(loaded, conversation);
         assert_eq!(loaded.approx_chars(), conversation.approx_chars());
         assert_eq!(encode(&loaded, model), body, "loading changes nothing");
-        push_round(&mut conversation, round);
+        if round % 7 == 3 {
+            // The answer failed and the user says more.
+            conversation.push(text(Role::User, "Still there?"));
+        } else {
+            push_round(&mut conversation, round);
+        }
     }
 }
 
@@ -159,6 +164,9 @@ fn messages_merge_only_before_they_are_sent() {
     conversation.push(text(Role::User, "Four"));
     let second = prefix(&encode(&conversation, "m"));
     assert_eq!(second.matches("\"role\":\"user\"").count(), 2);
+    let saved = serde_json::to_string(&conversation).expect("a saved conversation");
+    let loaded: Conversation = serde_json::from_str(&saved).expect("a conversation");
+    assert_eq!(prefix(&encode(&loaded, "m")), second);
     assert!(second.starts_with(&first));
 }
 

@@ -45,6 +45,7 @@ fn line_ends() {
 #[test]
 fn several_data_lines() {
     check(b"data: 1\ndata\ndata:  2\n\n", &["|1\n\n 2"]);
+    check(b"data: 1\r\ndata: 2\r\n\r\n", &["|1\n2"]);
 }
 
 #[test]
@@ -61,6 +62,7 @@ fn comments_and_unknown_fields() {
 fn byte_order_mark() {
     check("\u{feff}data: x\n\n".as_bytes(), &["|x"]);
     check("data: \u{feff}x\n\n".as_bytes(), &["|\u{feff}x"]);
+    check("data: 1\n\u{feff}data: 2\n\n".as_bytes(), &["|1"]);
 }
 
 #[test]

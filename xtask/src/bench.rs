@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .arg("test")
             .args(NATIVE)
             .args(["--bench", "sandbox"])
-            .env("HERMITCRAB_CORE", build::core_path())
+            .env(build::EMBED, build::core_path())
             .run()?;
     }
     Ok(())
@@ -109,7 +109,10 @@ impl Model {
         let body = floor::read_response(&mut reader)?;
         let requests: Vec<Value> = serde_json::from_slice(&body)?;
         let times = |name: &str| -> Vec<Option<f64>> {
-            requests.iter().map(|request| request[name].as_f64()).collect()
+            requests
+                .iter()
+                .map(|request| request[name].as_f64())
+                .collect()
         };
         let (received, answered) = (times("received_us"), times("answered_us"));
         Ok(answered
@@ -173,7 +176,14 @@ impl Subject {
             Self::Ours => {
                 let mut command = Command::new(binary);
                 command
-                    .args(["run", "--json", "--provider", "anthropic", "--base-url", url])
+                    .args([
+                        "run",
+                        "--json",
+                        "--provider",
+                        "anthropic",
+                        "--base-url",
+                        url,
+                    ])
                     .args(["--max-tool-rounds", "1000000", "go"])
                     .env("ANTHROPIC_API_KEY", "bench");
                 command
@@ -201,7 +211,11 @@ fn run_table(binary: &Path, cycles: usize) -> Result<()> {
             let model = Model::start(binary, &rounds_script(ROUNDS))?;
             let used = measure(&mut subject.command(binary, &model.url, dir.path())?)?;
             let measured = model.gaps_ms()?;
-            ensure!(measured.len() == ROUNDS, "{} gaps of {ROUNDS}", measured.len());
+            ensure!(
+                measured.len() == ROUNDS,
+                "{} gaps of {ROUNDS}",
+                measured.len()
+            );
             gaps[index].extend(measured);
             cpu[index].push(used.cpu_s);
             peak[index].push(used.peak_mb);
@@ -228,7 +242,10 @@ fn run_table(binary: &Path, cycles: usize) -> Result<()> {
     row("CPU of all rounds, s", &cpu);
     row("peak memory, MB", &peak);
     row(&format!("gap near round {LONG} ÷ near round 10"), &growth);
-    println!("| CPU per streamed delta, µs | – | {:.2} | – |", median(&delta_us));
+    println!(
+        "| CPU per streamed delta, µs | – | {:.2} | – |",
+        median(&delta_us)
+    );
     Ok(())
 }
 

@@ -55,7 +55,12 @@ pub(crate) fn smoke(shell: &Shell, binary: &Path) -> Result<()> {
     std::thread::spawn(move || serve(&listener, &sender));
     let profile = tempfile::tempdir()?;
     let _browser = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+        ])
         .args(["--no-first-run", "--disable-background-networking"])
         .args(["--disable-component-update", "--disable-sync"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -75,7 +80,11 @@ fn result(receiver: &Receiver<Vec<u8>>) -> Result<Value> {
 }
 
 fn check(result: &Value) -> Result<()> {
-    ensure!(result["error"].is_null(), "in the page: {}", result["error"]);
+    ensure!(
+        result["error"].is_null(),
+        "in the page: {}",
+        result["error"]
+    );
     let expected = json!({
         "text": "It adds now.",
         "file": "echo $(($1 + $2))\n",

@@ -44,7 +44,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             return Ok(());
         };
         let output = Command::new("/bin/bash").args(["-c", "echo hi"]).output()?;
-        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+        let text = String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned();
         messages.push_str(&format!(
             r#",{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"shell","input":{{"command":"echo hi"}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"{text}"}}]}}"#
         ));

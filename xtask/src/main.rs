@@ -1,2 +1,47 @@
-//! x
-fn main() {}
+//! `cargo xtask`: builds, tests, demonstrates and measures Hermitcrab. One
+//! file per command; each does what it needs and says what it cannot do.
+
+mod bench;
+mod browser;
+mod build;
+mod component;
+mod demo;
+mod floor;
+mod test;
+mod web;
+mod workspace;
+
+use clap::Parser;
+
+/// Builds, tests, demonstrates and measures Hermitcrab.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Build everything and let the agent fix a small broken repository.
+    Demo,
+    /// Run the tests.
+    Test(test::Options),
+    /// Build target/release/hermitcrab with the compiled core inside it.
+    Build(build::Options),
+    /// Write the core as a WebAssembly component without imports.
+    Component(component::Options),
+    /// Build the core for JavaScript hosts into js/wasm.
+    Web(web::Options),
+    /// Measure and print.
+    Bench(bench::Options),
+    /// The bare loop that `bench` compares with.
+    #[command(hide = true)]
+    Floor(floor::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse() {
+        Command::Demo => demo::run(),
+        Command::Test(options) => test::run(&options),
+        Command::Build(options) => build::run(&options),
+        Command::Component(options) => component::run(&options),
+        Command::Web(options) => web::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Floor(options) => floor::run(&options),
+    }
+}

@@ -52,14 +52,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of the web face in Node failed")?;
         }
         if wants(Suite::Browser) {
-            browser::smoke(&shell, &binary, &web)?;
+            browser::smoke(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
         let mut test = cargo(&shell)
             .arg("test")
             .args(NATIVE)
-            .env("HERMITCRAB_CORE", build::core_path())
+            .env(build::EMBED, build::core_path())
             .env("HERMITCRAB_BIN", &binary);
         if options.suite == Some(Suite::All) {
             // Slow tests look at this and run their long form.
@@ -83,8 +83,20 @@ fn lint(shell: &Shell) -> Result<()> {
         .run()
         .context("clippy found something in the native code")?;
     cargo(shell)
-        .args(["clippy", "--package", "hermitcrab", "--lib", "--profile", "wasm"])
-        .args(["--target", WASM_TARGET, "--features", "sandbox,component,web"])
+        .args([
+            "clippy",
+            "--package",
+            "hermitcrab",
+            "--lib",
+            "--profile",
+            "wasm",
+        ])
+        .args([
+            "--target",
+            WASM_TARGET,
+            "--features",
+            "sandbox,component,web",
+        ])
         .args(["--", "-D", "warnings"])
         .run()
         .context("clippy found something in the wasm code")?;
@@ -112,7 +124,9 @@ fn check_node(shell: &Shell) -> Result<()> {
 fn node_tests() -> Result<Vec<std::path::PathBuf>> {
     let dir = root().join("tests/node");
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))? {
+    for entry in
+        std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?
+    {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         if name.is_some_and(|name| name.ends_with(".test.mjs")) {

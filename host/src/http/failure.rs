@@ -75,13 +75,16 @@ pub(super) fn broken(url: &Url, error: &reqwest::Error) -> TransportError {
 }
 
 fn is_tls(error: &reqwest::Error) -> bool {
-    sources(error).any(|source| {
-        source.is::<rustls::Error>()
-            || source
-                .downcast_ref::<io::Error>()
-                .and_then(io::Error::get_ref)
-                .is_some_and(|inner| inner.is::<rustls::Error>())
-    })
+    sources(error).any(holds_tls)
+}
+
+/// An I/O error may wrap another, and hides what it wraps from `source`.
+fn holds_tls(error: &(dyn Error + 'static)) -> bool {
+    error.is::<rustls::Error>()
+        || error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+            .is_some_and(|inner| holds_tls(inner))
 }
 
 /// The innermost cause: its I/O kind where there is one, else its text.

@@ -71,7 +71,7 @@ async fn a_grandchild_without_the_pipe_dies() {
 
 #[tokio::test]
 async fn a_group_of_its_own_does_not_help() {
-    check_timeout(&format!("timeout 60 {STUBBORN}")).await;
+    check_timeout(&format!("timeout 60 {STUBBORN}; true")).await;
 }
 
 #[tokio::test]

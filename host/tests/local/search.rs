@@ -139,13 +139,34 @@ async fn a_binary_file_is_not_searched() {
 }
 
 #[tokio::test]
-async fn binary_data_far_into_a_file_counts() {
-    let content = format!("needle\n{}\0", "line\n".repeat(200_000));
+async fn binary_data_counts_in_the_first_8_kib() {
+    let near = format!("needle\n{}\0", "x".repeat(8 * 1024 - 8));
+    let far = format!("needle\n{}\0", "x".repeat(8 * 1024 - 7));
+    let (_directory, environment) = with_files(&[("near", &near), ("far", &far)]);
+    let found = environment.grep(grep_for("needle")).await.unwrap();
+    let paths: Vec<_> = found.matches.iter().map(|m| m.path.as_str()).collect();
+    assert_eq!(paths, ["far"]);
+}
+
+#[tokio::test]
+async fn lines_keep_their_numbers_across_buffers() {
+    let content = format!("\u{feff}needle\n{}needle\n", "some line\n".repeat(100_000));
     let (_directory, environment) = with_files(&[("f", &content)]);
-    assert_eq!(
-        environment.grep(grep_for("needle")).await.unwrap().matches,
-        []
-    );
+    let found = environment.grep(grep_for("^needle$")).await.unwrap();
+    let lines: Vec<_> = found
+        .matches
+        .iter()
+        .map(|m| (m.line, m.text.as_str()))
+        .collect();
+    assert_eq!(lines, [(1, "needle"), (100_002, "needle")]);
+}
+
+#[tokio::test]
+async fn a_long_line_is_cut() {
+    let content = format!("needle{}\n", "x".repeat(10_000));
+    let (_directory, environment) = with_files(&[("f", &content)]);
+    let found = environment.grep(grep_for("needle")).await.unwrap();
+    assert_eq!(found.matches[0].text.len(), 4096);
 }
 
 #[tokio::test]
@@ -164,25 +185,53 @@ async fn check_grep_error(request: GrepRequest, kind: Kind, message: &str) {
 
 #[tokio::test]
 async fn a_bad_pattern_says_why() {
-    let message = "`(` is not a valid pattern: unclosed group";
+    let message = "invalid regular expression \"(\": unclosed group";
     check_grep_error(grep_for("("), Kind::InvalidInput, message).await;
 }
 
 #[tokio::test]
+async fn a_pattern_cannot_hold_a_line_break() {
+    let message = "invalid regular expression \"a\\\\nb\": it is matched line by line and \
+                   cannot contain a line break";
+    check_grep_error(grep_for("a\\nb"), Kind::InvalidInput, message).await;
+}
+
+#[tokio::test]
 async fn a_bad_filter_says_why() {
+    for (filter, reason) in [
+        ("", "it is empty"),
+        ("a[", "unclosed character class; missing ']'"),
+    ] {
+        let request = GrepRequest {
+            glob_filter: Some(filter.to_owned()),
+            ..grep_for("x")
+        };
+        let message = format!("invalid glob {filter:?}: {reason}");
+        check_grep_error(request, Kind::InvalidInput, &message).await;
+    }
+}
+
+#[tokio::test]
+async fn grep_filter_seen_from_the_working_directory() {
     let request = GrepRequest {
-        glob_filter: Some("{a".to_owned()),
-        ..grep_for("x")
+        glob_filter: Some("a/c/*".to_owned()),
+        path: "a".to_owned(),
+        ..grep_for("needle")
     };
-    let error = {
-        let (_directory, environment) = with_files(TREE);
-        environment.grep(request).await.unwrap_err()
+    check_grep(request, &[("a/c/deep.rs", 1, "needle deep")], false).await;
+}
+
+#[tokio::test]
+async fn grep_filter_turned_around() {
+    let request = GrepRequest {
+        glob_filter: Some("!*.rs".to_owned()),
+        ..grep_for("needle")
     };
-    assert_eq!(error.kind, Kind::InvalidInput);
-    assert!(
-        error.message.starts_with("`{a` is not a valid pattern: "),
-        "{error}"
-    );
+    let expected = [
+        ("a.txt", 2, "needle two"),
+        ("sub/kept", 1, "no newline needle"),
+    ];
+    check_grep(request, &expected, false).await;
 }
 
 #[tokio::test]
@@ -257,6 +306,27 @@ async fn glob_below_a_path() {
 }
 
 #[tokio::test]
+async fn glob_that_names_hidden_files() {
+    check_glob(".hidden/*.rs", "", 0, &[".hidden/a.rs"]).await;
+}
+
+#[tokio::test]
+async fn glob_never_looks_into_git() {
+    let (_directory, environment) = with_files(&[(".git/x.rs", ""), (".github/x.rs", "")]);
+    let request = GlobRequest {
+        pattern: "{.git,.github}/*.rs".to_owned(),
+        ..GlobRequest::default()
+    };
+    let found = environment.glob(request).await.unwrap();
+    let paths: Vec<_> = found
+        .entries
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    assert_eq!(paths, [".github/x.rs"]);
+}
+
+#[tokio::test]
 async fn glob_stops_at_the_limit() {
     check_glob("*", "", 2, &BY_AGE[..2]).await;
 }
@@ -309,9 +379,6 @@ async fn glob_in_a_file_is_refused() {
     let error = environment.glob(request).await.unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (
-            Kind::NotDirectory,
-            "cannot search `a.txt`: it is not a directory"
-        )
+        (Kind::NotDirectory, "not a directory: a.txt")
     );
 }

@@ -238,3 +238,159 @@ fn unless_cancelled<T>(result: Result<T, EnvironmentError>) -> Result<Option<T>,
         Err(_) => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use async_trait::async_trait;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::environment::testing::TreeEnvironment;
+    use crate::environment::{
+        EnvironmentCall, EnvironmentInfo, EnvironmentReply, ExecRequest, ExecStatus,
+        ExecutionEnvironment, OutputSink, Scope,
+    };
+
+    const FILES: &[(&str, &[u8])] = &[
+        ("b/two", b"x\n"),
+        ("b.txt", b"x\nx\n"),
+        ("a/one", b"x\n"),
+        ("a/.env", b"x\n"),
+        (".github/ci", b"x\n"),
+        (".ignore", b"!.github\n"),
+    ];
+
+    fn environment(inner: impl ExecutionEnvironment + 'static) -> Environment {
+        Environment::new(Rc::new(inner), Scope::new("s"))
+    }
+
+    fn grep(environment: &Environment, path: &str, max_results: u64) -> Result<String, String> {
+        let request = GrepRequest {
+            pattern: "x".to_owned(),
+            path: path.to_owned(),
+            max_results,
+            ..GrepRequest::default()
+        };
+        let found = grep_files(environment, &request).now_or_never();
+        let found = found.expect("nothing to wait for");
+        found.map_err(|error| error.message).map(|found| {
+            let lines = found
+                .matches
+                .iter()
+                .map(|m| format!("{}:{}", m.path, m.line));
+            let mut lines: Vec<_> = lines.collect();
+            lines.extend(found.truncated.then(|| "cut".to_owned()));
+            lines.join(" ")
+        })
+    }
+
+    fn check(path: &str, max_results: u64, expected: &str) {
+        let environment = environment(TreeEnvironment::new(FILES));
+        let found = grep(&environment, path, max_results);
+        assert_eq!(found.as_deref(), Ok(expected));
+    }
+
+    #[test]
+    fn ordered_by_path() {
+        check("", 0, ".github/ci:1 a/one:1 b.txt:1 b.txt:2 b/two:1");
+        // The ignore file of a directory on the way counts like one at the root.
+        check("/", 0, ".github/ci:1 a/one:1 b.txt:1 b.txt:2 b/two:1");
+    }
+
+    #[test]
+    fn limits() {
+        check("", 3, ".github/ci:1 a/one:1 b.txt:1 cut");
+        check("", 5, ".github/ci:1 a/one:1 b.txt:1 b.txt:2 b/two:1");
+        check("b.txt", 1, "b.txt:1 cut");
+    }
+
+    /// Refuses whatever is below one directory.
+    struct Refusing {
+        inner: TreeEnvironment,
+        directory: &'static str,
+        kind: EnvironmentErrorKind,
+    }
+
+    #[async_trait(?Send)]
+    impl ExecutionEnvironment for Refusing {
+        fn info(&self) -> &EnvironmentInfo {
+            self.inner.info()
+        }
+
+        async fn call(
+            &self,
+            scope: &Scope,
+            call: EnvironmentCall,
+        ) -> Result<EnvironmentReply, EnvironmentError> {
+            match &call {
+                EnvironmentCall::List { path, .. } | EnvironmentCall::Read { path, .. }
+                    if path.starts_with(self.directory) =>
+                {
+                    Err(EnvironmentError::new(self.kind, "refused"))
+                }
+                _ => self.inner.call(scope, call).await,
+            }
+        }
+
+        async fn exec(
+            &self,
+            scope: &Scope,
+            request: ExecRequest,
+            output: &mut OutputSink<'_>,
+        ) -> Result<ExecStatus, EnvironmentError> {
+            self.inner.exec(scope, request, output).await
+        }
+    }
+
+    fn check_refusing(
+        directory: &'static str,
+        kind: EnvironmentErrorKind,
+        expected: Result<&str, &str>,
+    ) {
+        let environment = environment(Refusing {
+            inner: TreeEnvironment::new(FILES),
+            directory,
+            kind,
+        });
+        let found = grep(&environment, "", 0);
+        let found = found.as_deref().map_err(String::as_str);
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over() {
+        let denied = EnvironmentErrorKind::PermissionDenied;
+        check_refusing(
+            "/work/a",
+            denied,
+            Ok(".github/ci:1 b.txt:1 b.txt:2 b/two:1"),
+        );
+        check_refusing("/work/b.txt", denied, Ok(".github/ci:1 a/one:1 b/two:1"));
+        check_refusing("/work", denied, Err("refused"));
+    }
+
+    #[test]
+    fn a_cancelled_call_ends_the_search() {
+        let cancelled = EnvironmentErrorKind::Cancelled;
+        check_refusing("/work/b.txt", cancelled, Err("refused"));
+        check_refusing("/work/b", cancelled, Err("refused"));
+        check_refusing("/work/.ignore", cancelled, Err("refused"));
+    }
+
+    #[test]
+    fn globs_find_the_newest_first_within_the_limit() {
+        let environment = environment(TreeEnvironment::new(FILES));
+        let request = GlobRequest {
+            pattern: "**".to_owned(),
+            path: String::new(),
+            max_results: 3,
+        };
+        let found = glob_files(&environment, &request).now_or_never();
+        let found = found.expect("nothing to wait for").expect("files");
+        let paths: Vec<_> = found.entries.iter().map(|e| e.path.as_str()).collect();
+        assert_eq!(paths, [".github/ci", "a/one", "b.txt"]);
+        assert!(found.truncated);
+    }
+}

@@ -1,8 +1,13 @@
 //! Builtins of our own, in place of bashkit's where those are silently wrong in
-//! this sandbox: they cut their output, spin the clock, or draw the same random
-//! numbers in every instance.
+//! this sandbox: they cut their output, spin the clock, or print something that
+//! looks like the real tool's output and is not.
 
+mod git;
+mod ls;
+mod number;
+mod shuf;
 mod sleep;
+mod stream;
 
 use std::sync::Arc;
 
@@ -10,6 +15,30 @@ use bashkit::BuiltinRegistry;
 
 /// Puts every builtin of ours in `registry`.
 pub(crate) fn register(registry: &BuiltinRegistry) {
-    registry.insert("sleep", Arc::new(sleep::Sleep));
-    registry.insert("timeout", Arc::new(sleep::Timeout));
+    registry.insert_command("head", stream::Head);
+    registry.insert_command("seq", stream::Seq);
+    registry.insert_command("shuf", shuf::Shuf);
+    registry.insert_command("yes", stream::Yes);
+    registry.insert_trusted("git", Arc::new(git::Git));
+    registry.insert_trusted("ls", Arc::new(ls::Ls));
+    registry.insert_trusted("dir", Arc::new(ls::Ls));
+    registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
+    registry.insert_trusted("timeout", Arc::new(sleep::Timeout));
+}
+
+/// Why a file operation failed, in the words of `strerror`.
+fn reason(error: &bashkit::Error) -> String {
+    let bashkit::Error::Io(error) = error else {
+        return error.to_string();
+    };
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "No such file or directory".to_owned(),
+        std::io::ErrorKind::NotADirectory => "Not a directory".to_owned(),
+        std::io::ErrorKind::AlreadyExists => "File exists".to_owned(),
+        _ => match error.to_string().as_str() {
+            "is a directory" => "Is a directory".to_owned(),
+            "not a directory" => "Not a directory".to_owned(),
+            other => other.to_owned(),
+        },
+    }
 }

@@ -29,10 +29,10 @@ async fn yield_once() {
     .await;
 }
 
-/// Reads the clock `count` times at alternating depths, as commands do.
+/// Reads the clock `count` times from many depths, as commands do.
 fn compute(count: u64) {
     for turn in 0..count {
-        read_current(1 + (turn % 2) as usize);
+        read_current(1 + (turn % 15) as usize);
     }
 }
 
@@ -233,13 +233,33 @@ fn the_readings_of_the_watcher_are_taken_back() {
     run_all(vec![task(&clock, SECOND, &log, "watched", async |t| {
         for _ in 0..3 {
             compute(20);
-            let until = t.peek_us() + 1 + 10_000;
+            yield_once().await;
+            let until = read_current(77) + 10_000;
             while read_current(77) < until {}
+            assert!(t.peek_us() >= until);
             yield_once().await;
         }
     })]);
     assert_eq!(*log.borrow(), ["watched 60 None"]);
     assert_eq!(work() - before, 60);
+}
+
+#[test]
+fn a_loop_that_checks_its_limits_is_cheap() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![task(&clock, SECOND, &log, "loop", async |_| {
+        compute(10);
+        for _ in 0..16_000 {
+            read_current(77);
+        }
+        yield_once().await;
+        for _ in 0..16_000 {
+            read_current(77);
+        }
+        compute(10);
+    })]);
+    assert_eq!(*log.borrow(), ["loop 2021 None"]);
 }
 
 #[test]

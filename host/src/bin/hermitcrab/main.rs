@@ -1,2 +1,45 @@
-//! x
-fn main() {}
+//! The `hermitcrab` binary: reads the command line, chooses, and turns the
+//! result into an exit code. The work is in the host library and the modules
+//! beside this file.
+
+mod cli;
+mod failure;
+mod prompt;
+mod provider;
+
+mod archive;
+mod diff;
+mod output;
+mod render;
+mod signal;
+
+mod session;
+
+mod compile;
+mod connect;
+mod demo;
+mod run;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    // A wrong command line ends here: clap explains it and exits with 2.
+    let result = match Cli::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Demo => demo::demo(),
+        Command::ServeModel(options) => serve::serve(&options),
+        Command::CompileCore(options) => compile::compile(&options),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code.0),
+        Err(failure) => {
+            eprintln!("hermitcrab: {failure}");
+            ExitCode::from(failure.code.0)
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Directory trees as tar bytes and as maps: what `--env memory` loads, and
+//! what it compares with afterwards.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::failure::{Failure, reason};
+
+/// A directory with more than this is not loaded: it would not fit the
+/// sandbox, and is most likely the wrong directory.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    /// Content; of a link, its target.
+    pub(crate) content: Bytes,
+    /// What it is.
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Plain,
+    Executable,
+    Link,
+}
+
+/// Files by path with `/`, relative to the tree's root.
+pub(crate) type Tree = BTreeMap<String, File>;
+
+/// Reads `directory` as the user sees it in version control: hidden files too,
+/// but neither what `.gitignore` names nor `.git`. Build products and package
+/// folders are often a thousand times the source, the sandbox cannot run them,
+/// and a changed one in the diff would hide what matters.
+///
+/// # Errors
+/// Something cannot be read, or the tree is too large.
+pub(crate) fn read_directory(directory: &Path) -> Result<Tree, Failure> {
+    let mut tree = Tree::new();
+    let mut total = 0_u64;
+    let walk = ignore::WalkBuilder::new(directory)
+        .standard_filters(false)
+        .git_ignore(true)
+        .git_exclude(true)
+        .parents(true)
+        .require_git(false)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .build();
+    for entry in walk {
+        let entry = entry.map_err(|error| {
+            Failure::usage(format!(
+                "cannot load {} into the sandbox: {error}",
+                directory.display()
+            ))
+        })?;
+        let path = entry.path();
+        let unreadable = |error: io::Error| {
+            Failure::usage(format!(
+                "cannot load {} into the sandbox: {}; make it readable or add it to .gitignore",
+                path.display(),
+                reason(&error)
+            ))
+        };
+        let Some(file_type) = entry.file_type() else {
+            continue;
+        };
+        let (content, kind) = if file_type.is_symlink() {
+            let target = std::fs::read_link(path).map_err(unreadable)?;
+            let Some(target) = target.to_str() else {
+                return Err(not_utf8(&target));
+            };
+            (Bytes::copy_from_slice(target.as_bytes()), Kind::Link)
+        } else if file_type.is_file() {
+            let content = std::fs::read(path).map_err(unreadable)?;
+            let metadata = entry.metadata().ok();
+            (Bytes::from(content), kind_of(metadata.as_ref()))
+        } else {
+            // Directories come with their files; sockets and pipes do not travel.
+            continue;
+        };
+        total += content.len() as u64;
+        if total > MAX_BYTES {
+            return Err(Failure::usage(format!(
+                "{} has more than {} MiB to load into the sandbox: choose a smaller --dir or add what the task does not need to .gitignore",
+                directory.display(),
+                MAX_BYTES >> 20
+            )));
+        }
+        let relative = path.strip_prefix(directory).unwrap_or(path);
+        tree.insert(slashed(relative)?, File { content, kind });
+    }
+    Ok(tree)
+}
+
+/// The tree as tar bytes, to be imported.
+///
+/// # Errors
+/// A name does not fit the format.
+pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, file) in tree {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(if file.kind == Kind::Executable {
+            0o755
+        } else {
+            0o644
+        });
+        let result = if file.kind == Kind::Link {
+            header.set_entry_type(tar::EntryType::Symlink);
+            header.set_size(0);
+            let target = String::from_utf8_lossy(&file.content).into_owned();
+            builder.append_link(&mut header, path, target)
+        } else {
+            header.set_size(file.content.len() as u64);
+            builder.append_data(&mut header, path, file.content.as_ref())
+        };
+        result.map_err(|error| {
+            Failure::usage(format!(
+                "cannot load {path} into the sandbox: {}; rename it or add it to .gitignore",
+                reason(&error)
+            ))
+        })?;
+    }
+    builder
+        .into_inner()
+        .map_err(|error| Failure::failed(format!("cannot pack the tree: {}", reason(&error))))
+}
+
+/// The files of a tar that was exported.
+///
+/// # Errors
+/// The bytes are not a tar.
+pub(crate) fn from_tar(bytes: &[u8]) -> Result<Tree, Failure> {
+    read_tar(bytes).map_err(|error| {
+        Failure::failed(format!("cannot read the exported tree: {}", reason(&error)))
+    })
+}
+
+fn read_tar(bytes: &[u8]) -> io::Result<Tree> {
+    let mut tree = Tree::new();
+    for entry in tar::Archive::new(bytes).entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.to_string_lossy().into_owned();
+        let path = path
+            .trim_start_matches("./")
+            .trim_start_matches('/')
+            .to_owned();
+        let kind = entry.header().entry_type();
+        let file = if kind.is_file() {
+            let executable = entry.header().mode()? & 0o100 != 0;
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content)?;
+            File {
+                content: Bytes::from(content),
+                kind: if executable {
+                    Kind::Executable
+                } else {
+                    Kind::Plain
+                },
+            }
+        } else if kind.is_symlink() {
+            let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+            File {
+                content: Bytes::from(target),
+                kind: Kind::Link,
+            }
+        } else {
+            continue;
+        };
+        tree.insert(path, file);
+    }
+    Ok(tree)
+}
+
+#[cfg(unix)]
+fn kind_of(metadata: Option<&std::fs::Metadata>) -> Kind {
+    use std::os::unix::fs::PermissionsExt;
+    match metadata {
+        Some(metadata) if metadata.permissions().mode() & 0o100 != 0 => Kind::Executable,
+        _ => Kind::Plain,
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(_metadata: Option<&std::fs::Metadata>) -> Kind {
+    Kind::Plain
+}
+
+fn slashed(path: &Path) -> Result<String, Failure> {
+    let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
+    parts
+        .map(|parts| parts.join("/"))
+        .ok_or_else(|| not_utf8(&path.to_path_buf()))
+}
+
+fn not_utf8(path: &PathBuf) -> Failure {
+    Failure::usage(format!(
+        "the name {path:?} is not valid UTF-8 and cannot be loaded into the sandbox: rename it or add it to .gitignore"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &str, kind: Kind) -> File {
+        File {
+            content: Bytes::copy_from_slice(content.as_bytes()),
+            kind,
+        }
+    }
+
+    #[test]
+    fn tar_round_trip() {
+        let long = format!("{}/x.txt", "deep/".repeat(40).trim_end_matches('/'));
+        let tree = Tree::from([
+            ("a.txt".to_owned(), file("a\n", Kind::Plain)),
+            ("bin/run".to_owned(), file("#!/bin/sh\n", Kind::Executable)),
+            ("link".to_owned(), file("a.txt", Kind::Link)),
+            (long, file("", Kind::Plain)),
+        ]);
+        let tar = to_tar(&tree).expect("a tar");
+        assert_eq!(from_tar(&tar), Ok(tree));
+    }
+
+    #[test]
+    fn garbage_is_an_error() {
+        let error = from_tar(&[b'x'; 2048]).expect_err("no tar");
+        assert!(
+            error.message.starts_with("cannot read the exported tree: "),
+            "{error}"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn directory_without_what_git_ignores() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        for (path, content) in [
+            (".gitignore", "target\n*.log\n"),
+            (".github/ci.yml", "on: push\n"),
+            (".git/HEAD", "ref\n"),
+            ("target/big", "big"),
+            ("src/a.rs", "fn a() {}\n"),
+            ("src/a.log", "log"),
+        ] {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            std::fs::write(path, content).expect("a file");
+        }
+        std::os::unix::fs::symlink("src/a.rs", root.join("link")).expect("a link");
+        let expected = Tree::from([
+            (
+                ".gitignore".to_owned(),
+                file("target\n*.log\n", Kind::Plain),
+            ),
+            (".github/ci.yml".to_owned(), file("on: push\n", Kind::Plain)),
+            ("link".to_owned(), file("src/a.rs", Kind::Link)),
+            ("src/a.rs".to_owned(), file("fn a() {}\n", Kind::Plain)),
+        ]);
+        assert_eq!(read_directory(root), Ok(expected));
+    }
+}

@@ -1,0 +1,109 @@
+//! The command line, as data.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A sealed coding agent: the core decides, this program does.
+#[derive(Debug, Parser)]
+#[command(name = "hermitcrab", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one task
+    #[command(after_help = EXIT_CODES)]
+    Run(Box<RunOptions>),
+    /// Show a whole run on a small broken repository, without a key
+    Demo,
+    /// Serve a scripted model over loopback HTTP, in the provider's wire format
+    ServeModel(ServeOptions),
+    /// Compile the core component ahead of time
+    #[command(hide = true)]
+    CompileCore(CompileOptions),
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 the task came to its natural end, 1 the session failed, 2 wrong usage,
+3 a limit was reached, 130 interrupted. Ctrl-C ends the run in good order, a second
+Ctrl-C at once.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// The task; - reads it from stdin
+    #[arg(value_name = "PROMPT | -")]
+    pub(crate) prompt: Option<OsString>,
+    /// Provider of the model [default: the first whose key is set]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Model id [default: the provider's]
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// Base URL of the provider's API [default: as in ANTHROPIC_BASE_URL, else the provider's own]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Working directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Where tools act: on this machine, or in a sandbox that DIR is loaded into
+    #[arg(long, value_enum, default_value_t = Place::Local)]
+    pub(crate) env: Place,
+    /// With --env memory: write the resulting tree here, instead of printing the diff
+    #[arg(long, value_name = "FILE.tar")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one event per line, as JSON, and nothing else on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How much the model reasons: low, medium, high or what else the provider has
+    #[arg(long, value_name = "E")]
+    pub(crate) reasoning_effort: Option<String>,
+    /// Tool rounds at most [default: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tool_rounds: Option<u32>,
+    /// Model answers at most [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Wall time at most, in ms [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_wall_ms: Option<u64>,
+    /// File with your own instructions, appended to the system prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instructions: Option<PathBuf>,
+}
+
+/// Where tools act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Place {
+    /// On this machine.
+    Local,
+    /// In the sandbox.
+    Memory,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeOptions {
+    /// The script; its format is documented at `hermitcrab::script`
+    pub(crate) script: PathBuf,
+    /// Port on 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Start the script over when it ends
+    #[arg(long = "loop")]
+    pub(crate) looping: bool,
+    /// Keep this many requests for GET /_script/requests
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) keep: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompileOptions {
+    /// The component
+    pub(crate) input: PathBuf,
+    /// Where to write the compiled one
+    pub(crate) output: PathBuf,
+}

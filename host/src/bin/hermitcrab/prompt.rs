@@ -1,0 +1,127 @@
+//! The task's text, from the command line or from stdin.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::failure::{Failure, reason};
+
+/// The prompt that `argument` names; `-` reads all of `stdin`.
+///
+/// # Errors
+/// There is none, it is blank, or it is not UTF-8.
+pub(crate) fn read(argument: Option<&OsStr>, mut stdin: impl Read) -> Result<String, Failure> {
+    let Some(argument) = argument else {
+        return Err(Failure::usage(
+            "there is no prompt: give the task as an argument, or - to read it from stdin",
+        ));
+    };
+    let (text, source) = if argument == "-" {
+        let mut bytes = Vec::new();
+        stdin.read_to_end(&mut bytes).map_err(|error| {
+            Failure::usage(format!(
+                "cannot read the prompt from stdin: {}",
+                reason(&error)
+            ))
+        })?;
+        (utf8(bytes, "the prompt on stdin")?, "stdin")
+    } else {
+        let text = argument.to_str().ok_or_else(|| {
+            Failure::usage("the prompt is not valid UTF-8: give it as UTF-8 text")
+        })?;
+        (text.to_owned(), "the argument")
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!(
+            "the prompt is empty: put the task into {source}"
+        )));
+    }
+    Ok(text)
+}
+
+/// The text of a file that an option names.
+///
+/// # Errors
+/// It cannot be read, or is not UTF-8.
+pub(crate) fn read_file(path: &Path, option: &str) -> Result<String, Failure> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound => ": check the path",
+            _ => "",
+        };
+        Failure::usage(format!(
+            "cannot read {option} {shown}: {}{hint}",
+            reason(&error)
+        ))
+    })?;
+    utf8(bytes, &format!("{option} {shown}"))
+}
+
+fn utf8(bytes: Vec<u8>, what: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::usage(format!(
+            "{what} is not valid UTF-8 (byte {at}): convert it to UTF-8 text"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(argument: Option<&str>, stdin: &[u8], expected: Result<&str, &str>) {
+        let result = read(argument.map(OsStr::new), stdin);
+        let expected = expected.map(str::to_owned).map_err(Failure::usage);
+        assert_eq!(result, expected);
+    }
+
+    #[test]
+    fn argument() {
+        check(Some("fix it"), b"ignored", Ok("fix it"));
+    }
+
+    #[test]
+    fn stdin() {
+        check(Some("-"), "müde\n".as_bytes(), Ok("müde\n"));
+    }
+
+    #[test]
+    fn stdin_of_ten_megabytes() {
+        let long = "0123456789".repeat(1_000_000);
+        check(Some("-"), long.as_bytes(), Ok(&long));
+    }
+
+    #[test]
+    fn stdin_not_utf8() {
+        check(
+            Some("-"),
+            b"ab\xff",
+            Err("the prompt on stdin is not valid UTF-8 (byte 2): convert it to UTF-8 text"),
+        );
+    }
+
+    #[test]
+    fn none() {
+        check(
+            None,
+            b"ignored",
+            Err("there is no prompt: give the task as an argument, or - to read it from stdin"),
+        );
+    }
+
+    #[test]
+    fn blank() {
+        check(
+            Some(" "),
+            b"",
+            Err("the prompt is empty: put the task into the argument"),
+        );
+        check(
+            Some("-"),
+            b"\n",
+            Err("the prompt is empty: put the task into stdin"),
+        );
+    }
+}

@@ -1,0 +1,460 @@
+//! Events for people: streamed text, one line per tool call, a spinner while
+//! something runs. On a terminal with colours, in a pipe plain.
+//!
+//! The renderer is a function of the events and the ticks that it is given; it
+//! reads no clock. Kinds and fields that it does not know it ignores.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    /// Whether lines can be rewritten: spinner, reasoning, totals.
+    pub(crate) terminal: bool,
+    /// Whether to colour.
+    pub(crate) color: bool,
+    /// Columns of the terminal.
+    pub(crate) width: usize,
+}
+
+impl Style {
+    /// No terminal, no colours.
+    pub(crate) const PLAIN: Self = Self {
+        terminal: false,
+        color: false,
+        width: 160,
+    };
+
+    /// As stdout is; colours unless `NO_COLOR` is set or the terminal is dumb.
+    pub(crate) fn of_stdout() -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if !io::stdout().is_terminal() || dumb {
+            return Self::PLAIN;
+        }
+        Self {
+            terminal: true,
+            color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            width: terminal_width().unwrap_or(80).max(20),
+        }
+    }
+
+    /// `text` in a colour, where there are colours.
+    pub(crate) fn paint(self, color: Color, text: &str) -> String {
+        match self.color && !text.is_empty() {
+            true => format!("\x1b[{}m{text}\x1b[0m", color as u8),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Colours, with their codes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Color {
+    Dim = 2,
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Cyan = 36,
+}
+
+/// How long a spinner frame stands.
+pub(crate) const TICK_MS: u64 = 100;
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Writes events to `out`.
+pub(crate) struct Renderer<W: Write> {
+    out: W,
+    style: Style,
+    /// What the last line holds.
+    last: Last,
+    /// Whether the cursor stands behind text on its line.
+    open: bool,
+    /// Whether the last line is the spinner's.
+    spinning: bool,
+    ticks: u64,
+    /// Whether a model call is under way and has said nothing yet.
+    thinking: bool,
+    calls: Vec<(String, String)>,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Nothing,
+    Text,
+    Reasoning,
+    Line,
+}
+
+impl<W: Write> Renderer<W> {
+    pub(crate) fn new(out: W, style: Style) -> Self {
+        Self {
+            out,
+            style,
+            last: Last::Nothing,
+            open: false,
+            spinning: false,
+            ticks: 0,
+            thinking: false,
+            calls: Vec::new(),
+            input_tokens: 0,
+            output_tokens: 0,
+        }
+    }
+
+    /// Whether ticks show anything.
+    pub(crate) fn animates(&self) -> bool {
+        self.style.terminal && (self.thinking || !self.calls.is_empty())
+    }
+
+    /// Shows one event, `{kind, data, …}`.
+    pub(crate) fn event(&mut self, event: &Value) -> io::Result<()> {
+        let data = &event["data"];
+        let text = |name: &str| data[name].as_str().unwrap_or_default();
+        // What a subagent says is its parent's business; what it does is shown.
+        let own = event["agent_id"].is_null();
+        match event["kind"].as_str().unwrap_or_default() {
+            "USER_INPUT" if own => self.wait_for_model(),
+            "ASSISTANT_TEXT_DELTA" if own => self.text(Last::Text, text("text"))?,
+            "REASONING_DELTA" if own && self.style.terminal => {
+                self.text(Last::Reasoning, text("text"))?;
+            }
+            "ASSISTANT_TEXT_END" if own => self.thinking = false,
+            "TOOL_CALL_START" => {
+                self.thinking = false;
+                let label = label(text("tool_name"), &data["arguments"]);
+                self.calls.push((text("call_id").to_owned(), label));
+                self.ticks = 0;
+                self.spin()?;
+            }
+            "TOOL_CALL_END" => self.tool_end(data)?,
+            "STEERING_INJECTED" => self.line(Color::Cyan, "> ", text("content"))?,
+            "LOOP_DETECTION" => self.line(Color::Yellow, "! ", text("message"))?,
+            "WARNING" => self.line(Color::Yellow, "! ", text("message"))?,
+            "RETRY" => {
+                let void = match data["discard_partial"].as_bool() {
+                    Some(true) => "; the answer above is void",
+                    _ => "",
+                };
+                let wait = duration(data["delay_ms"].as_u64().unwrap_or(0));
+                let message = format!("trying again in {wait}: {}{void}", text("message"));
+                self.line(Color::Yellow, "! ", &message)?;
+                self.wait_for_model();
+            }
+            "USAGE" => {
+                self.input_tokens += data["input_tokens"].as_u64().unwrap_or(0);
+                self.input_tokens += data["cache_read_tokens"].as_u64().unwrap_or(0);
+                self.input_tokens += data["cache_write_tokens"].as_u64().unwrap_or(0);
+                self.output_tokens += data["output_tokens"].as_u64().unwrap_or(0);
+            }
+            "PROCESSING_END" if own => self.processing_end(data)?,
+            "SESSION_END" if own => {
+                self.thinking = false;
+                self.calls.clear();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Moves the spinner on; to be called every [`TICK_MS`].
+    pub(crate) fn tick(&mut self) -> io::Result<()> {
+        self.ticks += 1;
+        self.spin()
+    }
+
+    /// A line of the program's own.
+    pub(crate) fn note(&mut self, message: &str) -> io::Result<()> {
+        self.line(Color::Yellow, "! ", message)
+    }
+
+    /// A unified diff.
+    pub(crate) fn diff(&mut self, diff: &str) -> io::Result<()> {
+        self.end_line()?;
+        if self.last != Last::Nothing {
+            writeln!(self.out)?;
+        }
+        for line in diff.lines() {
+            let color = match line.as_bytes().first() {
+                _ if line.starts_with("+++") || line.starts_with("---") => None,
+                Some(b'+') => Some(Color::Green),
+                Some(b'-') => Some(Color::Red),
+                Some(b'@') => Some(Color::Cyan),
+                _ => None,
+            };
+            match color {
+                _ if !self.style.terminal => writeln!(self.out, "{line}")?,
+                Some(color) => writeln!(self.out, "{}", self.style.paint(color, &harmless(line)))?,
+                None => writeln!(self.out, "{}", harmless(line))?,
+            }
+        }
+        self.last = Last::Line;
+        Ok(())
+    }
+
+    /// Hands everything to the terminal or the pipe.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Leaves the cursor on a fresh line.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.thinking = false;
+        self.calls.clear();
+        self.end_line()?;
+        self.out.flush()
+    }
+
+    fn wait_for_model(&mut self) {
+        self.thinking = true;
+        self.ticks = 0;
+    }
+
+    fn text(&mut self, kind: Last, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.thinking = false;
+        self.clear_spinner()?;
+        if self.last != kind {
+            self.end_line()?;
+            if self.last != Last::Nothing {
+                writeln!(self.out)?;
+            }
+        }
+        self.last = kind;
+        self.open = !text.ends_with('\n');
+        match self.style.terminal {
+            // A pipe gets what the model wrote; a terminal must not obey it.
+            false => self.out.write_all(text.as_bytes()),
+            true if kind == Last::Reasoning => {
+                let text = self.style.paint(Color::Dim, &harmless(text));
+                self.out.write_all(text.as_bytes())
+            }
+            true => self.out.write_all(harmless(text).as_bytes()),
+        }
+    }
+
+    fn tool_end(&mut self, data: &Value) -> io::Result<()> {
+        let text = |name: &str| data[name].as_str().unwrap_or_default();
+        let id = text("call_id");
+        let label = match self.calls.iter().position(|(call, _)| call == id) {
+            Some(index) => self.calls.remove(index).1,
+            None => label(text("tool_name"), &Value::Null),
+        };
+        if self.calls.is_empty() {
+            self.wait_for_model();
+        }
+        let mut notes = Vec::new();
+        let failed = data["is_error"].as_bool().unwrap_or(false);
+        let exit_code = data["exit_code"].as_i64();
+        if data["timed_out"].as_bool().unwrap_or(false) {
+            notes.push("timed out".to_owned());
+        } else if let Some(code) = exit_code.filter(|code| *code != 0) {
+            notes.push(format!("exit {code}"));
+        } else if failed {
+            notes.push("failed".to_owned());
+        }
+        notes.push(duration(data["duration_ms"].as_u64().unwrap_or(0)));
+        let notes = format!(" ({})", notes.join(", "));
+        let error = match failed && exit_code.is_none() {
+            true => {
+                let error = data["error"].as_str().unwrap_or(text("output"));
+                format!(": {}", one_line(error))
+            }
+            false => String::new(),
+        };
+        self.start_line()?;
+        if !self.style.terminal {
+            return writeln!(self.out, "* {label}{notes}{error}");
+        }
+        let color = match (failed, exit_code) {
+            (true, _) => Color::Red,
+            (false, Some(code)) if code != 0 => Color::Yellow,
+            _ => Color::Green,
+        };
+        let room = self.style.width.saturating_sub(2 + columns(&notes)).max(20);
+        let label = cut(&label, room);
+        let error = cut(&error, room.saturating_sub(columns(&label)).max(20));
+        let (dot, notes) = (
+            self.style.paint(color, "●"),
+            self.style.paint(Color::Dim, &notes),
+        );
+        writeln!(self.out, "{dot} {label}{notes}{error}")
+    }
+
+    fn processing_end(&mut self, data: &Value) -> io::Result<()> {
+        self.thinking = false;
+        self.calls.clear();
+        self.end_line()?;
+        if self.style.terminal {
+            let rounds = data["rounds"].as_u64().unwrap_or(0);
+            let totals = format!(
+                "{rounds} tool round{} · {} tokens in, {} out",
+                if rounds == 1 { "" } else { "s" },
+                self.input_tokens,
+                self.output_tokens
+            );
+            writeln!(self.out, "{}", self.style.paint(Color::Dim, &totals))?;
+            self.last = Last::Line;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, color: Color, mark: &str, text: &str) -> io::Result<()> {
+        self.start_line()?;
+        let line = format!("{mark}{}", one_line(text));
+        writeln!(self.out, "{}", self.style.paint(color, &line))
+    }
+
+    /// A fresh line that is not text, apart from text before it.
+    fn start_line(&mut self) -> io::Result<()> {
+        self.end_line()?;
+        if matches!(self.last, Last::Text | Last::Reasoning) {
+            writeln!(self.out)?;
+        }
+        self.last = Last::Line;
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.clear_spinner()?;
+        if std::mem::take(&mut self.open) {
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn clear_spinner(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.spinning) {
+            write!(self.out, "\r\x1b[K")?;
+        }
+        Ok(())
+    }
+
+    fn spin(&mut self) -> io::Result<()> {
+        if !self.animates() {
+            return Ok(());
+        }
+        let what = match self.calls.as_slice() {
+            [] => "thinking".to_owned(),
+            [(_, label)] => label.clone(),
+            [.., (_, label)] => format!("{} tools, {label}", self.calls.len()),
+        };
+        if !self.spinning {
+            self.end_line()?;
+        }
+        let frame = FRAMES[usize::try_from(self.ticks).unwrap_or(0) % FRAMES.len()];
+        let seconds = match self.ticks * TICK_MS / 1000 {
+            0 => String::new(),
+            seconds => format!(" {seconds} s"),
+        };
+        // One column stays free, so that no terminal wraps the line.
+        let room = self.style.width.saturating_sub(3 + columns(&seconds));
+        let what = cut(&what, room);
+        let (frame, seconds) = (
+            self.style.paint(Color::Cyan, frame),
+            self.style.paint(Color::Dim, &seconds),
+        );
+        write!(self.out, "\r\x1b[K{frame} {what}{seconds}")?;
+        self.spinning = true;
+        Ok(())
+    }
+}
+
+/// The tool and the argument that says most.
+fn label(tool: &str, arguments: &Value) -> String {
+    let telling = ["command", "file_path", "path", "pattern", "query", "task"]
+        .iter()
+        .filter_map(|name| arguments.get(name)?.as_str())
+        .next();
+    let argument = match (telling, arguments) {
+        (Some(text), _) => one_line(text),
+        (None, Value::Null) => String::new(),
+        (None, Value::Object(map)) if map.is_empty() => String::new(),
+        (None, other) => one_line(&other.to_string()),
+    };
+    match (one_line(tool), argument) {
+        (tool, argument) if argument.is_empty() => tool,
+        (tool, argument) => format!("{tool}: {}", cut(&argument, 120)),
+    }
+}
+
+/// The first line that says something.
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = harmless(lines.next().unwrap_or_default().trim()).replace('\t', " ");
+    match lines.next() {
+        Some(_) => format!("{first} …"),
+        None => first,
+    }
+}
+
+/// Text that a terminal shows and does not obey.
+fn harmless(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// Columns that `text` takes at most: without a table, everything beyond Latin
+/// counts as wide.
+fn columns(text: &str) -> usize {
+    text.chars().map(column).sum()
+}
+
+fn column(c: char) -> usize {
+    if c < '\u{1100}' || ('\u{2000}'..'\u{2e80}').contains(&c) {
+        1
+    } else {
+        2
+    }
+}
+
+fn cut(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += column(*c);
+        used <= room
+    });
+    let mut kept: String = kept.collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(unix)]
+fn terminal_width() -> Option<usize> {
+    let mut size = nix::libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: TIOCGWINSZ writes one winsize to the pointer, which is valid for it.
+    let result = unsafe { nix::libc::ioctl(1, nix::libc::TIOCGWINSZ, &raw mut size) };
+    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+#[cfg(not(unix))]
+fn terminal_width() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

@@ -1,0 +1,250 @@
+//! Cases: events in, the bytes on the terminal or in the pipe out.
+
+use serde_json::json;
+
+use super::*;
+
+const TERMINAL: Style = Style {
+    terminal: true,
+    color: false,
+    width: 40,
+};
+
+/// Renders events given as `(kind, data)`; the kind `TICK` is a tick.
+fn render(style: Style, events: &[(&str, Value)]) -> String {
+    let mut out = Vec::new();
+    let mut renderer = Renderer::new(&mut out, style);
+    for (kind, data) in events {
+        match *kind {
+            "TICK" => renderer.tick(),
+            _ => renderer.event(&json!({"kind": kind, "data": data})),
+        }
+        .expect("a Vec takes everything");
+    }
+    renderer.end().expect("a Vec takes everything");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn check(style: Style, events: &[(&str, Value)], expected: &str) {
+    assert_eq!(render(style, events), expected);
+}
+
+fn start(id: &str, tool: &str, arguments: Value) -> (&'static str, Value) {
+    let data = json!({"call_id": id, "tool_name": tool, "arguments": arguments});
+    ("TOOL_CALL_START", data)
+}
+
+fn end(id: &str, rest: Value) -> (&'static str, Value) {
+    let mut data = json!({"call_id": id, "is_error": false, "duration_ms": 12});
+    for (name, value) in rest.as_object().into_iter().flatten() {
+        data[name] = value.clone();
+    }
+    ("TOOL_CALL_END", data)
+}
+
+fn text(text: &str) -> (&'static str, Value) {
+    ("ASSISTANT_TEXT_DELTA", json!({"text": text}))
+}
+
+#[test]
+fn pipe_whole_run() {
+    check(
+        Style::PLAIN,
+        &[
+            ("SESSION_START", json!({"model": "m"})),
+            ("USER_INPUT", json!({"content": "fix it"})),
+            ("REASONING_DELTA", json!({"text": "hm"})),
+            text("Let me "),
+            text("look."),
+            ("ASSISTANT_TEXT_END", json!({"text": "Let me look."})),
+            start("a", "shell", json!({"command": "sh test.sh\nls"})),
+            start("b", "read_file", json!({"file_path": "a.sh"})),
+            ("TICK", Value::Null),
+            (
+                "TOOL_CALL_OUTPUT_DELTA",
+                json!({"call_id": "a", "text": "no"}),
+            ),
+            end("b", json!({})),
+            end(
+                "a",
+                json!({"exit_code": 1, "output": "no", "duration_ms": 1250}),
+            ),
+            text("Done.\n"),
+            (
+                "PROCESSING_END",
+                json!({"reason": "completed", "rounds": 1}),
+            ),
+            ("SESSION_END", json!({"state": "CLOSED"})),
+        ],
+        "Let me look.\n\n* read_file: a.sh (12 ms)\n* shell: sh test.sh … (exit 1, 1.2 s)\n\nDone.\n",
+    );
+}
+
+#[test]
+fn pipe_failed_tools() {
+    check(
+        Style::PLAIN,
+        &[
+            start(
+                "a",
+                "edit_file",
+                json!({"file_path": "a", "old_string": "x"}),
+            ),
+            end(
+                "a",
+                json!({"is_error": true, "error": "old_string not found\nin a"}),
+            ),
+            start("b", "list", json!({})),
+            end("b", json!({"is_error": true, "output": "no such tool"})),
+            start("c", "shell", json!({"command": "sleep 9"})),
+            end(
+                "c",
+                json!({"timed_out": true, "exit_code": -1, "duration_ms": 61_500}),
+            ),
+            start("d", "host_tool", json!({"x": [1]})),
+            end("d", json!({})),
+        ],
+        "* edit_file: a (failed, 12 ms): old_string not found …\n\
+         * list (failed, 12 ms): no such tool\n\
+         * shell: sleep 9 (timed out, 1 min 1 s)\n\
+         * host_tool: {\"x\":[1]} (12 ms)\n",
+    );
+}
+
+#[test]
+fn pipe_keeps_text_as_it_is_but_no_escapes_in_labels() {
+    check(
+        Style::PLAIN,
+        &[
+            text("\x1b[31mred"),
+            start("a", "shell", json!({"command": "printf '\x1b[2J'"})),
+            end("a", json!({})),
+        ],
+        "\x1b[31mred\n\n* shell: printf '[2J' (12 ms)\n",
+    );
+}
+
+#[test]
+fn notices() {
+    check(
+        Style::PLAIN,
+        &[
+            text("par"),
+            (
+                "RETRY",
+                json!({"attempt": 2, "delay_ms": 500, "message": "the stream broke", "discard_partial": true}),
+            ),
+            ("WARNING", json!({"code": "c", "message": "80 % used"})),
+            ("LOOP_DETECTION", json!({"message": "the calls repeat"})),
+            ("STEERING_INJECTED", json!({"id": 1, "content": "use tabs"})),
+            ("BRAND_NEW", json!({})),
+            ("WARNING", Value::Null),
+        ],
+        "par\n\n! trying again in 500 ms: the stream broke; the answer above is void\n\
+         ! 80 % used\n! the calls repeat\n> use tabs\n! \n",
+    );
+}
+
+#[test]
+fn subagents_show_what_they_do_not_what_they_say() {
+    let mut out = Vec::new();
+    let mut renderer = Renderer::new(&mut out, Style::PLAIN);
+    for (kind, mut data) in [
+        text("child"),
+        start("a", "t", json!({})),
+        end("a", json!({})),
+    ] {
+        data = json!({"kind": kind, "agent_id": "1", "data": data});
+        renderer.event(&data).expect("a Vec takes everything");
+    }
+    assert_eq!(String::from_utf8(out).expect("UTF-8"), "* t (12 ms)\n");
+}
+
+#[test]
+fn terminal_spinner_and_totals() {
+    check(
+        TERMINAL,
+        &[
+            ("USER_INPUT", json!({"content": "x"})),
+            ("TICK", Value::Null),
+            ("REASONING_DELTA", json!({"text": "hm"})),
+            text("Hi"),
+            start(
+                "a",
+                "shell",
+                json!({"command": "cargo test --workspace --all-targets"}),
+            ),
+            end("a", json!({})),
+            (
+                "USAGE",
+                json!({"input_tokens": 5, "cache_read_tokens": 7, "output_tokens": 3}),
+            ),
+            ("PROCESSING_END", json!({"rounds": 1})),
+        ],
+        "\r\x1b[K⠙ thinking\r\x1b[Khm\n\nHi\n\
+         \r\x1b[K⠋ shell: cargo test --workspace --all-…\r\x1b[K\n\
+         ● shell: cargo test --workspace… (12 ms)\n\
+         1 tool round · 12 tokens in, 3 out\n",
+    );
+}
+
+#[test]
+fn terminal_colours_and_harmless_text() {
+    let style = Style {
+        color: true,
+        ..TERMINAL
+    };
+    check(
+        style,
+        &[
+            text("\x1b[31mred\x07\u{9b}1m"),
+            ("WARNING", json!({"message": "w"})),
+        ],
+        "[31mred1m\n\n\x1b[33m! w\x1b[0m\n",
+    );
+}
+
+#[test]
+fn terminal_wide_characters_never_wrap() {
+    let command = "echo 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字";
+    let shown = render(
+        TERMINAL,
+        &[start("a", "shell", json!({"command": command}))],
+    );
+    let spinner = shown.split("\x1b[K").nth(1).unwrap_or_default();
+    assert_eq!(spinner, "⠋ shell: echo 漢字漢字漢字漢字漢字漢字…\r");
+}
+
+#[test]
+fn diff_plain_and_coloured() {
+    let diff = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n z\n";
+    for (style, expected) in [
+        (Style::PLAIN, diff.to_owned()),
+        (
+            Style {
+                color: true,
+                ..TERMINAL
+            },
+            "--- a/a\n+++ b/a\n\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-x\x1b[0m\n\x1b[32m+y\x1b[0m\n z\n"
+                .to_owned(),
+        ),
+    ] {
+        let mut out = Vec::new();
+        Renderer::new(&mut out, style).diff(diff).expect("a Vec takes everything");
+        assert_eq!(String::from_utf8(out).expect("UTF-8"), expected);
+    }
+}
+
+#[test]
+fn durations() {
+    let shown = [0, 999, 1000, 59_999, 60_000, 3_600_000].map(duration);
+    let expected = [
+        "0 ms",
+        "999 ms",
+        "1.0 s",
+        "59.9 s",
+        "1 min 0 s",
+        "60 min 0 s",
+    ];
+    assert_eq!(shown, expected.map(str::to_owned));
+}

@@ -1,0 +1,171 @@
+//! `hermitcrab run`: checks everything that can be wrong before the first
+//! request, runs the task, and delivers what `--env memory` has changed.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hermitcrab::session::SessionConfig;
+
+use crate::archive::{self, Tree};
+use crate::cli::{Place, RunOptions};
+use crate::connect;
+use crate::diff;
+use crate::failure::{Code, Failure, reason};
+use crate::output::Output;
+use crate::prompt;
+use crate::provider::{self, Chosen};
+use crate::render::{Renderer, Style};
+use crate::session::{Face, drive};
+use crate::signal::Stops;
+
+/// Everything that a session is opened with.
+pub(crate) struct Plan {
+    /// Key and where it may go.
+    pub(crate) provider: Chosen,
+    /// The session's settings.
+    pub(crate) config: SessionConfig,
+    /// Where tools act.
+    pub(crate) ground: Ground,
+}
+
+/// Where tools act.
+pub(crate) enum Ground {
+    /// This directory, absolute.
+    Local(PathBuf),
+    /// The sandbox, with this tar loaded.
+    Memory(Bytes),
+}
+
+/// Runs one task.
+///
+/// # Errors
+/// Everything but a natural end, with its exit code and a sentence.
+pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
+    let memory = options.env == Place::Memory;
+    if options.out.is_some() && !memory {
+        return Err(Failure::usage(
+            "--out needs --env memory: a local run has changed the directory itself",
+        ));
+    }
+    let provider = provider::choose(
+        options.provider.as_deref(),
+        options.base_url.as_deref(),
+        |name| std::env::var(name).ok(),
+    )?;
+    let directory = directory(&options.dir)?;
+    let instructions = match &options.instructions {
+        Some(path) => Some(prompt::read_file(path, "--instructions")?),
+        None => None,
+    };
+    let output = options.out.as_deref().map(Output::create).transpose()?;
+    let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
+
+    let mut before = Tree::new();
+    let ground = match options.env {
+        Place::Local => Ground::Local(directory),
+        Place::Memory => {
+            before = archive::read_directory(&directory)?;
+            Ground::Memory(Bytes::from(archive::to_tar(&before)?))
+        }
+    };
+    let plan = Plan {
+        config: config(options, &provider, instructions),
+        provider,
+        ground,
+    };
+    let style = if options.json {
+        Style::PLAIN
+    } else {
+        Style::of_stdout()
+    };
+    let stdout = BufWriter::new(io::stdout());
+    let mut face = match options.json {
+        true => Face::Json(stdout),
+        false => Face::human(stdout, style),
+    };
+    let runtime = runtime()?;
+    let (result, after) = runtime.block_on(async {
+        let mut stops = Stops::listen()?;
+        let mut session = connect::open(plan).await?;
+        let ended = drive(&mut session, &prompt, &mut face, &mut stops).await;
+        // Also a run that was cut short has changed something; only one that was
+        // killed may not answer any more.
+        let after = match memory && !ended.killed {
+            true => Some(session.export().await?),
+            false => None,
+        };
+        Ok::<_, Failure>((ended.result, after))
+    })?;
+    // A killed session's commands are killed as its tasks are dropped; nothing
+    // else is left to wait for.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    if let Some(tar) = after {
+        match output {
+            Some(output) => output.finish(&tar)?,
+            None => print_diff(&before, &archive::from_tar(&tar)?, options.json, style)?,
+        }
+    }
+    result
+}
+
+/// The threads that sessions run on.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start threads: {}", reason(&error))))
+}
+
+/// An absolute path to a directory that exists.
+fn directory(path: &Path) -> Result<PathBuf, Failure> {
+    let shown = path.display();
+    let absolute = std::fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::usage(format!(
+            "the directory {shown} does not exist: create it or choose another --dir"
+        )),
+        _ => Failure::usage(format!("cannot open --dir {shown}: {}", reason(&error))),
+    })?;
+    if !absolute.is_dir() {
+        return Err(Failure::usage(format!(
+            "--dir {shown} is not a directory: name the directory to work in"
+        )));
+    }
+    Ok(absolute)
+}
+
+fn config(options: &RunOptions, provider: &Chosen, instructions: Option<String>) -> SessionConfig {
+    let default = SessionConfig::default();
+    SessionConfig {
+        provider: provider.provider.to_owned(),
+        model: options.model.clone().unwrap_or_default(),
+        base_url: Some(provider.base_url.clone()),
+        max_turns: options.max_turns.unwrap_or(default.max_turns),
+        max_tool_rounds_per_input: options
+            .max_tool_rounds
+            .unwrap_or(default.max_tool_rounds_per_input),
+        max_wall_ms: options.max_wall_ms.unwrap_or(default.max_wall_ms),
+        reasoning_effort: options.reasoning_effort.clone(),
+        instructions,
+        ..default
+    }
+}
+
+/// To stdout, but where that is for events, to stderr.
+fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(), Failure> {
+    let diff = diff::trees(before, after);
+    if diff.is_empty() {
+        return Ok(());
+    }
+    let mut out: Box<dyn Write> = match json {
+        true => Box::new(io::stderr()),
+        false => Box::new(BufWriter::new(io::stdout())),
+    };
+    let mut renderer = Renderer::new(&mut out, style);
+    renderer
+        .diff(&diff)
+        .and_then(|()| renderer.flush())
+        .map_err(|error| Failure::failed(format!("cannot write the diff: {}", reason(&error))))
+}

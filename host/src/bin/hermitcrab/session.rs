@@ -1,0 +1,431 @@
+//! One task on one session: events to a face, Ctrl-C to the session, the end
+//! to an exit code.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::{Code, Failure, reason};
+use crate::render::{Renderer, Style, TICK_MS};
+use crate::signal::Stops;
+
+/// What driving needs of a session.
+pub(crate) trait Session {
+    /// Gives it the task.
+    async fn submit(&mut self, prompt: &str) -> Result<(), Failure>;
+
+    /// The next event as JSON; none after `SESSION_END`. An event is not lost
+    /// when the future is dropped.
+    async fn next_event(&mut self) -> Option<Bytes>;
+
+    /// Ends what it does, in good order.
+    fn abort(&mut self);
+
+    /// Ends it when it is idle.
+    fn close(&mut self);
+}
+
+/// Where events go.
+pub(crate) enum Face<W: Write> {
+    /// One event per line.
+    Json(W),
+    /// For people.
+    Human(Renderer<W>),
+}
+
+impl<W: Write> Face<W> {
+    pub(crate) fn human(out: W, style: Style) -> Self {
+        Self::Human(Renderer::new(out, style))
+    }
+
+    fn event(&mut self, json: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Json(out) => {
+                out.write_all(json)?;
+                out.write_all(b"\n")
+            }
+            Self::Human(renderer) => match serde_json::from_slice::<Value>(json) {
+                Ok(event) => renderer.event(&event),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Json(out) => out.flush(),
+            Self::Human(renderer) => renderer.flush(),
+        }
+    }
+
+    /// A message of the program's own; never into JSON.
+    fn note(&mut self, message: &str) -> io::Result<()> {
+        match self {
+            Self::Json(_) => {
+                eprintln!("hermitcrab: {message}");
+                Ok(())
+            }
+            Self::Human(renderer) => renderer.note(message),
+        }
+    }
+
+    fn animates(&self) -> bool {
+        matches!(self, Self::Human(renderer) if renderer.animates())
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        match self {
+            Self::Json(_) => Ok(()),
+            Self::Human(renderer) => renderer.tick(),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match self {
+            Self::Json(out) => out.flush(),
+            Self::Human(renderer) => renderer.end(),
+        }
+    }
+}
+
+/// A stop that follows another one so soon is the same one: `timeout -s INT`
+/// sends it to the process and to its group, and keys bounce.
+const SAME_STOP: Duration = Duration::from_millis(250);
+
+/// How a run ended.
+pub(crate) struct Ended {
+    /// Everything but a natural end is a failure, with exit code and sentence.
+    pub(crate) result: Result<Code, Failure>,
+    /// Whether the session was left as it was, in the middle of something.
+    pub(crate) killed: bool,
+}
+
+/// Runs `prompt` to its end and closes the session. Stops request an abort
+/// first; the second one returns at once, and the caller drops the session.
+pub(crate) async fn drive<S: Session, W: Write>(
+    session: &mut S,
+    prompt: &str,
+    face: &mut Face<W>,
+    stops: &mut Stops,
+) -> Ended {
+    let ended = |result| Ended {
+        result,
+        killed: false,
+    };
+    if let Err(failure) = session.submit(prompt).await {
+        return ended(Err(failure));
+    }
+    let mut end = End::default();
+    let mut stopping: Option<Instant> = None;
+    // What could not be written, once the reader has gone.
+    let mut broken: Option<io::Error> = None;
+    let mut dirty = false;
+    let mut ticks = tokio::time::interval(Duration::from_millis(TICK_MS));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        let written = tokio::select! {
+            biased;
+            () = stops.next() => {
+                match stopping {
+                    None => {
+                        stopping = Some(Instant::now());
+                        session.abort();
+                        dirty = true;
+                        face.note("stopping; press Ctrl-C again to kill")
+                    }
+                    Some(first) if first.elapsed() < SAME_STOP => Ok(()),
+                    Some(_) => {
+                        let _ = face.end();
+                        return Ended {
+                            result: Err(interrupted("killed: what it was doing has been cut off")),
+                            killed: true,
+                        };
+                    }
+                }
+            }
+            event = session.next_event() => {
+                let Some(event) = event else { break };
+                if end.see(&event) {
+                    session.close();
+                }
+                dirty = true;
+                match broken {
+                    None => face.event(&event),
+                    Some(_) => Ok(()),
+                }
+            }
+            // Nothing is waiting: what there is, leaves.
+            () = std::future::ready(()), if dirty => {
+                dirty = false;
+                face.flush()
+            }
+            _ = ticks.tick(), if face.animates() => {
+                dirty = true;
+                face.tick()
+            }
+        };
+        if let Err(error) = written
+            && broken.is_none()
+        {
+            broken = Some(error);
+            session.abort();
+        }
+    }
+    if let Err(error) = face.end() {
+        broken.get_or_insert(error);
+    }
+    ended(match broken {
+        Some(error) => Err(Failure::failed(format!(
+            "cannot write to stdout: {}",
+            reason(&error)
+        ))),
+        None if stopping.is_some() => Err(interrupted("interrupted")),
+        None => end.result(),
+    })
+}
+
+fn interrupted(message: &str) -> Failure {
+    Failure {
+        code: Code::INTERRUPTED,
+        message: message.to_owned(),
+    }
+}
+
+/// What the events say about the end.
+#[derive(Default)]
+struct End {
+    /// Reason of the last `PROCESSING_END`.
+    reason: Option<String>,
+    /// Message of the last `ERROR`.
+    error: Option<String>,
+    /// Limit and value of the last `TURN_LIMIT`.
+    limit: Option<(String, u64)>,
+    /// Whether the session closed because of an error.
+    failed: bool,
+}
+
+/// The part of an event that the end depends on; the rest is skipped unparsed.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    kind: String,
+    agent_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tail {
+    data: Data,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data {
+    reason: String,
+    message: String,
+    limit: String,
+    value: u64,
+}
+
+impl End {
+    /// Whether the input is done.
+    fn see(&mut self, event: &[u8]) -> bool {
+        let head: Head = serde_json::from_slice(event).unwrap_or_default();
+        let ending = ["PROCESSING_END", "TURN_LIMIT", "ERROR", "SESSION_END"];
+        // A subagent's end is its parent's business.
+        if head.agent_id.is_some() || !ending.contains(&head.kind.as_str()) {
+            return false;
+        }
+        let data = match serde_json::from_slice::<Tail>(event) {
+            Ok(tail) => tail.data,
+            Err(_) => Data::default(),
+        };
+        match head.kind.as_str() {
+            "TURN_LIMIT" => self.limit = Some((data.limit, data.value)),
+            "ERROR" => self.error = Some(data.message),
+            "SESSION_END" => self.failed = data.reason == "error",
+            _ => {
+                self.reason = Some(data.reason);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn result(self) -> Result<Code, Failure> {
+        let error = |default: &str| {
+            Failure::failed(self.error.clone().unwrap_or_else(|| default.to_owned()))
+        };
+        if self.failed {
+            return Err(error("the session ended with an error"));
+        }
+        match self.reason.as_deref() {
+            Some("completed" | "awaiting_input") => Ok(Code::DONE),
+            Some("round_limit" | "turn_limit" | "time_limit") => Err(Failure {
+                code: Code::LIMIT,
+                message: match &self.limit {
+                    Some((limit, value)) => limit_message(limit, *value),
+                    None => "a limit ended the task".to_owned(),
+                },
+            }),
+            Some("interrupted" | "aborted") => Err(interrupted("interrupted")),
+            Some(_) => Err(error("the model call failed")),
+            None => Err(error("the session ended before the task was done")),
+        }
+    }
+}
+
+fn limit_message(limit: &str, value: u64) -> String {
+    let (unit, option) = match limit {
+        "tool_rounds" => ("tool rounds", "--max-tool-rounds"),
+        "turns" => ("model answers", "--max-turns"),
+        "wall_time" => ("ms", "--max-wall-ms"),
+        other => return format!("the limit {other} of {value} ended the task"),
+    };
+    format!("the limit of {value} {unit} ended the task: raise {option} to let it go on")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A session that was recorded: its events after submit, abort and close.
+    #[derive(Default)]
+    struct Recorded {
+        events: VecDeque<String>,
+        calls: Vec<&'static str>,
+    }
+
+    impl Session for Recorded {
+        async fn submit(&mut self, _prompt: &str) -> Result<(), Failure> {
+            self.calls.push("submit");
+            Ok(())
+        }
+
+        async fn next_event(&mut self) -> Option<Bytes> {
+            self.events.pop_front().map(Bytes::from)
+        }
+
+        fn abort(&mut self) {
+            self.calls.push("abort");
+        }
+
+        fn close(&mut self) {
+            self.calls.push("close");
+        }
+    }
+
+    fn recorded(events: &[&str]) -> Recorded {
+        Recorded {
+            events: events.iter().map(|event| (*event).to_owned()).collect(),
+            calls: Vec::new(),
+        }
+    }
+
+    const CLOSED: &str = r#"{"kind":"SESSION_END","data":{"state":"CLOSED","reason":"closed"}}"#;
+
+    async fn check(events: &[&str], expected: Result<Code, (Code, &str)>) {
+        let mut session = recorded(events);
+        let mut out = Vec::new();
+        let mut face = Face::Json(&mut out);
+        let mut stops = Stops::listen().expect("signals");
+        let result = drive(&mut session, "x", &mut face, &mut stops).await.result;
+        let expected = expected.map_err(|(code, message)| Failure {
+            code,
+            message: message.to_owned(),
+        });
+        assert_eq!(result, expected);
+        let lines: Vec<&str> = std::str::from_utf8(&out).expect("UTF-8").lines().collect();
+        assert_eq!(lines, events);
+    }
+
+    #[tokio::test]
+    async fn natural_end() {
+        for reason in ["completed", "awaiting_input"] {
+            let end = format!(r#"{{"kind":"PROCESSING_END","data":{{"reason":"{reason}"}}}}"#);
+            check(&[&end, CLOSED], Ok(Code::DONE)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn limits() {
+        for (limit, reason, message) in [
+            (
+                "tool_rounds",
+                "round_limit",
+                "the limit of 3 tool rounds ended the task: raise --max-tool-rounds to let it go on",
+            ),
+            (
+                "turns",
+                "turn_limit",
+                "the limit of 3 model answers ended the task: raise --max-turns to let it go on",
+            ),
+            (
+                "wall_time",
+                "time_limit",
+                "the limit of 3 ms ended the task: raise --max-wall-ms to let it go on",
+            ),
+        ] {
+            let hit = format!(r#"{{"kind":"TURN_LIMIT","data":{{"limit":"{limit}","value":3}}}}"#);
+            let end = format!(r#"{{"kind":"PROCESSING_END","data":{{"reason":"{reason}"}}}}"#);
+            check(&[&hit, &end, CLOSED], Err((Code::LIMIT, message))).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn errors() {
+        let error = r#"{"kind":"ERROR","data":{"code":"c","message":"the key is wrong"}}"#;
+        let end = r#"{"kind":"PROCESSING_END","data":{"reason":"error"}}"#;
+        let dead = r#"{"kind":"SESSION_END","data":{"state":"CLOSED","reason":"error"}}"#;
+        let failed = |message| Err((Code::FAILED, message));
+        check(&[error, end, CLOSED], failed("the key is wrong")).await;
+        check(&[error, dead], failed("the key is wrong")).await;
+        check(&[dead], failed("the session ended with an error")).await;
+        check(&[end], failed("the model call failed")).await;
+        check(&[], failed("the session ended before the task was done")).await;
+    }
+
+    #[tokio::test]
+    async fn an_error_that_was_overcome_is_none() {
+        let error = r#"{"kind":"ERROR","data":{"message":"x"}}"#;
+        let end = r#"{"kind":"PROCESSING_END","data":{"reason":"completed"}}"#;
+        check(&[error, end, CLOSED], Ok(Code::DONE)).await;
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_subagent_is_not_the_end() {
+        let child = r#"{"kind":"PROCESSING_END","agent_id":"1","data":{"reason":"completed"}}"#;
+        let end = r#"{"kind":"PROCESSING_END","data":{"reason":"aborted"}}"#;
+        check(
+            &[child, end, CLOSED],
+            Err((Code::INTERRUPTED, "interrupted")),
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn closes_after_the_input_and_aborts_when_nobody_reads() {
+        struct Shut;
+        impl Write for Shut {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let end = r#"{"kind":"PROCESSING_END","data":{"reason":"completed"}}"#;
+        let mut session = recorded(&[end, CLOSED]);
+        let mut stops = Stops::listen().expect("signals");
+        let result = drive(&mut session, "x", &mut Face::Json(Shut), &mut stops)
+            .await
+            .result;
+        let error = Failure::failed("cannot write to stdout: broken pipe");
+        assert_eq!(result, Err(error));
+        assert_eq!(session.calls, ["submit", "close", "abort"]);
+    }
+}

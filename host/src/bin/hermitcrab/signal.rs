@@ -1,0 +1,58 @@
+//! Requests to stop: Ctrl-C, and on Unix what `kill`, `timeout` and a closed
+//! terminal send.
+
+use crate::failure::{Failure, reason};
+
+/// Listens from its creation on; until then the process dies as usual.
+#[cfg(unix)]
+pub(crate) struct Stops {
+    signals: [tokio::signal::unix::Signal; 3],
+}
+
+#[cfg(unix)]
+impl Stops {
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::failed(format!("cannot listen for signals: {}", reason(&error)))
+            })
+        };
+        Ok(Self {
+            signals: [
+                listen(SignalKind::interrupt())?,
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+        })
+    }
+
+    /// Waits for the next request. Nothing is lost if it is not awaited to the end.
+    pub(crate) async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+/// Listens from its creation on; until then the process dies as usual.
+#[cfg(not(unix))]
+pub(crate) struct Stops;
+
+#[cfg(not(unix))]
+impl Stops {
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    /// Waits for the next request.
+    pub(crate) async fn next(&mut self) {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            eprintln!("hermitcrab: cannot listen for Ctrl-C: {}", reason(&error));
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The engine: wasmtime set up for the core, the same for compiling and running.
+//!
+//! The core needs no clock, thread or entropy of the engine. What keeps it in
+//! its place: epochs (a guest that does not return is stopped) and a memory
+//! limit per instance. Source: DESIGN §2, issue "Host crate".
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, EngineWeak, MemoryCreator};
+
+/// How often the epoch moves while an instance exists.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// The engine that cores run on unless a host asks for its own memory.
+pub(crate) fn shared() -> Result<&'static Engine, EngineError> {
+    static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
+    ENGINE
+        .get_or_init(|| make(None))
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// An engine whose guests live in memory that `memory` makes, for hosts that
+/// must see it, such as the test that looks for keys in it.
+pub(crate) fn with_memory(memory: Arc<dyn MemoryCreator>) -> Result<Engine, EngineError> {
+    make(Some(memory))
+}
+
+fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
+    let mut config = Config::new();
+    // The baseline of the target and not of this machine: a compiled core
+    // travels inside release binaries.
+    config
+        .target(env!("HERMITCRAB_TARGET"))
+        .map_err(|error| EngineError::new(&error))?;
+    config.epoch_interruption(true);
+    // The core is stepped by calls that return; nothing in it is concurrent.
+    config.concurrency_support(false);
+    // A trap in the core is reported by its kind; addresses would add a fifth
+    // to the image, which is part of every binary.
+    config.generate_address_map(false);
+    config.wasm_backtrace_max_frames(None);
+    #[cfg(unix)]
+    config.with_custom_code_memory(Some(Arc::new(in_place::Protection)));
+    if let Some(memory) = memory {
+        config.with_host_memory(memory);
+    }
+    Engine::new(&config).map_err(|error| EngineError::new(&error))
+}
+
+/// Wasmtime could not do what it must; nothing a caller can change but the
+/// core file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineError(String);
+
+impl EngineError {
+    pub(crate) fn new(error: &wasmtime::Error) -> Self {
+        Self(format!("{error:#}").replace('\n', "; "))
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+/// Counts an instance: while one exists, the epoch of its engine moves.
+pub(crate) struct Ticking(());
+
+impl Ticking {
+    /// Starts the thread at the first call of the process.
+    pub(crate) fn start(engine: &Engine) -> Self {
+        let ticker = ticker();
+        {
+            let mut engines = lock(&ticker.engines);
+            engines.retain(|weak| weak.upgrade().is_some());
+            let known = |weak: &EngineWeak| {
+                weak.upgrade()
+                    .is_some_and(|known| Engine::same(&known, engine))
+            };
+            if !engines.iter().any(known) {
+                engines.push(engine.weak());
+            }
+        }
+        ticker.instances.fetch_add(1, Ordering::SeqCst);
+        if let Some(thread) = ticker.thread.get() {
+            thread.unpark();
+        }
+        Self(())
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        ticker().instances.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+struct Ticker {
+    engines: Mutex<Vec<EngineWeak>>,
+    instances: AtomicUsize,
+    thread: OnceLock<Thread>,
+}
+
+fn ticker() -> &'static Ticker {
+    static TICKER: Ticker = Ticker {
+        engines: Mutex::new(Vec::new()),
+        instances: AtomicUsize::new(0),
+        thread: OnceLock::new(),
+    };
+    TICKER.thread.get_or_init(|| {
+        let tick = || loop {
+            if TICKER.instances.load(Ordering::SeqCst) == 0 {
+                std::thread::park();
+            } else {
+                std::thread::sleep(TICK);
+                for engine in lock(&TICKER.engines).iter().filter_map(EngineWeak::upgrade) {
+                    engine.increment_epoch();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("hermitcrab-epoch".to_owned());
+        match thread.spawn(tick) {
+            Ok(handle) => handle.thread().clone(),
+            // Without the thread a spinning core is not stopped; sessions still run.
+            Err(_) => std::thread::current(),
+        }
+    });
+    &TICKER
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Code that is already where it stays: only its protection changes. Needed
+/// for the core inside the binary, which wasmtime did not map itself.
+#[cfg(unix)]
+mod in_place {
+    use std::ffi::c_void;
+    use std::ptr::NonNull;
+
+    use nix::sys::mman::{ProtFlags, mprotect};
+    use nix::unistd::{SysconfVar, sysconf};
+    use wasmtime::{CustomCodeMemory, Result, format_err};
+
+    pub(super) struct Protection;
+
+    impl Protection {
+        fn protect(ptr: *const u8, len: usize, flags: ProtFlags) -> Result<()> {
+            let Some(start) = NonNull::new(ptr.cast_mut().cast::<c_void>()) else {
+                return Ok(());
+            };
+            // SAFETY: wasmtime passes whole pages of an image that lives as
+            // long as the code does; readable pages stay readable.
+            unsafe { mprotect(start, len, flags) }
+                .map_err(|errno| format_err!("cannot change memory protection: {errno}"))
+        }
+    }
+
+    impl CustomCodeMemory for Protection {
+        fn required_alignment(&self) -> usize {
+            sysconf(SysconfVar::PAGE_SIZE)
+                .ok()
+                .flatten()
+                .and_then(|size| usize::try_from(size).ok())
+                .unwrap_or(4096)
+        }
+
+        fn publish_executable(&self, ptr: *const u8, len: usize) -> Result<()> {
+            Self::protect(ptr, len, ProtFlags::PROT_READ | ProtFlags::PROT_EXEC)
+        }
+
+        fn unpublish_executable(&self, ptr: *const u8, len: usize) -> Result<()> {
+            Self::protect(ptr, len, ProtFlags::PROT_READ)
+        }
+    }
+}

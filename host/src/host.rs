@@ -1,0 +1,332 @@
+//! `Host`: what an embedder builds once, and the instances it starts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wasmtime::MemoryCreator;
+use wasmtime::component::Component;
+
+use crate::cache;
+use crate::component_core::{CoreLimits, LoadedCore};
+use crate::core::Core;
+use crate::credential::Credentials;
+use crate::driver::DriverHandle;
+use crate::embedded;
+use crate::engine::{self, EngineError};
+use crate::environment::HostEnvironment;
+use crate::error::HostError;
+use crate::http::HttpTransport;
+use crate::memory::{EnvironmentHandle, MemoryOptions};
+use crate::native_core::NativeCore;
+use crate::session::{EnvironmentChoice, Session, SessionOptions};
+
+/// Runs sessions: holds the core, the keys and the connections. Clones share
+/// everything. Needs a tokio runtime when a session is opened.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use hermitcrab_host::{EnvironmentChoice, Host, HostError, LocalEnvironment, SessionConfig,
+///     SessionOptions};
+///
+/// # async fn example(key: &str, local: LocalEnvironment) -> Result<(), HostError> {
+/// let host = Host::builder()
+///     .credential("anthropic", key, "https://api.anthropic.com")
+///     .build()?;
+/// let environment = EnvironmentChoice::Host(Arc::new(local));
+/// let mut session = host
+///     .open_session(SessionOptions::new(SessionConfig::default(), environment))
+///     .await?;
+/// session.submit("Fix the failing test").await?;
+/// let controller = session.controller();
+/// tokio::spawn(async move { controller.steer("Keep the public API as it is").await });
+/// while let Some(event) = session.next_event().await {
+///     match event.kind() {
+///         "ASSISTANT_TEXT_DELTA" => print!("{}", event.data()["text"].as_str().unwrap_or("")),
+///         "PROCESSING_END" => session.close().await?,
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Host(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    transport: HttpTransport,
+    core: Face,
+    limits: CoreLimits,
+}
+
+/// Which face of the core runs.
+#[derive(Debug)]
+enum Face {
+    Component(LoadedCore),
+    Native,
+}
+
+/// Settings of a [`Host`].
+#[derive(Default)]
+pub struct HostBuilder {
+    credentials: Credentials,
+    core: Option<PathBuf>,
+    native: bool,
+    cache: Cache,
+    limits: CoreLimits,
+    memory: Option<Arc<dyn MemoryCreator>>,
+    problem: Option<HostError>,
+}
+
+#[derive(Default)]
+enum Cache {
+    #[default]
+    Default,
+    Off,
+    At(PathBuf),
+}
+
+impl std::fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostBuilder")
+            .field("credentials", &self.credentials)
+            .field("core", &self.core)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostBuilder {
+    /// Holds `key` under `name` for requests to the origin of `base_url`, and
+    /// to no other. [`build`](Self::build) reports one that cannot be used.
+    pub fn credential(mut self, name: &str, key: &str, base_url: &str) -> Self {
+        if let Err(error) = self.credentials.add(name, key, base_url) {
+            self.problem.get_or_insert(error.into());
+        }
+        self
+    }
+
+    /// Holds all of `credentials` and what is added later.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// Runs the component at `path` instead of the core that is built in. It
+    /// is compiled at its first use, which takes seconds, and kept in a cache.
+    pub fn core(mut self, path: impl Into<PathBuf>) -> Self {
+        self.core = Some(path.into());
+        self
+    }
+
+    /// Runs the core as a Rust library, without seal and sandbox.
+    pub fn native_core(mut self) -> Self {
+        self.native = true;
+        self
+    }
+
+    /// Directory of compiled cores; the default is `hermitcrab/cores` in the
+    /// user's cache directory. It becomes private to the user.
+    pub fn cache_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cache = Cache::At(dir.into());
+        self
+    }
+
+    /// Keeps no compiled cores on disk.
+    pub fn no_cache(mut self) -> Self {
+        self.cache = Cache::Off;
+        self
+    }
+
+    /// Memory and time that an instance may take.
+    pub fn limits(mut self, limits: CoreLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Makes the memory of the guests, for tests that must look into it.
+    #[doc(hidden)]
+    pub fn memory_creator(mut self, memory: Arc<dyn MemoryCreator>) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// Builds the host; loads the core, which takes about a millisecond when
+    /// it is built in.
+    ///
+    /// # Errors
+    /// A credential that cannot be used, no core, or one that does not load.
+    pub fn build(self) -> Result<Host, HostError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let core = if self.native {
+            Face::Native
+        } else {
+            let dir = match self.cache {
+                Cache::Default => cache::default_dir(),
+                Cache::Off => None,
+                Cache::At(dir) => Some(dir),
+            };
+            Face::Component(load(self.core.as_deref(), dir.as_deref(), self.memory)?)
+        };
+        Ok(Host(Arc::new(Inner {
+            transport: HttpTransport::new(self.credentials),
+            core,
+            limits: self.limits,
+        })))
+    }
+}
+
+fn load(
+    path: Option<&Path>,
+    cache: Option<&Path>,
+    memory: Option<Arc<dyn MemoryCreator>>,
+) -> Result<LoadedCore, HostError> {
+    let own;
+    let engine = match memory {
+        None => engine::shared()?,
+        Some(memory) => {
+            own = engine::with_memory(memory)?;
+            &own
+        }
+    };
+    let component: Component = match path {
+        Some(path) => cache::load(engine, path, cache)?,
+        None => embedded::load(engine).ok_or_else(|| {
+            HostError::Setup(
+                "this build holds no core; build it with `cargo xtask build`, or pass a core \
+                 made by `cargo xtask component --out FILE` to Host::builder().core()"
+                    .to_owned(),
+            )
+        })??,
+    };
+    LoadedCore::new(&component).map_err(|error: EngineError| match path {
+        Some(path) => HostError::Setup(format!(
+            "{} is not a core that this version can run: {error}",
+            path.display()
+        )),
+        None => error.into(),
+    })
+}
+
+impl Host {
+    /// A host with the core that is built in and no credential.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    /// Opens a session in an instance of its own.
+    ///
+    /// # Errors
+    /// Settings that the core refuses, or files that do not fit the sandbox.
+    pub async fn open_session(&self, options: SessionOptions) -> Result<Session, HostError> {
+        self.instance()?.open_session(options).await
+    }
+
+    /// Starts an instance: for sessions that share an environment, and for
+    /// environments without a session.
+    ///
+    /// # Errors
+    /// No memory or entropy left.
+    pub fn instance(&self) -> Result<Instance, HostError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| {
+            HostError::Setup(format!("the system gives no random numbers: {error}"))
+        })?;
+        self.instance_with_seed(seed)
+    }
+
+    /// Starts an instance whose ids and other random numbers follow from `seed`.
+    ///
+    /// # Errors
+    /// No memory left.
+    pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
+        let driver = DriverHandle::start(self.core(seed)?, self.0.transport.clone());
+        Ok(Instance { driver })
+    }
+
+    /// Starts a core without a driver, for whoever steps it and performs its
+    /// effects in a way of their own.
+    ///
+    /// # Errors
+    /// No memory left.
+    pub fn core(&self, seed: [u8; 32]) -> Result<Box<dyn Core>, HostError> {
+        Ok(match &self.0.core {
+            Face::Component(loaded) => Box::new(loaded.start(seed, self.0.limits)?),
+            Face::Native => Box::new(NativeCore::start(seed)?),
+        })
+    }
+}
+
+/// A running core: environments and sessions that live together. Clones are
+/// handles to the same one; it ends with its last handle, session and
+/// environment.
+#[derive(Clone)]
+pub struct Instance {
+    driver: DriverHandle,
+}
+
+impl std::fmt::Debug for Instance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Instance")
+    }
+}
+
+impl Instance {
+    /// Adds an environment that `environment` answers for.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn add_environment(
+        &self,
+        environment: Arc<dyn HostEnvironment>,
+    ) -> Result<EnvironmentHandle, HostError> {
+        let number = self
+            .driver
+            .call(move |driver| {
+                let number = driver.core.add_remote_environment(environment.info())?;
+                driver.environments.insert(number, environment);
+                Ok(number)
+            })
+            .await?;
+        Ok(EnvironmentHandle::new(self.driver.clone(), number))
+    }
+
+    /// Adds a sandbox: a file tree and a shell inside the core.
+    ///
+    /// # Errors
+    /// Settings or files that the core refuses.
+    pub async fn add_memory(&self, options: MemoryOptions) -> Result<EnvironmentHandle, HostError> {
+        let number = self
+            .driver
+            .call(move |driver| {
+                let number = driver.core.add_memory_environment(&options.to_json())?;
+                if let Some(archive) = &options.archive {
+                    driver.core.import_tar(number, archive)?;
+                }
+                if !options.files.is_empty() {
+                    driver.core.import_files(number, options.files)?;
+                }
+                driver.programs.insert(number, Arc::new(options.programs));
+                Ok(number)
+            })
+            .await?;
+        Ok(EnvironmentHandle::new(self.driver.clone(), number))
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// Settings that the core refuses, or files that do not fit the sandbox.
+    pub async fn open_session(&self, options: SessionOptions) -> Result<Session, HostError> {
+        let environment = match &options.environment {
+            EnvironmentChoice::Host(environment) => {
+                self.add_environment(environment.clone()).await?
+            }
+            EnvironmentChoice::Memory(memory) => self.add_memory(memory.clone()).await?,
+            EnvironmentChoice::Existing(environment) => environment.clone(),
+        };
+        Session::open(self.driver.clone(), environment, options).await
+    }
+}

@@ -1,0 +1,365 @@
+//! Environments of an instance as the host's users hold them: sandboxes with
+//! their files and snapshots, and commands and calls outside of any session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hermitcrab::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecRequest,
+    ExecStatus, OutputStream,
+};
+use hermitcrab::memory::{Change, MemoryLimits};
+use hermitcrab::session::JobReportKind;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::core::CommandPolicy;
+use crate::driver::DriverHandle;
+use crate::error::HostError;
+use crate::tool::ProgramFn;
+
+/// What a sandbox starts from.
+#[derive(Clone)]
+pub struct MemoryOptions {
+    /// Absolute path that relative paths start at.
+    pub working_directory: String,
+    /// Minutes east of UTC of the user's clock.
+    pub utc_offset_minutes: i32,
+    /// Limits.
+    pub limits: MemoryLimits,
+    /// A tar archive of what the working directory holds.
+    pub archive: Option<Bytes>,
+    /// Files (path, content) on top of the archive.
+    pub files: Vec<(String, Bytes)>,
+    /// Programs that the host lends to the shell, by name.
+    pub programs: BTreeMap<String, ProgramFn>,
+    /// Name that `git commit` records.
+    pub author_name: String,
+    /// Address that `git commit` records.
+    pub author_email: String,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        let core = hermitcrab::memory::MemoryOptions::default();
+        Self {
+            working_directory: core.working_directory,
+            utc_offset_minutes: core.utc_offset_minutes,
+            limits: core.limits,
+            archive: None,
+            files: Vec::new(),
+            programs: BTreeMap::new(),
+            author_name: core.author_name,
+            author_email: core.author_email,
+        }
+    }
+}
+
+impl MemoryOptions {
+    /// The settings as the core takes them (`wit/hermitcrab.wit`, `memory`).
+    pub(crate) fn to_json(&self) -> String {
+        json!({
+            "working_directory": self.working_directory,
+            "utc_offset_minutes": self.utc_offset_minutes,
+            "programs": self.programs.keys().collect::<Vec<_>>(),
+            "author_name": self.author_name,
+            "author_email": self.author_email,
+            "limits": {
+                "total_bytes": self.limits.tree.total_bytes,
+                "file_bytes": self.limits.tree.file_bytes,
+                "entries": self.limits.tree.entries,
+                "path_bytes": self.limits.tree.path_bytes,
+                "output_bytes": self.limits.output_bytes,
+                "work_bound": self.limits.work_bound,
+                "idle_shells": self.limits.idle_shells,
+            },
+        })
+        .to_string()
+    }
+}
+
+impl std::fmt::Debug for MemoryOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryOptions")
+            .field("working_directory", &self.working_directory)
+            .field("limits", &self.limits)
+            .field("programs", &self.programs.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An environment of an instance. Clones are handles to the same one. Calls
+/// that say so work with sandboxes only.
+#[derive(Clone)]
+pub struct EnvironmentHandle {
+    driver: DriverHandle,
+    number: u32,
+}
+
+/// What a command printed and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecOutput {
+    /// How it ended.
+    pub status: ExecStatus,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// A remembered state of a sandbox; forgotten when the last clone is gone.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Arc<Remembered>);
+
+struct Remembered {
+    driver: DriverHandle,
+    number: u64,
+}
+
+impl std::fmt::Debug for Remembered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+impl Drop for Remembered {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.driver.send(move |driver| {
+            let _ = driver.core.forget_snapshot(number);
+        });
+    }
+}
+
+impl EnvironmentHandle {
+    pub(crate) fn new(driver: DriverHandle, number: u32) -> Self {
+        Self { driver, number }
+    }
+
+    /// Number of the environment within its instance.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Rejects writes by tools from now on, and commands unless allowed.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn make_read_only(&self, commands: CommandPolicy) -> Result<(), HostError> {
+        let number = self.number;
+        self.driver
+            .core(move |core| core.make_read_only(number, commands))
+            .await
+    }
+
+    /// Adds the files of a tar archive below the working directory; all or
+    /// none. Sandbox only.
+    ///
+    /// # Errors
+    /// A broken archive, or one that does not fit the limits.
+    pub async fn import_tar(&self, archive: impl Into<Bytes>) -> Result<(), HostError> {
+        let (number, archive) = (self.number, archive.into());
+        self.driver
+            .core(move |core| core.import_tar(number, &archive))
+            .await
+    }
+
+    /// Adds files (path, content) below the working directory; all or none.
+    /// Sandbox only.
+    ///
+    /// # Errors
+    /// A path that cannot be used, or files that do not fit the limits.
+    pub async fn import_files(&self, files: Vec<(String, Bytes)>) -> Result<(), HostError> {
+        let number = self.number;
+        self.driver
+            .core(move |core| core.import_files(number, files))
+            .await
+    }
+
+    /// The working directory as a tar archive. Sandbox only.
+    ///
+    /// # Errors
+    /// The environment is not a sandbox.
+    pub async fn export_tar(&self) -> Result<Bytes, HostError> {
+        let number = self.number;
+        self.driver.core(move |core| core.export_tar(number)).await
+    }
+
+    /// Remembers files, clock and randomness as they are now. Sandbox only.
+    ///
+    /// # Errors
+    /// The environment is not a sandbox.
+    pub async fn snapshot(&self) -> Result<Snapshot, HostError> {
+        let number = self.number;
+        let snapshot = self.driver.core(move |core| core.snapshot(number)).await?;
+        Ok(Snapshot(Arc::new(Remembered {
+            driver: self.driver.clone(),
+            number: snapshot,
+        })))
+    }
+
+    /// Puts the sandbox back to `snapshot`.
+    ///
+    /// # Errors
+    /// The snapshot is of another instance.
+    pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), HostError> {
+        let (number, snapshot) = (self.number, self.own(snapshot)?);
+        self.driver
+            .core(move |core| core.restore(number, snapshot))
+            .await
+    }
+
+    /// What changed since `snapshot`, sorted by path.
+    ///
+    /// # Errors
+    /// The snapshot is of another instance.
+    pub async fn changes(&self, snapshot: &Snapshot) -> Result<Vec<Change>, HostError> {
+        let (number, snapshot) = (self.number, self.own(snapshot)?);
+        self.driver
+            .core(move |core| core.changes(number, snapshot))
+            .await
+    }
+
+    /// Runs a command to its end, outside of any session.
+    ///
+    /// # Errors
+    /// The command could not be started, or the instance died.
+    pub async fn exec(&self, request: ExecRequest) -> Result<ExecOutput, HostError> {
+        let mut result = ExecOutput::default();
+        let (stdout, stderr) = (&mut result.stdout, &mut result.stderr);
+        result.status = self
+            .exec_with(request, |stream, data| match stream {
+                OutputStream::Stdout => stdout.extend_from_slice(&data),
+                OutputStream::Stderr => stderr.extend_from_slice(&data),
+            })
+            .await?;
+        Ok(result)
+    }
+
+    /// Runs a command and hands its output over as it comes. Dropping the
+    /// future cancels the command.
+    ///
+    /// # Errors
+    /// The command could not be started, or the instance died.
+    pub async fn exec_with(
+        &self,
+        request: ExecRequest,
+        mut output: impl FnMut(OutputStream, Bytes),
+    ) -> Result<ExecStatus, HostError> {
+        let number = self.number;
+        let mut job = self
+            .job(move |core| core.start_exec(number, request))
+            .await?;
+        loop {
+            match job.reports.recv().await {
+                Some(JobReportKind::Output { stream, data }) => output(stream, data),
+                Some(JobReportKind::Exec(result)) => return Ok(result?),
+                Some(JobReportKind::Call(Err(error))) => return Err(error.into()),
+                Some(JobReportKind::Call(Ok(_))) | None => return Err(HostError::Stopped),
+            }
+        }
+    }
+
+    /// Content of a file.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub async fn read(&self, path: &str) -> Result<Bytes, HostError> {
+        let call = EnvironmentCall::Read {
+            path: path.to_owned(),
+            max_bytes: u64::MAX,
+        };
+        match self.call(call).await? {
+            EnvironmentReply::Bytes(bytes) => Ok(bytes),
+            _ => Err(out_of_place("read")),
+        }
+    }
+
+    /// Replaces or creates a file, with its parents.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub async fn write(&self, path: &str, content: impl Into<Bytes>) -> Result<(), HostError> {
+        let call = EnvironmentCall::Write {
+            path: path.to_owned(),
+            content: content.into(),
+        };
+        self.call(call).await.map(drop)
+    }
+
+    /// Makes any call, outside of any session.
+    ///
+    /// # Errors
+    /// What the environment answers.
+    pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, HostError> {
+        let number = self.number;
+        let mut job = self.job(move |core| core.start_call(number, call)).await?;
+        match job.reports.recv().await {
+            Some(JobReportKind::Call(result)) => Ok(result?),
+            Some(_) => Err(out_of_place("call")),
+            None => Err(HostError::Stopped),
+        }
+    }
+
+    async fn job(
+        &self,
+        start: impl FnOnce(&mut dyn crate::core::Core) -> crate::core::CallResult<Arc<str>>
+        + Send
+        + 'static,
+    ) -> Result<Job, HostError> {
+        let (sender, reports) = mpsc::unbounded_channel();
+        let id = self
+            .driver
+            .call(move |driver| {
+                let id = start(&mut *driver.core)?;
+                driver.jobs.insert(id.clone(), sender);
+                Ok(id)
+            })
+            .await?;
+        Ok(Job {
+            driver: self.driver.clone(),
+            id,
+            reports,
+        })
+    }
+
+    fn own(&self, snapshot: &Snapshot) -> Result<u64, HostError> {
+        if self.driver.same(&snapshot.0.driver) {
+            return Ok(snapshot.0.number);
+        }
+        let error = "the snapshot belongs to another instance";
+        Err(EnvironmentError::new(EnvironmentErrorKind::InvalidInput, error).into())
+    }
+}
+
+impl std::fmt::Debug for EnvironmentHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnvironmentHandle")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A job under way; cancelled when it is dropped early.
+struct Job {
+    driver: DriverHandle,
+    id: Arc<str>,
+    reports: mpsc::UnboundedReceiver<JobReportKind>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let id = self.id.clone();
+        self.driver.send(move |driver| {
+            if driver.jobs.remove(&id).is_some() {
+                let _ = driver.core.cancel_job(&id);
+            }
+        });
+    }
+}
+
+fn out_of_place(call: &str) -> HostError {
+    let error = format!("the environment answered {call} with something else");
+    EnvironmentError::new(EnvironmentErrorKind::Io, error).into()
+}

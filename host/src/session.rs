@@ -1,0 +1,383 @@
+//! `Session`: a session as the host's users hold it, and `Controller`, which
+//! steers it from elsewhere.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use hermitcrab::event::SessionState;
+use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, Turn};
+use serde_json::Value;
+
+use crate::core::{CallResult, Core};
+use crate::driver::{DriverHandle, EventQueue, SessionLink};
+use crate::environment::HostEnvironment;
+use crate::error::HostError;
+use crate::event::Event;
+use crate::memory::{EnvironmentHandle, MemoryOptions};
+use crate::tool::{ApprovalFn, HostTool, ToolFn};
+
+/// What a session starts from.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// Settings.
+    pub config: SessionConfig,
+    /// Where its tools run.
+    pub environment: EnvironmentChoice,
+    /// Tools that the host executes, beside those of the profile.
+    pub tools: Vec<HostTool>,
+    /// Decides about the tools named in `config.ask_approval`. Without it, the
+    /// answer is no, with a reason that the model reads.
+    pub approval: Option<ApprovalFn>,
+}
+
+impl SessionOptions {
+    /// A session with the tools of its profile only.
+    pub fn new(config: SessionConfig, environment: EnvironmentChoice) -> Self {
+        Self {
+            config,
+            environment,
+            tools: Vec::new(),
+            approval: None,
+        }
+    }
+
+    /// Adds a tool that the host executes.
+    pub fn tool(mut self, tool: HostTool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Sets who decides about approvals.
+    pub fn approval(mut self, approval: ApprovalFn) -> Self {
+        self.approval = Some(approval);
+        self
+    }
+}
+
+impl std::fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("config", &self.config)
+            .field("environment", &self.environment)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the tools of a session run.
+#[derive(Clone)]
+pub enum EnvironmentChoice {
+    /// Outside of the core: [`crate::LocalEnvironment`] or your own.
+    Host(Arc<dyn HostEnvironment>),
+    /// Inside the core: a sandbox of its own.
+    Memory(MemoryOptions),
+    /// One that the instance has already, shared with other sessions.
+    Existing(EnvironmentHandle),
+}
+
+impl std::fmt::Debug for EnvironmentChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(environment) => f.debug_tuple("Host").field(&environment.info()).finish(),
+            Self::Memory(options) => f.debug_tuple("Memory").field(options).finish(),
+            Self::Existing(handle) => f.debug_tuple("Existing").field(handle).finish(),
+        }
+    }
+}
+
+/// A session and its events. Dropping it aborts the session; the events that
+/// are left are lost.
+///
+/// Events must be read: when more than a thousand wait, the session's effects
+/// pause until some are taken. Nothing is dropped.
+pub struct Session {
+    controller: Controller,
+    events: Arc<EventQueue>,
+}
+
+/// Steers a session from another task. Cheap to clone; does not keep the
+/// session alive.
+#[derive(Clone, Debug)]
+pub struct Controller(Arc<Link>);
+
+struct Link {
+    driver: DriverHandle,
+    id: Arc<str>,
+    environment: EnvironmentHandle,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.id.fmt(f)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let id = self.id.clone();
+        self.driver.send(move |driver| {
+            let _ = driver.core.forget_session(&id);
+        });
+    }
+}
+
+impl Session {
+    pub(crate) async fn open(
+        driver: DriverHandle,
+        environment: EnvironmentHandle,
+        options: SessionOptions,
+    ) -> Result<Self, HostError> {
+        let SessionOptions {
+            mut config,
+            tools,
+            approval,
+            ..
+        } = options;
+        let mut functions: BTreeMap<String, ToolFn> = BTreeMap::new();
+        for tool in tools {
+            functions.insert(tool.definition.name.clone(), tool.execute);
+            config.tools.push(tool.definition);
+        }
+        let config = to_json(&config)?;
+        let number = environment.number();
+        let (id, events) = driver
+            .call(move |driver| {
+                let id = driver.core.open_session(number, &config)?;
+                let link = SessionLink::new(functions, approval);
+                let events = link.events.clone();
+                driver.sessions.insert(id.clone(), link);
+                Ok((id, events))
+            })
+            .await?;
+        let controller = Controller(Arc::new(Link {
+            driver,
+            id,
+            environment,
+        }));
+        Ok(Self { controller, events })
+    }
+
+    /// The next event; `None` after `SESSION_END`.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| self.events.poll_next(cx)).await
+    }
+
+    /// A handle that steers the session from another task.
+    pub fn controller(&self) -> Controller {
+        self.controller.clone()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Session").field(&self.id()).finish()
+    }
+}
+
+/// A session is steered like its controller.
+impl std::ops::Deref for Session {
+    type Target = Controller;
+
+    fn deref(&self) -> &Controller {
+        &self.controller
+    }
+}
+
+impl Stream for Session {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.events.poll_next(cx)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.events.abandon();
+        let id = self.controller.0.id.clone();
+        self.controller.0.driver.send(move |driver| {
+            let _ = driver.core.abort(&id);
+        });
+    }
+}
+
+/// Each call answers when the session has accepted or refused it; what comes
+/// of it are events. Errors are those of the core: a call that is not legal in
+/// the session's state, a setting that makes no sense, an instance that died.
+impl Controller {
+    /// Id of the session: a UUID.
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// The environment that the session's tools run in.
+    pub fn environment(&self) -> &EnvironmentHandle {
+        &self.0.environment
+    }
+
+    /// Current state (spec 2.3).
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn state(&self) -> Result<SessionState, HostError> {
+        self.core(|core, id| core.state(id)).await
+    }
+
+    /// Starts an input. Legal when idle and, as the answer, when the model has
+    /// asked something.
+    ///
+    /// # Errors
+    /// Not legal now; nothing has changed.
+    pub async fn submit(&self, input: impl Into<String>) -> Result<(), HostError> {
+        let input = input.into();
+        self.core(move |core, id| core.submit(id, &input)).await
+    }
+
+    /// Answers the model's question.
+    ///
+    /// # Errors
+    /// The model has asked nothing.
+    pub async fn answer(&self, input: impl Into<String>) -> Result<(), HostError> {
+        let input = input.into();
+        self.core(move |core, id| core.answer(id, &input)).await
+    }
+
+    /// Queues a message for the next gap between tool rounds; returns the
+    /// number that its events bear.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub async fn steer(&self, message: impl Into<String>) -> Result<u64, HostError> {
+        let message = message.into();
+        self.core(move |core, id| core.steer(id, &message)).await
+    }
+
+    /// Queues an input for when the current one is done.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub async fn follow_up(&self, message: impl Into<String>) -> Result<(), HostError> {
+        let message = message.into();
+        self.core(move |core, id| core.follow_up(id, &message))
+            .await
+    }
+
+    /// Queues instructions of the developer for the next gap between tool rounds.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub async fn add_system_turn(&self, content: impl Into<String>) -> Result<(), HostError> {
+        let content = content.into();
+        self.core(move |core, id| core.add_system_turn(id, &content))
+            .await
+    }
+
+    /// Ends the current input only; the session goes on.
+    ///
+    /// # Errors
+    /// Nothing is being processed.
+    pub async fn interrupt(&self) -> Result<(), HostError> {
+        self.core(|core, id| core.interrupt(id)).await
+    }
+
+    /// Ends the session from any state, gracefully.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn abort(&self) -> Result<(), HostError> {
+        self.core(|core, id| core.abort(id)).await
+    }
+
+    /// Closes the session.
+    ///
+    /// # Errors
+    /// It is processing.
+    pub async fn close(&self) -> Result<(), HostError> {
+        self.core(|core, id| core.close(id)).await
+    }
+
+    /// The configuration in force.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn config(&self) -> Result<SessionConfig, HostError> {
+        let json = self.core(|core, id| core.config(id)).await?;
+        Ok(SessionConfig::from_json(&json)?)
+    }
+
+    /// Replaces the settings named in `patch`, a JSON object; in force from
+    /// the next model call or tool call on.
+    ///
+    /// # Errors
+    /// A setting that is unknown, out of range or fixed.
+    pub async fn configure(&self, patch: Value) -> Result<(), HostError> {
+        let patch = patch.to_string();
+        self.core(move |core, id| core.configure(id, &patch)).await
+    }
+
+    /// Registers a tool; it replaces one of the same name. In force from the
+    /// next model call on.
+    ///
+    /// # Errors
+    /// A definition that cannot be used.
+    pub async fn register_tool(&self, tool: HostTool) -> Result<(), HostError> {
+        let definition = to_json(&tool.definition)?;
+        let id = self.0.id.clone();
+        self.0
+            .driver
+            .call(move |driver| {
+                driver.core.register_tool(&id, &definition)?;
+                if let Some(link) = driver.sessions.get_mut(&id) {
+                    link.tools.insert(tool.definition.name, tool.execute);
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Removes a tool; says whether there was one.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub async fn unregister_tool(&self, name: impl Into<String>) -> Result<bool, HostError> {
+        let name = name.into();
+        // A call that runs keeps its function; a later one is an unknown tool.
+        self.core(move |core, id| core.unregister_tool(id, &name))
+            .await
+    }
+
+    /// Names of the tools that the model is offered, in order.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn tool_names(&self) -> Result<Vec<String>, HostError> {
+        self.core(|core, id| core.tool_names(id)).await
+    }
+
+    /// The turns so far.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn history(&self) -> Result<Vec<Turn>, HostError> {
+        let json = self.core(|core, id| core.history(id)).await?;
+        serde_json::from_slice(&json)
+            .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
+    }
+
+    async fn core<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut dyn Core, &str) -> CallResult<T> + Send + 'static,
+    ) -> Result<T, HostError> {
+        let id = self.0.id.clone();
+        self.0.driver.core(move |core| call(core, &id)).await
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<String, HostError> {
+    serde_json::to_string(value).map_err(|error| {
+        SessionError::new(SessionErrorKind::InvalidConfig, error.to_string()).into()
+    })
+}

@@ -1,0 +1,54 @@
+//! Every session case of `tests/cases` on every face of this machine; the
+//! format, and how to add one, is in `tests/cases/README.md`.
+
+mod support;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use support::case::{self, Case, Need};
+use support::face::Face;
+use support::harness::{self, Trial};
+use support::{direct, golden, play};
+
+fn main() -> ExitCode {
+    let faces: [(&str, Need, Arc<dyn Face>); 1] =
+        [("native", Need::Local, Arc::new(direct::Direct))];
+    let mut trials = Vec::new();
+    for name in case::names() {
+        let case = match Case::load(&name) {
+            Ok(case) => case,
+            Err(why) => {
+                trials.push(Trial::new(name, move || Err(why.clone())));
+                continue;
+            }
+        };
+        for (index, (face_name, has, face)) in faces.iter().enumerate() {
+            if case.needs.iter().all(|need| need == has) {
+                let (case, name, face) = (case.clone(), name.clone(), face.clone());
+                let rewrite = index == 0 && golden::rewriting();
+                trials.push(Trial::new(format!("{face_name}::{name}"), move || {
+                    check(&name, &case, face.as_ref(), rewrite)
+                }));
+            }
+        }
+    }
+    harness::main(trials)
+}
+
+fn check(name: &str, case: &Case, face: &dyn Face, rewrite: bool) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let played = runtime.block_on(play::play(case, face))?;
+    let wrong = [
+        golden::compare(name, &played.transcript, rewrite),
+        play::compare(case, &played),
+    ];
+    let wrong: Vec<String> = wrong.into_iter().filter_map(Result::err).collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("\n")),
+    }
+}

@@ -1,0 +1,240 @@
+//! The binary from outside: what is wrong with a command line, in one sentence
+//! on stderr, with the right exit code and nothing on stdout; and `serve-model`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+fn hermitcrab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
+    command.args(arguments);
+    for name in ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs with a key and this stdin; compares exit code and stderr.
+fn check(arguments: &[&str], stdin: &[u8], code: i32, stderr: &str) {
+    let mut command = hermitcrab(arguments);
+    command.env("ANTHROPIC_API_KEY", "k");
+    check_command(command, stdin, code, stderr);
+}
+
+fn check_command(mut command: Command, stdin: &[u8], code: i32, stderr: &str) {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary");
+    // One that refuses its options does not read; that is its right.
+    let _ = child.stdin.take().expect("stdin").write_all(stdin);
+    let output = child.wait_with_output().expect("an end");
+    let actual = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(
+        (output.status.code(), actual.as_str()),
+        (Some(code), stderr)
+    );
+    assert_eq!(output.stdout, b"");
+}
+
+/// A file or directory of this package's tests, removed at the end.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("a file");
+        path
+    }
+}
+
+#[test]
+fn missing_key() {
+    check_command(
+        hermitcrab(&["run", "x"]),
+        b"",
+        2,
+        "hermitcrab: no provider has a key: set one of ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none\n",
+    );
+    check_command(
+        hermitcrab(&["run", "--provider", "anthropic", "x"]),
+        b"",
+        2,
+        "hermitcrab: there is no key for anthropic: set ANTHROPIC_API_KEY\n",
+    );
+}
+
+#[test]
+fn unknown_provider() {
+    check(
+        &["run", "--provider", "acme", "x"],
+        b"",
+        2,
+        "hermitcrab: there is no provider \"acme\": choose one of anthropic\n",
+    );
+}
+
+#[test]
+fn base_url_that_is_none() {
+    check(
+        &["run", "--base-url", "foo", "x"],
+        b"",
+        2,
+        "hermitcrab: --base-url \"foo\" is not an absolute http or https URL: write it like https://host/path\n",
+    );
+}
+
+#[test]
+fn directory_that_does_not_exist() {
+    let missing = Scratch::new().path("missing");
+    check(
+        &["run", "--dir", &missing, "x"],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: the directory {missing} does not exist: create it or choose another --dir\n"
+        ),
+    );
+}
+
+#[test]
+fn directory_that_is_a_file() {
+    let scratch = Scratch::new();
+    let file = scratch.write("file", "");
+    check(
+        &["run", "--dir", &file, "x"],
+        b"",
+        2,
+        &format!("hermitcrab: --dir {file} is not a directory: name the directory to work in\n"),
+    );
+}
+
+#[test]
+fn out_that_cannot_be_written() {
+    let out = Scratch::new().path("missing/out.tar");
+    check(
+        &["run", "--env", "memory", "--out", &out, "x"],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: cannot write --out {out}: no such file or directory; choose a file in a directory that you may write to\n"
+        ),
+    );
+}
+
+#[test]
+fn out_without_sandbox() {
+    check(
+        &["run", "--out", "out.tar", "x"],
+        b"",
+        2,
+        "hermitcrab: --out needs --env memory: a local run has changed the directory itself\n",
+    );
+}
+
+#[test]
+fn instructions_that_cannot_be_read() {
+    let missing = Scratch::new().path("missing");
+    check(
+        &["run", "--instructions", &missing, "x"],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: cannot read --instructions {missing}: no such file or directory: check the path\n"
+        ),
+    );
+}
+
+#[test]
+fn prompts_that_are_none() {
+    check(
+        &["run"],
+        b"ignored",
+        2,
+        "hermitcrab: there is no prompt: give the task as an argument, or - to read it from stdin\n",
+    );
+    check(
+        &["run", "-"],
+        b"ab\xff",
+        2,
+        "hermitcrab: the prompt on stdin is not valid UTF-8 (byte 2): convert it to UTF-8 text\n",
+    );
+    check(
+        &["run", "-"],
+        b"\n",
+        2,
+        "hermitcrab: the prompt is empty: put the task into stdin\n",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn prompt_argument_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = hermitcrab(&["run"]);
+    command
+        .arg(std::ffi::OsStr::from_bytes(b"a\xff"))
+        .env("ANTHROPIC_API_KEY", "k");
+    let message = "hermitcrab: the prompt is not valid UTF-8: give it as UTF-8 text\n";
+    check_command(command, b"", 2, message);
+}
+
+#[test]
+fn malformed_script() {
+    let scratch = Scratch::new();
+    let script = scratch.write("script.json", "{\"steps\": [\n  {\"text\": \"a\",}]}");
+    check(
+        &["serve-model", &script],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: {script} is not a script: step 1, line 2, column 16: trailing comma\n"
+        ),
+    );
+}
+
+#[test]
+fn serve_model_plays_the_script() {
+    let scratch = Scratch::new();
+    let script = scratch.write("script.json", r#"{"steps":[{"text":"one"}]}"#);
+    let mut server = hermitcrab(&["serve-model", &script, "--port", "0", "--loop"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("stdout"))
+        .read_line(&mut line)
+        .expect("a line");
+    let address = line
+        .trim_end()
+        .strip_prefix("listening on http://")
+        .expect("the address")
+        .to_owned();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(&address).expect("a connection");
+        let body = r#"{"stream":true}"#;
+        write!(
+            stream,
+            "POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains(r#""text":"one""#), "{answer}");
+    }
+    server.kill().expect("a running server");
+    server.wait().expect("an end");
+}

@@ -1,0 +1,353 @@
+//! A session case as data: the grammar of `tests/cases/README.md`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Files by path relative to the working directory.
+pub type Tree = BTreeMap<String, Bytes>;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    #[allow(dead_code, reason = "for people")]
+    about: String,
+    #[serde(default)]
+    pub needs: Vec<Need>,
+    #[serde(default)]
+    pub breaks: bool,
+    #[serde(default)]
+    pub files: BTreeMap<String, Content>,
+    #[serde(default)]
+    pub config: Map<String, Value>,
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    #[serde(default)]
+    pub approvals: BTreeMap<String, Vec<Decision>>,
+    pub script: Value,
+    pub actions: Vec<Action>,
+    #[serde(default)]
+    pub when: Vec<Rule>,
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    Sandbox,
+    Local,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Content {
+    Text(String),
+    Binary { base64: String },
+}
+
+impl Content {
+    pub fn bytes(&self) -> Bytes {
+        match self {
+            Self::Text(text) => text.clone().into(),
+            Self::Binary { base64 } => STANDARD.decode(base64).expect("base64 in a case").into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Allow,
+    Wait,
+    #[serde(untagged)]
+    Deny {
+        deny: String,
+    },
+}
+
+/// A tool that the host runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+    pub behaviour: Behaviours,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Behaviours {
+    Each(Vec<Behaviour>),
+    All(Box<Behaviour>),
+}
+
+impl Behaviours {
+    /// What the call with this number, from 0, does.
+    pub fn nth(&self, number: usize) -> &Behaviour {
+        match self {
+            Self::All(behaviour) => behaviour,
+            Self::Each(list) => list.get(number).or(list.last()).expect("a behaviour"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Behaviour {
+    #[serde(default)]
+    pub progress: Vec<String>,
+    #[serde(default)]
+    pub r#do: Vec<Action>,
+    pub wait_for: Option<Matcher>,
+    pub returns: Option<String>,
+    pub fails: Option<String>,
+    #[serde(default)]
+    pub echo: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub event: Matcher,
+    #[serde(default = "one")]
+    pub nth: usize,
+    pub r#do: Vec<Action>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Something that the host does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct Action {
+    pub call: Call,
+    pub wait: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Call {
+    Submit(String),
+    Answer(String),
+    Steer(String),
+    FollowUp(String),
+    System(String),
+    Interrupt,
+    Abort,
+    Close,
+    Configure(Value),
+    Register(Box<Tool>),
+    Unregister(String),
+    Release(String),
+    Held(String),
+    Until(Matcher, usize),
+}
+
+impl Call {
+    /// Its name in the file and in `call_error` lines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Submit(_) => "submit",
+            Self::Answer(_) => "answer",
+            Self::Steer(_) => "steer",
+            Self::FollowUp(_) => "follow_up",
+            Self::System(_) => "system",
+            Self::Interrupt => "interrupt",
+            Self::Abort => "abort",
+            Self::Close => "close",
+            Self::Configure(_) => "configure",
+            Self::Register(_) => "register",
+            Self::Unregister(_) => "unregister",
+            Self::Release(_) => "release",
+            Self::Held(_) => "held",
+            Self::Until(..) => "until",
+        }
+    }
+}
+
+impl TryFrom<Map<String, Value>> for Action {
+    type Error = String;
+
+    fn try_from(mut map: Map<String, Value>) -> Result<Self, String> {
+        let wait = map.remove("wait").map(|wait| wait == Value::Bool(true));
+        let nth = map.remove("nth");
+        let shown = Value::Object(map.clone()).to_string();
+        let mut entries = map.into_iter();
+        let (Some((name, value)), None) = (entries.next(), entries.next()) else {
+            return Err(format!("{shown}: an action has one key"));
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned).ok_or(shown.clone());
+        let yes = |call: Call| match value {
+            Value::Bool(true) => Ok(call),
+            _ => Err(format!("{shown}: the value is always true")),
+        };
+        let parsed = |error: serde_json::Error| format!("{shown}: {error}");
+        let call = match name.as_str() {
+            "submit" => Call::Submit(text(&value)?),
+            "answer" => Call::Answer(text(&value)?),
+            "steer" => Call::Steer(text(&value)?),
+            "follow_up" => Call::FollowUp(text(&value)?),
+            "system" => Call::System(text(&value)?),
+            "interrupt" => yes(Call::Interrupt)?,
+            "abort" => yes(Call::Abort)?,
+            "close" => yes(Call::Close)?,
+            "configure" => Call::Configure(value),
+            "register" => Call::Register(serde_json::from_value(value).map_err(parsed)?),
+            "unregister" => Call::Unregister(text(&value)?),
+            "release" => Call::Release(text(&value)?),
+            "held" => Call::Held(text(&value)?),
+            "until" => {
+                let nth = nth.as_ref().map_or(Some(1), Value::as_u64);
+                let nth = nth.and_then(|nth| usize::try_from(nth).ok());
+                let matcher = serde_json::from_value(value).map_err(parsed)?;
+                Call::Until(matcher, nth.ok_or(shown)?)
+            }
+            _ => return Err(format!("unknown action {shown}")),
+        };
+        let wait = wait.unwrap_or(matches!(call, Call::Submit(_) | Call::Answer(_)));
+        Ok(Self { call, wait })
+    }
+}
+
+/// Which event is meant.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Matcher {
+    kind: String,
+    #[serde(flatten)]
+    data: Map<String, Value>,
+}
+
+impl Matcher {
+    /// Whether `event`, as the session emitted it, is meant.
+    pub fn matches(&self, event: &Value) -> bool {
+        event["kind"] == self.kind.as_str()
+            && self
+                .data
+                .iter()
+                .all(|(name, value)| event["data"].get(name) == Some(value))
+    }
+
+    /// Whether the `nth` such event is among `events`.
+    pub fn nth_in(&self, nth: usize, events: &[Value]) -> bool {
+        events.iter().filter(|event| self.matches(event)).count() >= nth
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expect {
+    pub files: BTreeMap<String, Option<Content>>,
+    pub requests: Vec<super::request::Assertion>,
+    pub request_count: Option<usize>,
+}
+
+impl Case {
+    /// The case in `NAME.json`.
+    pub fn load(name: &str) -> Result<Self, String> {
+        let path = directory().join(format!("{name}.json"));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{name}.json: {error}"))?;
+        serde_json::from_value(expand(value)).map_err(|error| format!("{name}.json: {error}"))
+    }
+
+    /// The files before.
+    pub fn tree(&self) -> Tree {
+        let files = self.files.iter();
+        files
+            .map(|(path, content)| (path.clone(), content.bytes()))
+            .collect()
+    }
+
+    /// The files that must be there afterwards, and no others.
+    pub fn tree_after(&self) -> Tree {
+        let mut tree = self.tree();
+        for (path, content) in &self.expect.files {
+            match content {
+                Some(content) => tree.insert(path.clone(), content.bytes()),
+                None => tree.remove(path),
+            };
+        }
+        tree
+    }
+
+    /// The script with the working directory in it.
+    pub fn script_in(&self, directory: &str) -> String {
+        let mut script = self.script.clone();
+        strings(&mut script, &|text| text.replace("<dir>", directory));
+        script.to_string()
+    }
+}
+
+/// Where the cases are.
+pub fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases")
+}
+
+/// Names of all cases, in order.
+pub fn names() -> Vec<String> {
+    names_in(&directory())
+}
+
+/// Names of the JSON files in `directory`, in order.
+pub fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory of the data exists")
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            name.strip_suffix(".json").map(str::to_owned)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Replaces `$repeat`, `$lines` and `$concat`.
+pub fn expand(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(expand).collect(),
+        Value::Object(map) => {
+            let map: Map<_, _> = map.into_iter().map(|(k, v)| (k, expand(v))).collect();
+            match map.iter().next() {
+                Some((key, value)) if map.len() == 1 && key.starts_with('$') => {
+                    Value::String(generated(key, value))
+                }
+                _ => Value::Object(map),
+            }
+        }
+        other => other,
+    }
+}
+
+fn generated(key: &str, value: &Value) -> String {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let count = || value[1].as_u64().expect("a count");
+    match key {
+        "$repeat" => (0..count()).map(|_| text(&value[0])).collect(),
+        "$lines" => {
+            let prefix = text(&value[0]);
+            (1..=count()).map(|n| format!("{prefix}{n}\n")).collect()
+        }
+        "$concat" => value.as_array().expect("a list").iter().map(text).collect(),
+        _ => panic!("unknown generator {key}"),
+    }
+}
+
+/// Applies `change` to every string of `value`, keys excepted.
+pub fn strings(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| strings(item, change)),
+        Value::Object(map) => map.values_mut().for_each(|item| strings(item, change)),
+        _ => {}
+    }
+}

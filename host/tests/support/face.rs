@@ -1,0 +1,101 @@
+//! What a runner needs of a face of the core: a place to work in, and a session.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use hermitcrab::effect::{Approval, HostToolResult};
+use hermitcrab::llm::ToolDefinition;
+use hermitcrab::session::SessionError;
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use super::case::Tree;
+
+/// A core together with a kind of environment.
+#[async_trait]
+pub trait Face: Send + Sync {
+    /// A fresh working directory that holds `files`.
+    async fn place(&self, files: &Tree) -> Result<Box<dyn Place>, String>;
+}
+
+/// One working directory and, once opened, the session in it.
+#[async_trait]
+pub trait Place: Send + Sync {
+    /// Absolute path of the working directory.
+    fn directory(&self) -> &str;
+
+    /// Opens the one session. `config` is a `SessionConfig` as JSON; the host
+    /// holds `key` under the name `anthropic` for `base_url`.
+    async fn open(
+        &self,
+        config: Value,
+        base_url: &str,
+        key: &str,
+        tools: Arc<dyn HostTools>,
+    ) -> Result<Opened, SessionError>;
+
+    /// All files of the working directory, now.
+    async fn tree(&self) -> Result<Tree, String>;
+}
+
+/// An open session.
+pub struct Opened {
+    pub session: Arc<dyn Handle>,
+    /// The events as JSON; ends after `SESSION_END`.
+    pub events: UnboundedReceiver<Bytes>,
+}
+
+/// A call on a session.
+#[derive(Clone, Debug)]
+pub enum SessionCall {
+    Submit(String),
+    Answer(String),
+    Steer(String),
+    FollowUp(String),
+    System(String),
+    Interrupt,
+    Abort,
+    Close,
+    Configure(Value),
+    Register(ToolDefinition),
+    Unregister(String),
+}
+
+/// Makes calls on a session.
+#[async_trait]
+pub trait Handle: Send + Sync {
+    /// Makes one call; when it returns, the call is done or rejected.
+    async fn call(&self, call: SessionCall) -> Result<(), SessionError>;
+}
+
+/// What the host does for the session. Dropping a future cancels.
+#[async_trait]
+pub trait HostTools: Send + Sync {
+    async fn call(
+        &self,
+        name: &str,
+        arguments: &str,
+        progress: &UnboundedSender<String>,
+    ) -> HostToolResult;
+
+    async fn approve(&self, tool_name: &str) -> Approval;
+}
+
+/// A host without tools of its own.
+pub struct NoTools;
+
+#[async_trait]
+impl HostTools for NoTools {
+    async fn call(&self, name: &str, _: &str, _: &UnboundedSender<String>) -> HostToolResult {
+        let content = format!("there is no tool {name}");
+        HostToolResult {
+            content,
+            is_error: true,
+        }
+    }
+
+    async fn approve(&self, _: &str) -> Approval {
+        Approval::Allow
+    }
+}

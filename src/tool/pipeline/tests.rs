@@ -1,0 +1,273 @@
+//! Calls through the pipeline: failures, approval, host tools, cancelling.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::super::testing::{call, pipeline, play, remote};
+use super::super::{HostTool, Tool};
+use super::*;
+use crate::effect::{Executor, HostToolResult, Outcome};
+use crate::environment::testing::TreeEnvironment;
+use crate::environment::{EnvironmentCall, EnvironmentReply};
+
+fn check_error(call: &ToolCall, message: &str) {
+    let tree = TreeEnvironment::new(&[]);
+    let (pipeline, log) = pipeline(Rc::new(tree));
+    let (executed, effects) = play(&pipeline, &Scope::new("s"), call.clone(), Vec::new());
+    let expected = Executed {
+        call_id: "c1".to_owned(),
+        tool_name: call.name.clone(),
+        full: message.to_owned(),
+        model_text: message.to_owned(),
+        media: Vec::new(),
+        is_error: true,
+        raised: true,
+        output_bytes: message.len() as u64,
+        output_complete: true,
+        exit_code: None,
+        duration_ms: 0,
+        timed_out: false,
+    };
+    assert_eq!(executed, expected);
+    assert_eq!(effects, []);
+    let name = &call.name;
+    let events = [
+        format!("start {name}"),
+        format!("end {name} {}", message.len()),
+    ];
+    assert_eq!(*log.0.borrow(), events);
+}
+
+#[test]
+fn unknown_tool() {
+    check_error(
+        &call("nope", "{}"),
+        "Unknown tool: nope\n\
+         Available tools: read_file, write_file, edit_file, shell, grep, glob",
+    );
+}
+
+#[test]
+fn arguments_that_are_not_json() {
+    check_error(
+        &call("glob", "{\"pattern\": \"*\""),
+        "Tool error (glob): invalid arguments: not valid JSON: EOF while parsing an object at \
+         line 1 column 15",
+    );
+    check_error(
+        &call("glob", "[]"),
+        "Tool error (glob): invalid arguments: expected a JSON object such as {\"name\": \
+         \"value\"}",
+    );
+}
+
+#[test]
+fn arguments_that_break_the_schema() {
+    check_error(
+        &call("glob", ""),
+        "Tool error (glob): invalid arguments: arguments: missing required property \
+         \"pattern\"",
+    );
+    check_error(
+        &call("read_file", r#"{"file_path": 1, "offset": 0, "x": 1}"#),
+        "Tool error (read_file): invalid arguments: arguments.file_path: expected string, got \
+         integer 1; arguments.offset: expected at least 1, got 0; arguments: unknown property \
+         \"x\", known are \"file_path\", \"offset\", \"limit\"",
+    );
+}
+
+#[test]
+fn null_stands_for_an_optional_argument_left_out() {
+    let tree = TreeEnvironment::new(&[("a", b"x")]);
+    let (pipeline, _) = pipeline(Rc::new(tree));
+    let call = call("read_file", r#"{"file_path": "a", "offset": null}"#);
+    let (executed, _) = play(&pipeline, &Scope::new("s"), call, Vec::new());
+    assert_eq!(executed.model_text, "1 | x");
+    check_error(
+        &super::super::testing::call("read_file", r#"{"file_path": null}"#),
+        "Tool error (read_file): invalid arguments: arguments.file_path: expected string, got \
+         null",
+    );
+}
+
+#[test]
+fn the_event_has_all_and_the_model_what_fits() {
+    let content = "x".repeat(100_000);
+    let tree = TreeEnvironment::new(&[("big.txt", content.as_bytes())]);
+    let (pipeline, _) = pipeline(Rc::new(tree));
+    let call = call("read_file", r#"{"file_path": "big.txt"}"#);
+    let (executed, _) = play(&pipeline, &Scope::new("s"), call, Vec::new());
+    assert_eq!(executed.full, format!("1 | {content}"));
+    assert_eq!(executed.output_bytes, 100_004);
+    assert!(executed.model_text.contains(
+        "[WARNING: Tool output was truncated. 50004 characters were removed from the middle."
+    ));
+    assert!(!executed.is_error);
+}
+
+fn host_tool() -> Rc<dyn Tool> {
+    Rc::new(HostTool::new(ToolDefinition {
+        name: "ask".to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object", "required": ["q"],
+                           "properties": {"q": {"type": "string"}}}),
+        custom: None,
+        strict: None,
+    }))
+}
+
+fn call_effect(arguments: &str) -> EffectKind {
+    EffectKind::CallTool {
+        name: "ask".to_owned(),
+        call_id: "c1".to_owned(),
+        arguments: arguments.to_owned(),
+    }
+}
+
+#[test]
+fn host_tools_run_by_effect() {
+    let (mut pipeline, log) = remote();
+    pipeline
+        .registry
+        .register(host_tool())
+        .expect("a good tool");
+    let answer = vec![
+        OutcomeKind::ToolOutput("50 %".to_owned()),
+        OutcomeKind::ToolEnd(HostToolResult {
+            content: "42".to_owned(),
+            is_error: true,
+        }),
+    ];
+    let scope = Scope::new("s");
+    let asked = call("ask", r#"{"q": "?"}"#);
+    let (executed, effects) = play(&pipeline, &scope, asked, vec![answer]);
+    assert_eq!(effects, [call_effect(r#"{"q":"?"}"#)]);
+    assert_eq!((executed.full.as_str(), executed.is_error), ("42", true));
+    assert!(!executed.raised);
+    assert_eq!(
+        *log.0.borrow(),
+        ["start ask", "delta None 50 %", "end ask 2"]
+    );
+}
+
+#[test]
+fn freeform_text_becomes_the_required_argument() {
+    let (mut pipeline, _) = remote();
+    pipeline
+        .registry
+        .register(host_tool())
+        .expect("a good tool");
+    let asked = ToolCall {
+        custom: true,
+        ..call("ask", "not {json")
+    };
+    let answer = vec![OutcomeKind::ToolEnd(HostToolResult::default())];
+    let (_, effects) = play(&pipeline, &Scope::new("s"), asked, vec![answer]);
+    assert_eq!(effects, [call_effect(r#"{"q":"not {json"}"#)]);
+}
+
+fn check_approval(answer: Approval, expected: &str) {
+    let (mut pipeline, log) = remote();
+    let reasons = [("shell".to_owned(), "it can do anything".to_owned())];
+    pipeline.approvals = ApprovalPolicy(BTreeMap::from(reasons));
+    let asked = call("shell", r#"{"command": "ls"}"#);
+    let ended = OutcomeKind::ExecEnd(Default::default());
+    let answers = vec![vec![OutcomeKind::Approval(answer)], vec![ended]];
+    let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, answers);
+    let ask = EffectKind::AskApproval {
+        tool_name: "shell".to_owned(),
+        call_id: "c1".to_owned(),
+        arguments: r#"{"command":"ls"}"#.to_owned(),
+        reason: "it can do anything".to_owned(),
+    };
+    assert_eq!(effects[0], ask);
+    assert_eq!(executed.model_text, expected);
+    assert_eq!(
+        log.0.borrow()[1],
+        r#"approve shell {"command":"ls"} it can do anything"#
+    );
+}
+
+#[test]
+fn approval() {
+    check_approval(Approval::Allow, "(no output)");
+    let reason = "not today".to_owned();
+    check_approval(
+        Approval::Deny { reason },
+        "Tool error (shell): not approved: not today",
+    );
+}
+
+#[test]
+fn cancelled_before_it_starts() {
+    let (pipeline, _) = remote();
+    let scope = Scope::new("s");
+    scope.cancel.cancel();
+    let asked = call("shell", r#"{"command": "ls"}"#);
+    let (executed, effects) = play(&pipeline, &scope, asked, Vec::new());
+    assert_eq!(effects, []);
+    assert_eq!(
+        executed.model_text,
+        "Tool error (shell): interrupted before it started"
+    );
+}
+
+#[test]
+fn cancelled_while_it_runs_keeps_what_had_arrived() {
+    let (mut pipeline, _) = remote();
+    pipeline
+        .registry
+        .register(host_tool())
+        .expect("a good tool");
+    let answer = vec![
+        OutcomeKind::ToolOutput("half".to_owned()),
+        OutcomeKind::Cancelled,
+    ];
+    let asked = call("ask", r#"{"q": "?"}"#);
+    let (executed, _) = play(&pipeline, &Scope::new("s"), asked, vec![answer]);
+    assert_eq!(
+        executed.model_text,
+        "Tool error (ask): interrupted before it ended\nPartial output:\nhalf"
+    );
+    assert!(executed.is_error && executed.raised);
+}
+
+#[test]
+fn parallel_edits_of_one_file_take_turns() {
+    let (pipeline, _) = remote();
+    let mut executor = Executor::new();
+    for (old, new) in [("1", "one"), ("2", "two")] {
+        let pipeline = pipeline.clone();
+        let arguments = json!({"file_path": "a", "old_string": old, "new_string": new});
+        let call = call("edit_file", &arguments.to_string());
+        executor.spawner().spawn(async move {
+            let executed = pipeline.run(&Scope::new("s"), &call).await;
+            assert!(!executed.is_error, "{}", executed.full);
+        });
+    }
+    let mut content = Bytes::from_static(b"1 2 3");
+    let mut rounds = 0;
+    while !executor.is_empty() {
+        executor.run(|| false);
+        let effects = pipeline.port.take_effects();
+        assert!(effects.len() <= 1, "one call at a time: {effects:?}");
+        for effect in effects {
+            rounds += 1;
+            let EffectKind::Environment { call, .. } = effect.kind else {
+                continue;
+            };
+            let reply = match call {
+                EnvironmentCall::Write { content: new, .. } => {
+                    content = new;
+                    EnvironmentReply::Done
+                }
+                _ => EnvironmentReply::Bytes(content.clone()),
+            };
+            pipeline.port.deliver(Outcome {
+                id: effect.id,
+                kind: OutcomeKind::Environment(Ok(reply)),
+            });
+        }
+    }
+    assert_eq!((&content[..], rounds), (&b"one two 3"[..], 4));
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask component`: the core as a component that imports nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use wit_component::{ComponentEncoder, DecodedWasm};
+
+use crate::workspace::{
+    WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
+};
+
+/// Which component, and where to.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// File to write.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Leave the in-memory sandbox out.
+    #[arg(long)]
+    slim: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let features: &[&str] = if options.slim { &[] } else { &["sandbox"] };
+    let out = std::path::absolute(&options.out)?;
+    let size = write(&out, features)?;
+    println!("{}: {size} bytes, no imports", options.out.display());
+    Ok(())
+}
+
+/// Builds the core with `features` beside `component`, writes it as a
+/// component to `out` and returns its size in bytes.
+pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
+    let shell = shell()?;
+    ensure_wasm_target(&shell)?;
+    let features = [&["component"], features].concat().join(",");
+    cargo(&shell)
+        .args([
+            "build",
+            "--package",
+            "hermitcrab",
+            "--lib",
+            "--profile",
+            "wasm",
+        ])
+        .args(["--target", WASM_TARGET, "--features", &features])
+        .quiet()
+        .run()?;
+    let module_path = target_dir()
+        .join(WASM_TARGET)
+        .join("wasm")
+        .join("hermitcrab.wasm");
+    let module = std::fs::read(&module_path)
+        .with_context(|| format!("cannot read {}", module_path.display()))?;
+    let component = ComponentEncoder::default()
+        .module(&module)?
+        .validate(true)
+        .encode()
+        .context("cannot encode the core as a component; does it import something?")?;
+    let imports = imports(&component)?;
+    ensure!(
+        imports.is_empty(),
+        "the core imports {}; it must import nothing",
+        imports.join(", ")
+    );
+    write_if_changed(out, &component)?;
+    Ok(component.len())
+}
+
+/// Names of what the component imports.
+fn imports(component: &[u8]) -> Result<Vec<String>> {
+    let DecodedWasm::Component(resolve, world) = wit_component::decode(component)? else {
+        anyhow::bail!("the encoder wrote no component");
+    };
+    let names = resolve.worlds[world].imports.keys();
+    Ok(names.map(|name| resolve.name_world_key(name)).collect())
+}

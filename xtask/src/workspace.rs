@@ -1,0 +1,73 @@
+//! Where things are, and how commands of this workspace are run.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use xshell::{Cmd, Shell, cmd};
+
+/// The target triple of the core.
+pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
+
+/// How every native build and test of the workspace is selected. Cargo unites
+/// the features of all selected packages, so another selection would compile
+/// wasmtime again.
+pub(crate) const NATIVE: [&str; 2] = ["--release", "--workspace"];
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// A shell in the root of the workspace.
+pub(crate) fn shell() -> Result<Shell> {
+    let shell = Shell::new()?;
+    shell.change_dir(root());
+    Ok(shell)
+}
+
+/// The cargo that runs this task.
+pub(crate) fn cargo(shell: &Shell) -> Cmd<'_> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    cmd!(shell, "{cargo}")
+}
+
+/// Writes `content` unless the file holds it already, so that its time stamp
+/// moves only when something changed; creates parent directories.
+pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
+    if std::fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot create {}", parent.display()))?;
+    }
+    std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Installs the wasm target through rustup where it is missing.
+pub(crate) fn ensure_wasm_target(shell: &Shell) -> Result<()> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let target = WASM_TARGET;
+    let libdir = cmd!(shell, "{rustc} --print target-libdir --target {target}")
+        .quiet()
+        .ignore_stderr()
+        .read()
+        .context("cannot run rustc; install Rust with rustup from https://rustup.rs")?;
+    if Path::new(libdir.trim()).is_dir() {
+        return Ok(());
+    }
+    cmd!(shell, "rustup target add {target}")
+        .run()
+        .with_context(|| {
+            format!("cannot install the target {target}; run `rustup target add {target}`")
+        })
+}
