@@ -189,13 +189,13 @@ export class Session {
 
   /** Ends the session from any state, gracefully; resolves when it is over. */
   async abort() {
-    this.#call((core) => core.abort());
+    if (!this.#runtime.failed) this.#call((core) => core.abort());
     await this.closed;
   }
 
   /** Closes a session that is not processing; resolves when it is over. */
   async close() {
-    this.#call((core) => core.close());
+    if (!this.#runtime.failed) this.#call((core) => core.close());
     await this.closed;
   }
 

@@ -185,3 +185,106 @@ fn read(path: &Path) -> Result<Vec<u8>, HostError> {
 fn failed(verb: &str, path: &Path, error: &io::Error) -> HostError {
     HostError::Setup(format!("cannot {verb} {}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The smallest component there is.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    /// Compiles the empty component through a new cache; returns the directory
+    /// that holds everything, the cache and its only file.
+    fn filled() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let root = tempfile::tempdir().expect("a directory");
+        let (wasm, dir) = (root.path().join("core.wasm"), root.path().join("cores"));
+        fs::write(&wasm, EMPTY).expect("written");
+        let engine = engine::shared().expect("an engine");
+        load(engine, &wasm, Some(&dir)).expect("a component");
+        let mut files = fs::read_dir(&dir).expect("a cache");
+        let file = files.next().expect("a file").expect("an entry").path();
+        assert!(files.next().is_none(), "nothing but the file is left");
+        (root, dir, file)
+    }
+
+    fn hits(file: &Path) -> bool {
+        load_cached(engine::shared().expect("an engine"), file).is_some()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_cache_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (_root, dir, file) = filled();
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&dir), mode(&file)), (0o700, 0o600));
+        assert!(hits(&file));
+        for (path, open, closed) in [(&file, 0o644, 0o600), (&dir, 0o777, 0o700)] {
+            let set = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+            set(open).expect("set");
+            assert!(!hits(&file), "{} with {open:o}", path.display());
+            set(closed).expect("set");
+        }
+        assert!(hits(&file));
+    }
+
+    #[test]
+    fn damage_is_noticed_and_repaired() {
+        let (root, dir, file) = filled();
+        let whole = fs::read(&file).expect("readable");
+        for position in [0, DIGEST, whole.len() / 2, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[position] ^= 1;
+            fs::write(&file, damaged).expect("written");
+            assert!(!hits(&file), "byte {position}");
+        }
+        for length in [0, DIGEST - 1, DIGEST, whole.len() - 1] {
+            fs::write(&file, &whole[..length]).expect("written");
+            assert!(!hits(&file), "{length} bytes");
+        }
+        let engine = engine::shared().expect("an engine");
+        load(engine, &root.path().join("core.wasm"), Some(&dir)).expect("a component");
+        assert!(hits(&file));
+    }
+
+    #[test]
+    fn another_core_has_another_name() {
+        let engine = engine::shared().expect("an engine");
+        assert_ne!(key(engine, EMPTY), key(engine, b"other"));
+        assert_eq!(key(engine, EMPTY).len(), 64);
+    }
+
+    #[test]
+    fn compile_core_works_only_when_something_changed() {
+        let root = tempfile::tempdir().expect("a directory");
+        let (wasm, out) = (
+            root.path().join("core.wasm"),
+            root.path().join("core.cwasm"),
+        );
+        fs::write(&wasm, EMPTY).expect("written");
+        compile_core(&wasm, &out).expect("compiled");
+        fs::write(&out, "kept").expect("written");
+        compile_core(&wasm, &out).expect("nothing to do");
+        assert_eq!(fs::read(&out).expect("readable"), b"kept");
+        // A custom section makes it another component.
+        fs::write(&wasm, [EMPTY, b"\0\x02\x01x"].concat()).expect("written");
+        compile_core(&wasm, &out).expect("compiled");
+        assert_ne!(fs::read(&out).expect("readable"), b"kept");
+    }
+
+    #[test]
+    fn what_is_no_core_is_named() {
+        let root = tempfile::tempdir().expect("a directory");
+        let wasm = root.path().join("core.wasm");
+        fs::write(&wasm, "not a core").expect("written");
+        let error = compile_core(&wasm, &root.path().join("out")).expect_err("no core");
+        assert!(
+            error.to_string().contains("core.wasm is not a core"),
+            "{error}"
+        );
+        let missing = root.path().join("missing.wasm");
+        let error = compile_core(&missing, &root.path().join("out")).expect_err("no file");
+        assert!(error.to_string().starts_with("cannot read "), "{error}");
+    }
+}

@@ -108,7 +108,6 @@ pub(crate) struct SessionLink {
     pub(crate) approval: Option<ApprovalFn>,
     /// The session's last event, for its number.
     last: Bytes,
-    ended: bool,
 }
 
 impl SessionLink {
@@ -118,7 +117,6 @@ impl SessionLink {
             tools,
             approval,
             last: Bytes::new(),
-            ended: false,
         }
     }
 }
@@ -169,18 +167,37 @@ impl Driver {
             while let Ok(command) = commands.try_recv() {
                 command(&mut self);
             }
-            while batch.len() < OUTCOMES {
-                let Ok(outcome) = arrived.try_recv() else {
-                    break;
-                };
-                self.accept(outcome, &mut batch);
-            }
-            busy = self.step(std::mem::take(&mut batch));
+            busy = self.turn(&mut arrived, &mut batch);
             if busy && commands.is_closed() && commands.is_empty() {
                 break;
             }
         }
+        // The last handle is gone. What it cancelled ends in good order: its
+        // outcomes still reach the core, which cleans up after them.
+        let _ = tokio::time::timeout(CANCEL_GRACE, async {
+            while busy || !self.live.is_empty() {
+                if busy {
+                    tokio::task::yield_now().await;
+                } else if let Some(outcome) = arrived.recv().await {
+                    self.accept(outcome, &mut batch);
+                }
+                busy = self.turn(&mut arrived, &mut batch);
+            }
+        })
+        .await;
         self.stop();
+    }
+
+    /// Takes the outcomes that have arrived and steps the core once; says
+    /// whether work remains.
+    fn turn(&mut self, arrived: &mut mpsc::Receiver<Outcome>, batch: &mut Vec<Outcome>) -> bool {
+        while batch.len() < OUTCOMES {
+            let Ok(outcome) = arrived.try_recv() else {
+                break;
+            };
+            self.accept(outcome, batch);
+        }
+        self.step(std::mem::take(batch))
     }
 
     /// Yields, and while a session's consumer is slow, waits for it or for a
@@ -258,21 +275,12 @@ impl Driver {
             }
             let over = run.iter().any(|json| json.starts_with(SESSION_END));
             link.events.push(run.into_iter().map(Event::from_json));
-            if over && is_own_end(&link.last) {
-                link.ended = true;
+            if over && link.last.starts_with(SESSION_END) {
                 link.events.end();
+                // The core's part stays as long as the session's handle:
+                // calls on a closed session answer that it is closed.
+                self.sessions.remove(&session);
             }
-        }
-        self.forget_ended();
-    }
-
-    fn forget_ended(&mut self) {
-        let ended = |(id, link): (&Arc<str>, &SessionLink)| link.ended.then(|| id.clone());
-        let ended: Vec<Arc<str>> = self.sessions.iter().filter_map(ended).collect();
-        for id in ended {
-            // The core's part stays as long as the session's handle: calls on
-            // a closed session answer that it is closed.
-            self.sessions.remove(&id);
         }
     }
 
@@ -402,15 +410,12 @@ impl Driver {
 /// What a `SESSION_END` begins with.
 const SESSION_END: &[u8] = br#"{"kind":"SESSION_END""#;
 
-fn is_own_end(last: &Bytes) -> bool {
-    last.starts_with(SESSION_END)
-}
-
 /// Whether an event is the session's own: those of subagents say more after
-/// the session's id.
+/// the id of the session they happened in.
 fn is_own(json: &Bytes, session: &str) -> bool {
     json.strip_suffix(b"\"}")
-        .is_some_and(|json| json.ends_with(session.as_bytes()))
+        .and_then(|json| json.strip_suffix(session.as_bytes()))
+        .is_some_and(|json| json.ends_with(br#""session_id":""#))
 }
 
 /// ms since 1970-01-01 UTC.

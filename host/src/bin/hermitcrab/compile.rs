@@ -5,10 +5,11 @@ use crate::cli::CompileOptions;
 use crate::failure::{Code, Failure};
 
 /// Compiles one component.
+///
+/// # Errors
+/// A file that cannot be read or written, or that is no core.
 pub(crate) fn compile(options: &CompileOptions) -> Result<Code, Failure> {
-    Err(Failure::failed(format!(
-        "this build cannot compile {} to {}",
-        options.input.display(),
-        options.output.display()
-    )))
+    hermitcrab_host::compile_core(&options.input, &options.output)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Code::DONE)
 }

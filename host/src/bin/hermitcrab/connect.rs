@@ -1,44 +1,99 @@
-//! Opens a session of the host library for a plan.
+//! Opens a session of the host library for a plan, and speaks to it as
+//! [`drive`](crate::session::drive) wants.
+//!
+//! For those who work on the core: `HERMITCRAB_CORE=FILE.wasm` runs that
+//! component instead of the core that is built in, `HERMITCRAB_CORE=native` the
+//! core as a Rust library, which has no sandbox.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use hermitcrab_host::{
+    Controller, EnvironmentChoice, Host, HostError, LocalEnvironment, MemoryOptions, SessionOptions,
+};
 
 use crate::failure::Failure;
-use crate::run::Plan;
+use crate::run::{Ground, Plan};
 use crate::session::Session;
 
 /// A session of the host.
-pub(crate) struct HostSession(std::convert::Infallible);
+pub(crate) struct HostSession(hermitcrab_host::Session);
 
 /// Opens a session.
 ///
 /// # Errors
 /// The host cannot be set up as planned.
 pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
-    drop((plan.provider, plan.config, plan.ground));
-    Err(Failure::failed("this build has no host to run sessions on"))
+    let Plan {
+        provider,
+        config,
+        ground,
+    } = plan;
+    let builder = Host::builder().credential(provider.provider, &provider.key, &provider.base_url);
+    let builder = match std::env::var_os("HERMITCRAB_CORE") {
+        None => builder,
+        Some(core) if core == "native" => builder.native_core(),
+        Some(core) => builder.core(core),
+    };
+    let host = builder.build().map_err(failed)?;
+    let environment = match ground {
+        Ground::Local(directory) => {
+            let local = LocalEnvironment::builder(directory)
+                .secrets([provider.key])
+                .build()
+                .map_err(|error| Failure::usage(error.to_string()))?;
+            EnvironmentChoice::Host(Arc::new(local))
+        }
+        Ground::Memory(archive) => EnvironmentChoice::Memory(MemoryOptions {
+            archive: Some(archive),
+            ..MemoryOptions::default()
+        }),
+    };
+    let session = host
+        .open_session(SessionOptions::new(config, environment))
+        .await
+        .map_err(failed)?;
+    Ok(HostSession(session))
+}
+
+fn failed(error: HostError) -> Failure {
+    Failure::failed(error.to_string())
 }
 
 impl HostSession {
     /// The sandbox's tree as a tar.
+    ///
+    /// # Errors
+    /// The core has died.
     pub(crate) async fn export(&mut self) -> Result<Bytes, Failure> {
-        match self.0 {}
+        self.0.environment().export_tar().await.map_err(failed)
+    }
+
+    /// Tells the session something without waiting for it: a core that is busy
+    /// must not keep the second Ctrl-C from being heard. What comes of it, or
+    /// of its refusal, are events.
+    fn tell<F: Future<Output = Result<(), HostError>> + Send + 'static>(
+        &self,
+        what: impl FnOnce(Controller) -> F,
+    ) {
+        tokio::spawn(what(self.0.controller()));
     }
 }
 
 impl Session for HostSession {
-    async fn submit(&mut self, _prompt: &str) -> Result<(), Failure> {
-        match self.0 {}
+    async fn submit(&mut self, prompt: &str) -> Result<(), Failure> {
+        self.0.submit(prompt).await.map_err(failed)
     }
 
     async fn next_event(&mut self) -> Option<Bytes> {
-        match self.0 {}
+        Some(self.0.next_event().await?.json().clone())
     }
 
     fn abort(&mut self) {
-        match self.0 {}
+        self.tell(|session| async move { session.abort().await });
     }
 
     fn close(&mut self) {
-        match self.0 {}
+        self.tell(|session| async move { session.close().await });
     }
 }

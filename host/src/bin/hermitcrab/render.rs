@@ -42,7 +42,7 @@ impl Style {
 
     /// `text` in a colour, where there are colours.
     pub(crate) fn paint(self, color: Color, text: &str) -> String {
-        match self.color {
+        match self.color && !text.is_empty() {
             true => format!("\x1b[{}m{text}\x1b[0m", color as u8),
             false => text.to_owned(),
         }

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
@@ -97,7 +98,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
         };
         Ok::<_, Failure>((ended.result, after))
     })?;
-    runtime.shutdown_background();
+    // A killed session's commands are killed as its tasks are dropped; nothing
+    // else is left to wait for.
+    runtime.shutdown_timeout(Duration::from_millis(500));
     if let Some(tar) = after {
         match output {
             Some(output) => output.finish(&tar)?,

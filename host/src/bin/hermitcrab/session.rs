@@ -2,7 +2,7 @@
 //! to an exit code.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -91,6 +91,10 @@ impl<W: Write> Face<W> {
     }
 }
 
+/// A stop that follows another one so soon is the same one: `timeout -s INT`
+/// sends it to the process and to its group, and keys bounce.
+const SAME_STOP: Duration = Duration::from_millis(250);
+
 /// How a run ended.
 pub(crate) struct Ended {
     /// Everything but a natural end is a failure, with exit code and sentence.
@@ -115,7 +119,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
         return ended(Err(failure));
     }
     let mut end = End::default();
-    let mut stopping = false;
+    let mut stopping: Option<Instant> = None;
     // What could not be written, once the reader has gone.
     let mut broken: Option<io::Error> = None;
     let mut dirty = false;
@@ -125,17 +129,22 @@ pub(crate) async fn drive<S: Session, W: Write>(
         let written = tokio::select! {
             biased;
             () = stops.next() => {
-                if stopping {
-                    let _ = face.end();
-                    return Ended {
-                        result: Err(interrupted("killed: what it was doing has been cut off")),
-                        killed: true,
-                    };
+                match stopping {
+                    None => {
+                        stopping = Some(Instant::now());
+                        session.abort();
+                        dirty = true;
+                        face.note("stopping; press Ctrl-C again to kill")
+                    }
+                    Some(first) if first.elapsed() < SAME_STOP => Ok(()),
+                    Some(_) => {
+                        let _ = face.end();
+                        return Ended {
+                            result: Err(interrupted("killed: what it was doing has been cut off")),
+                            killed: true,
+                        };
+                    }
                 }
-                stopping = true;
-                session.abort();
-                dirty = true;
-                face.note("stopping; press Ctrl-C again to kill")
             }
             event = session.next_event() => {
                 let Some(event) = event else { break };
@@ -173,7 +182,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
             "cannot write to stdout: {}",
             reason(&error)
         ))),
-        None if stopping => Err(interrupted("interrupted")),
+        None if stopping.is_some() => Err(interrupted("interrupted")),
         None => end.result(),
     })
 }

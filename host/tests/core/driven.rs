@@ -1,0 +1,251 @@
+//! Sessions and sandboxes through the public API, with a scripted model over
+//! loopback HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hermitcrab::environment::{EnvironmentErrorKind, ExecRequest, ProgramResult};
+use hermitcrab::memory::ChangeKind;
+use hermitcrab::script::ScriptedModel;
+use hermitcrab_host::serve_model::ServeModel;
+use hermitcrab_host::{
+    EnvironmentChoice, Event, Host, HostError, HostTool, HostToolResult, LocalEnvironment,
+    MemoryOptions, SessionConfig, SessionOptions, ToolDefinition,
+};
+use serde_json::json;
+
+use crate::{component, faces, kinds, until};
+
+fn serve(script: serde_json::Value) -> ServeModel {
+    let model = ScriptedModel::from_json(&script.to_string()).expect("a script");
+    ServeModel::start(model, 0).expect("a model")
+}
+
+fn config(model: &ServeModel) -> SessionConfig {
+    SessionConfig {
+        base_url: Some(model.url()),
+        ..SessionConfig::default()
+    }
+}
+
+fn with_key(builder: hermitcrab_host::HostBuilder, model: &ServeModel) -> Host {
+    builder
+        .credential("anthropic", "sk-test", &model.url())
+        .build()
+        .expect("a host")
+}
+
+fn definition(name: &str) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: "Adds one.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}},
+            "required": ["n"]}),
+        custom: None,
+        strict: None,
+    }
+}
+
+fn add_one() -> HostTool {
+    HostTool::new(definition("add_one"), |call| async move {
+        call.progress.show("adding").await;
+        let arguments: serde_json::Value =
+            serde_json::from_str(&call.arguments).unwrap_or_default();
+        HostToolResult {
+            content: (arguments["n"].as_i64().unwrap_or_default() + 1).to_string(),
+            is_error: false,
+        }
+    })
+}
+
+fn tool_script() -> serde_json::Value {
+    json!({"steps": [
+        {"tool_calls": [{"name": "add_one", "id": "c1", "arguments": {"n": 41}}]},
+        {"text": "done"}
+    ]})
+}
+
+fn one<'a>(events: &'a [Event], kind: &str) -> &'a Event {
+    let mut found = events.iter().filter(|event| event.kind() == kind);
+    let event = found
+        .next()
+        .unwrap_or_else(|| panic!("{kind} in {:?}", kinds(events)));
+    assert!(found.next().is_none(), "more than one {kind}");
+    event
+}
+
+#[tokio::test]
+async fn host_tools_run_in_both_faces() {
+    for native in [true, false] {
+        let model = serve(tool_script());
+        let builder = if native {
+            Host::builder().native_core()
+        } else {
+            component()
+        };
+        let host = with_key(builder, &model);
+        let directory = tempfile::tempdir().expect("a directory");
+        let local = LocalEnvironment::builder(directory.path())
+            .build()
+            .expect("local");
+        let options = SessionOptions::new(config(&model), EnvironmentChoice::Host(Arc::new(local)))
+            .tool(add_one());
+        let mut session = host.open_session(options).await.expect("a session");
+        session.submit("add").await.expect("idle");
+        let events = until(&mut session, "PROCESSING_END").await;
+        assert_eq!(
+            one(&events, "TOOL_CALL_OUTPUT_DELTA").data()["text"],
+            "adding"
+        );
+        assert_eq!(one(&events, "TOOL_CALL_END").data()["output"], "42");
+        session.close().await.expect("idle again");
+        let rest = until(&mut session, "SESSION_END").await;
+        assert_eq!(session.next_event().await, None);
+        let seqs: Vec<u64> = events.iter().chain(&rest).map(Event::seq).collect();
+        assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn nobody_to_approve_means_no() {
+    let model = serve(tool_script());
+    let host = with_key(component(), &model);
+    let config = SessionConfig {
+        ask_approval: vec!["add_one".to_owned()],
+        ..config(&model)
+    };
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let options = SessionOptions::new(config, memory).tool(add_one());
+    let mut session = host.open_session(options).await.expect("a session");
+    session.submit("add").await.expect("idle");
+    let events = until(&mut session, "PROCESSING_END").await;
+    let end = one(&events, "TOOL_CALL_END").data();
+    assert_eq!(end["is_error"], true);
+    assert!(end.to_string().contains("nobody is there"), "{end}");
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_over_2_5_s_after_an_interrupt() {
+    for (face, host) in faces() {
+        drop(host);
+        let model = serve(tool_script());
+        let builder = if face == "native" {
+            Host::builder().native_core()
+        } else {
+            component()
+        };
+        let host = with_key(builder, &model);
+        let hang = HostTool::new(definition("add_one"), |_| std::future::pending());
+        let directory = tempfile::tempdir().expect("a directory");
+        let local = LocalEnvironment::builder(directory.path())
+            .build()
+            .expect("local");
+        let options = SessionOptions::new(config(&model), EnvironmentChoice::Host(Arc::new(local)))
+            .tool(hang);
+        let mut session = host.open_session(options).await.expect("a session");
+        session.submit("add").await.expect("idle");
+        until(&mut session, "TOOL_CALL_START").await;
+        let controller = session.controller();
+        tokio::spawn(async move { controller.interrupt().await });
+        let events = until(&mut session, "PROCESSING_END").await;
+        assert_eq!(
+            one(&events, "PROCESSING_END").data()["reason"],
+            "interrupted"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_slow_consumer_loses_nothing() {
+    let deltas: Vec<String> = (0..5_000).map(|n| format!("{n} ")).collect();
+    let model = serve(json!({"steps": [{"texts": deltas}]}));
+    let host = with_key(component(), &model);
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let mut session = host
+        .open_session(SessionOptions::new(config(&model), memory))
+        .await
+        .expect("a session");
+    session.submit("count").await.expect("idle");
+    // Time for the effects to run into the full queue; the test holds without it.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let events = until(&mut session, "PROCESSING_END").await;
+    let text: String = events
+        .iter()
+        .filter(|event| event.kind() == "ASSISTANT_TEXT_DELTA")
+        .map(|event| event.data()["text"].as_str().expect("text"))
+        .collect();
+    assert_eq!(text, deltas.concat());
+}
+
+#[tokio::test]
+async fn a_sandbox_imports_runs_remembers_and_exports() {
+    let host = component().build().expect("a core");
+    let instance = host.instance().expect("an instance");
+    let mut options = MemoryOptions {
+        files: vec![("a.txt".to_owned(), "one\n".into())],
+        ..MemoryOptions::default()
+    };
+    options.programs.insert(
+        "shout".to_owned(),
+        Arc::new(|request| {
+            let words = request.args.join(" ").to_uppercase();
+            std::future::ready(ProgramResult {
+                stdout: format!("{words}\n").into(),
+                ..ProgramResult::default()
+            })
+            .boxed()
+        }),
+    );
+    let sandbox = instance.add_memory(options).await.expect("a sandbox");
+    let run = async |command: &str| {
+        let request = ExecRequest {
+            command: command.to_owned(),
+            timeout_ms: 10_000,
+            ..ExecRequest::default()
+        };
+        let output = sandbox.exec(request).await.expect("a shell");
+        (
+            output.status.exit_code,
+            String::from_utf8(output.stdout).expect("UTF-8"),
+        )
+    };
+    assert_eq!(run("cat a.txt").await, (0, "one\n".to_owned()));
+    assert_eq!(
+        run("shout hi there | cat").await,
+        (0, "HI THERE\n".to_owned())
+    );
+    let snapshot = sandbox.snapshot().await.expect("a snapshot");
+    assert_eq!(run("echo two >> a.txt; echo b > b.txt; exit 3").await.0, 3);
+    let changes = sandbox.changes(&snapshot).await.expect("changes");
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|change| (&*change.path, change.kind))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            ("/workspace/a.txt", ChangeKind::Changed),
+            ("/workspace/b.txt", ChangeKind::Added)
+        ]
+    );
+    let archive = sandbox.export_tar().await.expect("an archive");
+    sandbox.restore(&snapshot).await.expect("restored");
+    assert_eq!(sandbox.read("a.txt").await.expect("a file"), "one\n");
+    sandbox.import_tar(archive).await.expect("imported");
+    assert_eq!(sandbox.read("a.txt").await.expect("a file"), "one\ntwo\n");
+    sandbox.write("c/d.txt", "new").await.expect("written");
+    assert_eq!(run("cat c/d.txt").await, (0, "new".to_owned()));
+    match sandbox.read("missing").await {
+        Err(HostError::Environment(error)) => {
+            assert_eq!(error.kind, EnvironmentErrorKind::NotFound)
+        }
+        other => panic!("{other:?}"),
+    }
+    let other = host.instance().expect("an instance");
+    let stranger = other
+        .add_memory(MemoryOptions::default())
+        .await
+        .expect("a sandbox");
+    assert!(stranger.restore(&snapshot).await.is_err());
+}

@@ -1,0 +1,71 @@
+//! A guest that does not behave: it is stopped, its sessions are told, and the
+//! host goes on.
+
+use std::time::Duration;
+
+use hermitcrab::environment::ExecRequest;
+use hermitcrab_host::{
+    CoreLimits, EnvironmentChoice, HostError, MemoryOptions, SessionConfig, SessionOptions,
+};
+
+use crate::{component, kinds, until};
+
+fn command(command: &str) -> ExecRequest {
+    ExecRequest {
+        command: command.to_owned(),
+        timeout_ms: 60_000,
+        ..ExecRequest::default()
+    }
+}
+
+/// Opens a session over a sandbox with `limits`, runs `bad` outside of it and
+/// checks the code that kills the instance.
+async fn check(limits: CoreLimits, bad: &str, code: &str) {
+    let host = component().limits(limits).build().expect("a core");
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let mut session = host
+        .open_session(SessionOptions::new(SessionConfig::default(), memory))
+        .await
+        .expect("a session");
+    until(&mut session, "SESSION_START").await;
+    let ran = session.environment().exec(command(bad)).await;
+    assert!(ran.is_err(), "{bad}: {ran:?}");
+    let events = until(&mut session, "SESSION_END").await;
+    assert_eq!(kinds(&events), ["ERROR", "SESSION_END"]);
+    assert_eq!(events[0].data()["code"], code);
+    assert_eq!(events[1].data()["reason"], "error");
+    assert_eq!(events[0].seq() + 1, events[1].seq());
+    assert!(events[0].parse().is_some() && events[1].parse().is_some());
+    assert_eq!(session.next_event().await, None);
+    match session.submit("hi").await {
+        Err(HostError::Core(failure)) => assert_eq!(failure.code, code),
+        other => panic!("{other:?}"),
+    }
+    // Another instance of the same host is not touched.
+    let other = host.instance().expect("an instance");
+    let sandbox = other
+        .add_memory(MemoryOptions::default())
+        .await
+        .expect("a sandbox");
+    let output = sandbox.exec(command("echo fine")).await.expect("a shell");
+    assert_eq!(output.stdout, b"fine\n");
+}
+
+#[tokio::test]
+async fn a_spinning_guest_is_stopped_by_the_epoch() {
+    let limits = CoreLimits {
+        step_timeout: Duration::from_millis(300),
+        ..CoreLimits::default()
+    };
+    check(limits, "awk 'BEGIN{while(1);}'", "core_stalled").await;
+}
+
+#[tokio::test]
+async fn a_guest_that_wants_too_much_memory_is_stopped() {
+    let limits = CoreLimits {
+        memory_bytes: 24 << 20,
+        ..CoreLimits::default()
+    };
+    let bad = "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do x=$x$x; done; echo ${#x}";
+    check(limits, bad, "core_memory").await;
+}
