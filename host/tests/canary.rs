@@ -2,6 +2,7 @@
 //! the model's server in its header, and nothing else: no event, no history, no
 //! file, no command's environment, no log line, no byte of the guest's memory.
 
+mod glass;
 mod support;
 
 use std::io::{Read, Write};
@@ -9,12 +10,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use glass::Glass;
 use hermitcrab::script::ScriptedModel;
 use hermitcrab_host::serve_model::ServeModel;
 use serde_json::json;
 use support::case::Tree;
-use support::direct::Direct;
 use support::face::{Face, NoTools, SessionCall};
+use support::hosted::{CoreKind, Hosted, World};
 
 /// In no other place than this file and where it must be.
 const CANARY: &str = "sk-canary-7d41f0c9e2b86a35";
@@ -29,10 +31,21 @@ fn key_reaches_the_server_and_nothing_else() {
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(check("native", &Direct));
+    runtime.block_on(async {
+        check("native", &Hosted::new(CoreKind::Native, World::Local), &|| Vec::new()).await;
+        for (name, world) in [("component", World::Local), ("sandbox", World::Memory)] {
+            let memory = Arc::new(Glass::default());
+            let face = Hosted { memory: Some(memory.clone()), ..Hosted::new(CoreKind::Component, world) };
+            check(name, &face, &|| memory.contents()).await;
+            // Looking at nothing would prove nothing.
+            assert!(holds(&memory.contents(), QUESTION.as_bytes()), "{name}: the guest's memory was not seen");
+        }
+    });
 }
 
-async fn check(name: &str, face: &dyn Face) {
+const QUESTION: &str = "Where is the key, 3f9a?";
+
+async fn check(name: &str, face: &dyn Face, memory: &dyn Fn() -> Vec<u8>) {
     let model = ScriptedModel::from_json(&script()).expect("a script");
     let model = ServeModel::start(model, 0).expect("a model");
     let wire = Wiretap::start(&model.url());
@@ -48,7 +61,7 @@ async fn check(name: &str, face: &dyn Face) {
         .expect("a session");
     let session = opened.session.clone();
     session
-        .call(SessionCall::Submit("Where is the key?".to_owned()))
+        .call(SessionCall::Submit(QUESTION.to_owned()))
         .await
         .expect("submit");
     let mut events = Vec::new();
@@ -56,6 +69,8 @@ async fn check(name: &str, face: &dyn Face) {
         if event.starts_with(b"{\"kind\":\"PROCESSING_END\"") {
             session.call(SessionCall::Abort).await.expect("abort");
         }
+        // While the session runs, and not only when it is over.
+        assert!(!holds(&memory(), CANARY.as_bytes()), "{name}: the key is in the guest's memory");
         events.push(event);
     }
 
@@ -98,6 +113,7 @@ async fn check(name: &str, face: &dyn Face) {
         );
     };
     clean("an event", text.as_bytes());
+    clean("the guest's memory", &memory());
     for body in &bodies {
         clean("a request's body", body);
     }

@@ -17,9 +17,9 @@ use support::{direct, golden, play};
 fn main() -> ExitCode {
     let faces: [(&str, Need, Arc<dyn Face>); 4] = [
         ("core", Need::Local, Arc::new(direct::Direct)),
-        ("native", Need::Local, Arc::new(Hosted(CoreKind::Native, World::Local))),
-        ("component", Need::Local, Arc::new(Hosted(CoreKind::Component, World::Local))),
-        ("sandbox", Need::Sandbox, Arc::new(Hosted(CoreKind::Component, World::Memory))),
+        ("native", Need::Local, Arc::new(Hosted::new(CoreKind::Native, World::Local))),
+        ("component", Need::Local, Arc::new(Hosted::new(CoreKind::Component, World::Local))),
+        ("sandbox", Need::Sandbox, Arc::new(Hosted::new(CoreKind::Component, World::Memory))),
     ];
     let mut trials = Vec::new();
     for name in case::names() {

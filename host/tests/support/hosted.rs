@@ -18,6 +18,7 @@ use hermitcrab_host::{
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
+use wasmtime::MemoryCreator;
 
 use super::bench::{Bench, Ran, Wrap};
 use super::case::Tree;
@@ -39,21 +40,33 @@ pub enum World {
 }
 
 /// A face of the host crate.
-pub struct Hosted(pub CoreKind, pub World);
+#[derive(Clone)]
+pub struct Hosted {
+    pub core: CoreKind,
+    pub world: World,
+    /// Makes the memory of guests, for tests that look into it.
+    pub memory: Option<Arc<dyn MemoryCreator>>,
+}
 
-/// A host with that core. The component is the one inside this build
-/// (`HERMITCRAB_EMBED`), or the file that `HERMITCRAB_COMPONENT` names.
-pub fn host(core: CoreKind, credentials: Credentials) -> Result<Host, HostError> {
-    let mut builder = Host::builder().credentials(credentials);
-    match core {
-        CoreKind::Native => builder = builder.native_core(),
-        CoreKind::Component => {
-            if let Some(path) = std::env::var_os("HERMITCRAB_COMPONENT") {
-                builder = builder.core(path);
-            }
-        }
+impl Hosted {
+    pub fn new(core: CoreKind, world: World) -> Self {
+        Self { core, world, memory: None }
     }
-    builder.build()
+
+    /// A host with that core. The component is the one inside this build
+    /// (`HERMITCRAB_EMBED`), or the file that `HERMITCRAB_COMPONENT` names.
+    fn host(&self, credentials: Credentials) -> Result<Host, HostError> {
+        let mut builder = Host::builder().credentials(credentials);
+        if self.core == CoreKind::Native {
+            builder = builder.native_core();
+        } else if let Some(path) = std::env::var_os("HERMITCRAB_COMPONENT") {
+            builder = builder.core(path);
+        }
+        if let Some(memory) = &self.memory {
+            builder = builder.memory_creator(memory.clone());
+        }
+        builder.build()
+    }
 }
 
 /// The ground that a core stands on: a directory on disk, or files for a sandbox.
@@ -135,15 +148,15 @@ fn unpacked(archive: &[u8]) -> std::io::Result<Tree> {
 impl Face for Hosted {
     async fn place(&self, files: &Tree) -> Result<Box<dyn Place>, String> {
         Ok(Box::new(HostedPlace {
-            core: self.0,
-            ground: Ground::new(self.1, files)?,
+            ground: Ground::new(self.world, files)?,
+            face: self.clone(),
             environment: std::sync::OnceLock::new(),
         }))
     }
 }
 
 struct HostedPlace {
-    core: CoreKind,
+    face: Hosted,
     ground: Ground,
     environment: std::sync::OnceLock<EnvironmentHandle>,
 }
@@ -160,7 +173,7 @@ impl HostedPlace {
             serde_json::from_value(definitions.unwrap_or_else(|| Value::Array(Vec::new())))
                 .map_err(|error| HostError::Setup(error.to_string()))?;
         let config = SessionConfig::from_json(&config.to_string())?;
-        let instance = host(self.core, credentials.clone())?.instance()?;
+        let instance = self.face.host(credentials.clone())?.instance()?;
         let environment = self.ground.environment(&instance, &credentials).await?;
         let _ = self.environment.set(environment.clone());
         let mut options = SessionOptions::new(config, EnvironmentChoice::Existing(environment));
@@ -280,7 +293,7 @@ impl HostedBench {
     pub async fn new(core: CoreKind, world: World, files: &Tree, wrap: Wrap) -> Result<Self, String> {
         let ground = Ground::new(world, files)?;
         let start = async {
-            let instance = host(core, Credentials::new())?.instance()?;
+            let instance = Hosted::new(core, world).host(Credentials::new())?.instance()?;
             let environment = ground.environment(&instance, &Credentials::new()).await?;
             match wrap {
                 Wrap::None => {}
