@@ -61,7 +61,7 @@ struct Inner {
 /// Which face of the core runs.
 #[derive(Debug)]
 enum Face {
-    Component(LoadedCore),
+    Component(Box<LoadedCore>),
     Native,
 }
 
@@ -167,7 +167,8 @@ impl HostBuilder {
                 Cache::Off => None,
                 Cache::At(dir) => Some(dir),
             };
-            Face::Component(load(self.core.as_deref(), dir.as_deref(), self.memory)?)
+            let loaded = load(self.core.as_deref(), dir.as_deref(), self.memory)?;
+            Face::Component(Box::new(loaded))
         };
         Ok(Host(Arc::new(Inner {
             transport: HttpTransport::new(self.credentials),
