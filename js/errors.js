@@ -34,24 +34,13 @@ export class CoreError extends HermitcrabError {
   }
 }
 
-const SESSION_KINDS = new Set([
-  "illegal_state",
-  "closed",
-  "invalid_config",
-  "unknown_provider",
-  "not_found",
-  "invalid_tool",
-  "invalid_input",
-]);
-
 /**
- * What an export of the core threw, as a typed error. Exports throw plain
+ * What an export of the core threw, as an error of `Class`. Exports throw plain
  * `{kind, message}`; anything else means that the core itself failed.
- * @param {unknown} error
+ * @param {unknown} error @param {typeof HermitcrabError} Class
  */
-export function typed(error) {
+export function typed(error, Class) {
   if (error instanceof Error || typeof error?.kind !== "string") return new CoreError(error);
-  const Class = SESSION_KINDS.has(error.kind) ? SessionError : EnvironmentError;
   return new Class(error.kind, error.message);
 }
 

@@ -3,7 +3,7 @@
 
 import init, { Core } from "./wasm/hermitcrab.js";
 import { macrotask } from "./clock.js";
-import { CoreError, EnvironmentError, typed } from "./errors.js";
+import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 
 /**
@@ -66,19 +66,29 @@ export class Runtime {
   }
 
   /**
-   * Calls an export. What it throws becomes a typed error; when the core
+   * Calls an export. What it throws becomes an error of `Class`; when the core
    * itself fails, every session is told.
    * @template T @param {(core: Core) => T} call @returns {T}
    */
-  call(call) {
+  call(call, Class = SessionError) {
     if (this.#failure) throw this.#failure;
     try {
       return call(this.#core);
     } catch (error) {
-      const failure = typed(error);
+      const failure = typed(error, Class);
       if (failure instanceof CoreError) this.#fail(failure);
       throw failure;
     }
+  }
+
+  /**
+   * `call` for exports about a sandbox. They stamp files with the core's time,
+   * which is that of its last step.
+   * @template T @param {(core: Core) => T} call @returns {T}
+   */
+  callSandbox(call) {
+    this.#advance();
+    return this.call(call, EnvironmentError);
   }
 
   /** Steps the core soon. Many reasons to step make one step. */
@@ -101,7 +111,7 @@ export class Runtime {
    */
   job(start, { signal, onOutput } = {}) {
     signal?.throwIfAborted();
-    const id = this.call(start);
+    const id = this.call(start, EnvironmentError);
     const cancel = () => {
       if (!this.#failure) this.call((core) => core.cancelJob(id));
     };
@@ -144,6 +154,10 @@ export class Runtime {
 
   #step = () => {
     this.#scheduled = false;
+    this.#advance();
+  };
+
+  #advance() {
     if (this.#failure) return;
     let busy;
     try {
@@ -157,7 +171,7 @@ export class Runtime {
       this.#inARow = 0;
       macrotask(this.#step);
     }
-  };
+  }
 
   #fail(failure) {
     if (this.#failure) return;

@@ -37,7 +37,7 @@ export class MemoryEnvironment {
       limits: snakeCase(limits),
       programs: Object.keys(programs),
     });
-    const number = runtime.call((core) => core.addSandbox(wanted));
+    const number = runtime.callSandbox((core) => core.addSandbox(wanted));
     runtime.environments.set(number, { programs: new Map(Object.entries(programs)) });
     const environment = new MemoryEnvironment(runtime, number);
     await environment.importFiles(files);
@@ -146,32 +146,32 @@ export class MemoryEnvironment {
     const paths = Object.keys(files);
     if (paths.length === 0) return;
     const contents = paths.map((path) => toBytes(files[path]));
-    this.#runtime.call((core) => core.importFiles(this.#number, paths, contents));
+    this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }
 
   /** Unpacks a tar archive below the working directory, all or nothing. @param {Uint8Array} archive */
   async importTar(archive) {
-    this.#runtime.call((core) => core.importTar(this.#number, archive));
+    this.#runtime.callSandbox((core) => core.importTar(this.#number, archive));
   }
 
   /** The working directory as a tar archive. @returns {Promise<Uint8Array>} */
   async exportTar() {
-    return this.#runtime.call((core) => core.exportTar(this.#number));
+    return this.#runtime.callSandbox((core) => core.exportTar(this.#number));
   }
 
   /** Remembers files, clock and randomness, in constant time. */
   async snapshot() {
-    return this.#runtime.call((core) => core.snapshot(this.#number));
+    return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
   }
 
   /** Goes back to a snapshot of this environment, in constant time. */
   async restore(snapshot) {
-    this.#runtime.call((core) => core.restore(this.#number, snapshot));
+    this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
   /** What changed since a snapshot: `[{path, change}]`, `added`, `changed` or `removed`. */
   async changesSince(snapshot) {
-    return this.#runtime.call((core) => core.changesSince(this.#number, snapshot));
+    return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
 
   /** Gives the memory back. Sessions in it are over. */

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hermitcrab::script::ScriptedModel;
-use hermitcrab_host::ServeModel;
+use hermitcrab_host::serve_model::ServeModel;
 use serde_json::json;
 use support::case::Tree;
 use support::direct::Direct;

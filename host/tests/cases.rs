@@ -4,16 +4,35 @@
 mod support;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use jsonschema::Validator;
+use serde_json::Value;
 use support::case::{self, Case, Need};
 use support::face::Face;
 use support::harness::{self, Trial};
+use support::hosted::{CoreKind, Hosted, World};
 use support::{direct, golden, play};
 
 fn main() -> ExitCode {
-    let faces: [(&str, Need, Arc<dyn Face>); 1] =
-        [("native", Need::Local, Arc::new(direct::Direct))];
+    let faces: [(&str, Need, Arc<dyn Face>); 4] = [
+        ("core", Need::Local, Arc::new(direct::Direct)),
+        (
+            "native",
+            Need::Local,
+            Arc::new(Hosted(CoreKind::Native, World::Local)),
+        ),
+        (
+            "component",
+            Need::Local,
+            Arc::new(Hosted(CoreKind::Component, World::Local)),
+        ),
+        (
+            "sandbox",
+            Need::Sandbox,
+            Arc::new(Hosted(CoreKind::Component, World::Memory)),
+        ),
+    ];
     let mut trials = Vec::new();
     for name in case::names() {
         let case = match Case::load(&name) {
@@ -37,12 +56,14 @@ fn main() -> ExitCode {
 }
 
 fn check(name: &str, case: &Case, face: &dyn Face, rewrite: bool) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let played = runtime.block_on(play::play(case, face))?;
     let wrong = [
+        schema(&played.events),
         golden::compare(name, &played.transcript, rewrite),
         play::compare(case, &played),
     ];
@@ -51,4 +72,22 @@ fn check(name: &str, case: &Case, face: &dyn Face, rewrite: bool) -> Result<(), 
         true => Ok(()),
         false => Err(wrong.join("\n")),
     }
+}
+
+/// Every event keeps to the published schema.
+fn schema(events: &[Value]) -> Result<(), String> {
+    static VALIDATOR: OnceLock<Validator> = OnceLock::new();
+    let validator = VALIDATOR.get_or_init(|| {
+        let text = include_str!("../../docs/events.schema.json");
+        let schema = serde_json::from_str(text).expect("docs/events.schema.json is JSON");
+        jsonschema::validator_for(&schema).expect("docs/events.schema.json is a schema")
+    });
+    for event in events {
+        if let Err(error) = validator.validate(event) {
+            return Err(format!(
+                "not an event of docs/events.schema.json: {error}: {event}"
+            ));
+        }
+    }
+    Ok(())
 }

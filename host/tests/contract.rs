@@ -5,9 +5,11 @@ mod support;
 
 use std::process::ExitCode;
 
+use futures_util::future::BoxFuture;
 use support::bench::{self, Bench, Clause, Log, Need, Wrap, WrapName};
 use support::direct::DirectBench;
 use support::harness::{self, Trial};
+use support::hosted::{CoreKind, HostedBench, World};
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
@@ -20,7 +22,9 @@ fn main() -> ExitCode {
             }
         };
         for subject in SUBJECTS {
-            if clause.needs.iter().all(|need| subject.has.contains(need)) {
+            let fits = clause.needs.iter().all(|need| subject.has.contains(need))
+                && (subject.logs || clause.wrap != WrapName::Logging);
+            if fits {
                 let clause = clause.clone();
                 trials.push(Trial::new(format!("{}::{name}", subject.name), move || {
                     check(&clause, subject)
@@ -35,14 +39,39 @@ fn main() -> ExitCode {
 struct Subject {
     name: &'static str,
     has: &'static [Need],
-    bench: fn(&Clause, Wrap) -> Result<Box<dyn Bench>, String>,
+    /// Whether it can be wrapped in the logging environment.
+    logs: bool,
+    bench: for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Bench>, String>>,
 }
 
-static SUBJECTS: &[Subject] = &[Subject {
-    name: "native_local",
-    has: &[Need::Commands, Need::Local],
-    bench: |clause, wrap| Ok(Box::new(DirectBench::new(&clause.files(), wrap)?)),
-}];
+static SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "native_local",
+        has: &[Need::Commands, Need::Local, Need::Cancel],
+        logs: true,
+        bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
+    },
+    Subject {
+        name: "component_local",
+        has: &[Need::Commands, Need::Local],
+        logs: false,
+        bench: |clause, wrap| Box::pin(component(World::Local, clause, wrap)),
+    },
+    Subject {
+        name: "component_memory",
+        has: &[Need::Commands],
+        logs: false,
+        bench: |clause, wrap| Box::pin(component(World::Memory, clause, wrap)),
+    },
+];
+
+async fn component(world: World, clause: &Clause, wrap: Wrap) -> Result<Box<dyn Bench>, String> {
+    boxed(HostedBench::new(CoreKind::Component, world, &clause.files(), wrap).await)
+}
+
+fn boxed<B: Bench + 'static>(bench: Result<B, String>) -> Result<Box<dyn Bench>, String> {
+    bench.map(|bench| Box::new(bench) as Box<dyn Bench>)
+}
 
 fn check(clause: &Clause, subject: &Subject) -> Result<(), String> {
     let log = Log::default();
@@ -52,10 +81,13 @@ fn check(clause: &Clause, subject: &Subject) -> Result<(), String> {
         WrapName::ReadOnlyWithCommands => Wrap::ReadOnlyWithCommands,
         WrapName::Logging => Wrap::Logging(log.clone()),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let bench = (subject.bench)(clause, wrap)?;
-    runtime.block_on(clause.check(bench.as_ref(), &log))
+    runtime.block_on(async {
+        let bench = (subject.bench)(clause, wrap).await?;
+        clause.check(bench.as_ref(), &log).await
+    })
 }

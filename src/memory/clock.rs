@@ -38,6 +38,8 @@ const READS_AFTER_WAKE: u64 = 8;
 const READS_PER_WORK: u64 = 16;
 /// Depths of the stack that count as recently seen.
 const FRAMES: usize = 4;
+/// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
+const DEVICE_BYTES: usize = 64 << 10;
 /// Shortest slice of time to skip when only unknown timers can end a wait.
 const MIN_SLICE_US: u64 = 50_000;
 /// Polls without any progress of the others before a sleeper stops waiting for them.
@@ -162,6 +164,7 @@ impl Clock {
             stop: Cell::new(None),
             stop_flag: RefCell::default(),
             scope: RefCell::default(),
+            device_bytes: Cell::new(DEVICE_BYTES),
             frames: Cell::new([0; FRAMES]),
             parts: Cell::new(0),
             run: Cell::new(0),
@@ -227,6 +230,7 @@ pub struct Timeline {
     stop: Cell<Option<Stop>>,
     stop_flag: RefCell<Option<Arc<AtomicBool>>>,
     scope: RefCell<Option<Scope>>,
+    device_bytes: Cell<usize>,
     frames: Cell<[usize; FRAMES]>,
     parts: Cell<u64>,
     run: Cell<u64>,
@@ -305,6 +309,16 @@ impl Timeline {
     /// The scope that the command runs in; lent programs run in it, too.
     pub fn scope(&self) -> Option<Scope> {
         self.scope.borrow().clone()
+    }
+
+    /// Bytes that one read of an endless device gives.
+    pub fn device_bytes(&self) -> usize {
+        self.device_bytes.get()
+    }
+
+    /// Sets the bytes of an endless device, if more than there were.
+    pub fn need_device_bytes(&self, bytes: usize) {
+        self.device_bytes.set(self.device_bytes.get().max(bytes));
     }
 
     /// Sets the scope.

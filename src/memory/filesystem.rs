@@ -21,9 +21,6 @@ use super::clock;
 use super::local::Local;
 use super::tree::{Content, Node, NodeKind, Tree, TreeError};
 
-/// Bytes of one read of `/dev/urandom`.
-const RANDOM_BYTES: usize = 8 << 10;
-
 /// The shared tree as bashkit sees it.
 pub(crate) struct TreeFileSystem {
     tree: Local<Rc<RefCell<Tree>>>,
@@ -59,12 +56,14 @@ impl TreeFileSystem {
 #[derive(Clone, Copy)]
 enum Device {
     Null,
+    Zero,
     Random,
 }
 
 fn device(path: &Path) -> Option<Device> {
     match path.to_str()? {
         "/dev/null" => Some(Device::Null),
+        "/dev/zero" => Some(Device::Zero),
         "/dev/urandom" | "/dev/random" => Some(Device::Random),
         _ => None,
     }
@@ -145,9 +144,12 @@ impl FileSystem for TreeFileSystem {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
         match device(path) {
             Some(Device::Null) => return Ok(Vec::new()),
-            Some(Device::Random) => {
-                let mut bytes = vec![0; RANDOM_BYTES];
-                if let Some(timeline) = clock::current() {
+            Some(device) => {
+                let Some(timeline) = clock::current() else {
+                    return Ok(Vec::new());
+                };
+                let mut bytes = vec![0; timeline.device_bytes()];
+                if matches!(device, Device::Random) {
                     timeline.random().fill(&mut bytes);
                 }
                 return Ok(bytes);

@@ -40,6 +40,9 @@ const TERMINATED: i32 = 143;
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
+/// Bytes that a read of an endless device gives at most.
+const MAX_DEVICE_BYTES: usize = 64 << 20;
+
 /// Words that one `{1..9}` may have in bashkit.
 const BRACE_WORDS: u64 = 10_000;
 
@@ -119,6 +122,7 @@ impl Shells {
         let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
         let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
         timeline.set_scope(scope.clone());
+        timeline.need_device_bytes(device_bytes(&request.command));
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
         timeline.set_stop_flag(bash.cancellation_token());
 
@@ -277,6 +281,32 @@ fn shake(random: &Random) {
     for _ in 0..random.next_u32() % 4_096 {
         std::hint::black_box(RandomState::new());
     }
+}
+
+/// How long an endless device must be for `command`: a read of it ends in
+/// bashkit, so it is as long as the longest `head -c`, or as long as it may be
+/// where that number is known only later.
+fn device_bytes(command: &str) -> usize {
+    if !command.contains("/dev/") || !command.contains("head") {
+        return 0;
+    }
+    let words: Vec<&str> = command
+        .split(|c: char| c.is_ascii_whitespace() || "|;&()<>".contains(c))
+        .collect();
+    let counts = words.iter().enumerate().filter_map(|(index, word)| {
+        let attached = word
+            .strip_prefix("--bytes=")
+            .or_else(|| word.strip_prefix("-c"));
+        match attached {
+            Some("") => words.get(index + 1).copied(),
+            other => other,
+        }
+    });
+    counts
+        .map(|text| builtins::number::size(text).unwrap_or(MAX_DEVICE_BYTES))
+        .map(|bytes| bytes.min(MAX_DEVICE_BYTES))
+        .max()
+        .unwrap_or(0)
 }
 
 /// What bashkit would get wrong without a word: it leaves a range of more than

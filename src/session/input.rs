@@ -14,16 +14,20 @@ use crate::llm::{LlmError, LlmErrorKind, Response, model_info};
 use crate::profile::{EnvironmentFacts, git_branch, system_prompt};
 use crate::session::config::AwaitingInput;
 
-/// The life of a session, from `SESSION_START` to `SESSION_END`.
-pub(super) async fn run(session: Rc<Shared>) {
-    let environment = session.environment.clone();
-    let info = environment.info();
+/// `SESSION_START`. At open, not when the task first runs: a host may call the
+/// session before its first step, and this event comes first all the same.
+pub(super) fn announce(session: &Shared) {
+    let info = session.environment.info();
     session.emit(EventKind::SessionStart {
         provider: session.profile.id.to_owned(),
-        model: model::model_name(&session),
+        model: model::model_name(session),
         working_directory: info.working_directory.clone(),
         platform: info.platform.clone(),
     });
+}
+
+/// The life of a session after `SESSION_START`, to `SESSION_END`.
+pub(super) async fn run(session: Rc<Shared>) {
     let life = session.scope(session.life.clone());
     if let Err(error) = set_up(&session, &life).await {
         session.emit(EventKind::Error {

@@ -200,6 +200,7 @@ impl Instance {
             config,
             registry,
         })));
+        input::announce(&session.0);
         self.executor.spawner().spawn(input::run(session.0.clone()));
         Ok(session)
     }

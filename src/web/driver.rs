@@ -45,10 +45,6 @@ impl Driver {
         })
     }
 
-    pub(super) fn host(&self) -> &Host {
-        &self.host
-    }
-
     /// Changes the instance and asks for a step.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Instance) -> T) -> T {
         let result = change(&mut self.instance.borrow_mut());

@@ -83,7 +83,7 @@ test("tools work on an object of the user's, searches on top of list and read", 
   assert.match(outputs[4], /built\n[^]*careful\n/);
   assert.equal(ends[4].exit_code, 2);
   assert.match(outputs[5], /missing/);
-  assert.deepEqual(ends.map(({ is_error: failed }) => failed), [false, false, false, false, false, true]);
+  assert.deepEqual(ends.map(({ is_error: failed }) => failed), [false, false, false, false, true, true]);
   assert.deepEqual(asked, [["make", 5000]]);
   assert.equal(env.files.get("/repo/a.txt"), "two\n");
   await session.close();

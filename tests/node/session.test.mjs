@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
+import { CoreError, MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
 import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -239,6 +239,30 @@ test("leaving the loop ends listening, not the work", async (t) => {
   for await (const event of session.run("go")) if (event.kind === "TOOL_CALL_START") break;
   for await (const event of all) if (event.kind === "PROCESSING_END") break;
   assert.equal(await env.readText("x"), "x\n");
+});
+
+test("when the core itself fails, every session ends and says so", async (t) => {
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ apiKey: KEY, env });
+  const events = session.events();
+  assert.equal((await events.next()).value.kind, "SESSION_START");
+  // The next step fails as it would if the core trapped.
+  const { now } = Date;
+  t.mock.method(Date, "now", () => {
+    Date.now = now;
+    throw new WebAssembly.RuntimeError("unreachable");
+  });
+  await session.steer("are you there?");
+  const rest = await collect(events);
+  assert.deepEqual(rest.map(({ kind, seq }) => [kind, seq]), [["ERROR", 2], ["SESSION_END", 3]]);
+  assert.equal(rest[0].data.code, "core");
+  assert.match(rest[0].data.message, /unreachable/);
+  assert.equal(session.state, "CLOSED");
+  await assert.rejects(session.submit("hello"), CoreError);
+  await assert.rejects(env.exec("true"), CoreError);
+  await session.abort();
+  const other = await MemoryEnvironment.create();
+  assert.equal((await other.exec("echo fine")).stdout, "fine\n");
 });
 
 const MISTAKES = [

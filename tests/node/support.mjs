@@ -4,6 +4,7 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +15,8 @@ const BINARY =
 
 /**
  * Starts `hermitcrab serve-model` on `script`; it ends with the test `t`.
- * @returns {Promise<{url: string, requests: () => Promise<object[]>, release: (name: string) => Promise<void>}>}
+ * @returns {Promise<{url: string, requests: () => Promise<object[]>,
+ *   held: (name: string) => Promise<void>, release: (name: string) => Promise<void>}>}
  */
 export async function serveModel(t, script) {
   const dir = await mkdtemp(join(tmpdir(), "hermitcrab-"));
@@ -36,6 +38,10 @@ export async function serveModel(t, script) {
   return {
     url,
     requests: async () => (await control("requests")).json(),
+    held: async (name) => {
+      // The server has no call that waits for it.
+      while (!(await (await control("holds")).json()).includes(name)) await pause(2);
+    },
     release: async (name) => void (await control(`release/${encodeURIComponent(name)}`, { method: "POST" })),
   };
 }

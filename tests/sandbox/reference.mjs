@@ -2,6 +2,7 @@
 //
 //   node reference.mjs truth [COMMANDS.json]              > truth.json
 //   node reference.mjs compare truth.json sandbox.json [COMMANDS.json]
+//   node reference.mjs document [--check]    the table in docs/sandbox.md
 //
 // `truth` runs every command of commands.json (an array of {name, command,
 // needs?, expect?}; `needs` names a tool without which the command is left out) in a fresh copy of tree.json with real /bin/bash. `compare` takes a
@@ -56,9 +57,36 @@ function compare(commands, bash, sandbox) {
     wrong += 1;
     console.log(`${name}: ${verdict}\n  $ ${command}\n  bash    ${JSON.stringify(real)}\n  sandbox ${JSON.stringify(ours)}`.slice(0, 1_500));
   }
-  const known = commands.filter(c => c.expect && c.expect !== 'same').length;
+  const known = commands.filter(c => c.expect?.differs).length;
   console.log(`${commands.length} commands, ${commands.length - known} expected equal, ${known} known differences, ${wrong} wrong`);
   return wrong;
+}
+
+// The known differences, one row per reason, between the markers of the page.
+function document(commands, check) {
+  const page = path.join(here, '../../docs/sandbox.md');
+  const reasons = new Map();
+  for (const { command, expect } of commands) {
+    if (expect?.differs) reasons.set(expect.differs, [...(reasons.get(expect.differs) ?? []), command]);
+  }
+  const code = text => '`' + text.replaceAll('\n', '; ').replaceAll('|', '\\|').replaceAll('`', "'") + '`';
+  const rows = [...reasons].map(([reason, cases]) => {
+    const shown = cases[0].length > 70 ? cases[0].slice(0, 67) + '...' : cases[0];
+    return `| ${reason} | ${code(shown)}${cases.length > 1 ? ` and ${cases.length - 1} more` : ''} |`;
+  });
+  const table = ['| difference | example |', '|---|---|', ...rows].join('\n');
+  const old = fs.readFileSync(page, 'utf8');
+  const equal = commands.length - commands.filter(c => c.expect?.differs).length;
+  const text = old
+    .replace(/(<!-- differences -->)[^]*(<!-- \/differences -->)/, (_, a, b) => `${a}\n${table}\n${b}`)
+    .replace(/holds \d+ one-liners/, `holds ${commands.length} one-liners`)
+    .replace(/write\. \d+ of them/, `write. ${equal} of them`);
+  if (check && text !== old) {
+    console.error('docs/sandbox.md is out of date: run node tests/sandbox/reference.mjs document');
+    return 1;
+  }
+  if (!check) fs.writeFileSync(page, text);
+  return 0;
 }
 
 const [mode, ...rest] = process.argv.slice(2);
@@ -66,7 +94,9 @@ if (mode === 'truth') {
   console.log(JSON.stringify(truth(load(rest[0] ?? path.join(here, 'commands.json'))), null, 1));
 } else if (mode === 'compare' && rest.length >= 2) {
   process.exitCode = compare(load(rest[2] ?? path.join(here, 'commands.json')), load(rest[0]), load(rest[1])) ? 1 : 0;
+} else if (mode === 'document') {
+  process.exitCode = document(load(path.join(here, 'commands.json')), rest[0] === '--check');
 } else {
-  console.error('usage: node reference.mjs truth [COMMANDS.json] | compare TRUTH.json SANDBOX.json [COMMANDS.json]');
+  console.error('usage: node reference.mjs truth [COMMANDS.json] | compare TRUTH.json SANDBOX.json [COMMANDS.json] | document [--check]');
   process.exitCode = 2;
 }

@@ -2,7 +2,7 @@
 //! leave out. It posts a growing conversation, reads the stream to its end,
 //! runs the shell, and starts again. No JSON library, no events, no checks.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::Command;
 

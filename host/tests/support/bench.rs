@@ -80,6 +80,8 @@ pub enum Need {
     Commands,
     /// A real machine below.
     Local,
+    /// How a cancelled command ended can be seen.
+    Cancel,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

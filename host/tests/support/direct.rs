@@ -69,7 +69,7 @@ impl Place for DirectPlace {
         let open = move |desk: &mut Desk| {
             desk.session = Some(desk.instance.open_session(desk.environment, config)?);
             desk.events = Some(sender);
-            Ok(())
+            Ok::<(), SessionError>(())
         };
         driver.run(open).await?;
         Ok(Opened {

@@ -10,6 +10,7 @@ pub mod direct;
 pub mod face;
 pub mod golden;
 pub mod harness;
+pub mod hosted;
 pub mod normalise;
 pub mod play;
 pub mod request;

@@ -130,7 +130,7 @@ fn settle(event: &mut Value, around: &Circumstances) {
         data["platform"] = json!("<platform>");
     }
     if kind == "TOOL_CALL_END"
-        && let Some(output) = data["output"].as_str()
+        && let Some(output) = data["output"].as_str().or(data["error"].as_str())
         && let Some(bytes) = data["output_bytes"].as_u64()
     {
         let saved = output.matches(around.directory).count() * (around.directory.len() - 5);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hermitcrab::effect::{Approval, HostToolResult};
 use hermitcrab::llm::ToolDefinition;
 use hermitcrab::script::ScriptedModel;
-use hermitcrab_host::ServeModel;
+use hermitcrab_host::serve_model::ServeModel;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;

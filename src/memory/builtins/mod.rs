@@ -4,7 +4,7 @@
 
 mod git;
 mod ls;
-mod number;
+pub(crate) mod number;
 mod shuf;
 mod sleep;
 mod stream;
@@ -15,9 +15,8 @@ use bashkit::BuiltinRegistry;
 
 /// Puts every builtin of ours in `registry`.
 pub(crate) fn register(registry: &BuiltinRegistry) {
-    registry.insert_command("head", stream::Head);
-    registry.insert_command("seq", stream::Seq);
-    registry.insert_command("shuf", shuf::Shuf);
+    registry.insert_trusted("seq", Arc::new(stream::Seq));
+    registry.insert_trusted("shuf", Arc::new(shuf::Shuf));
     registry.insert_command("yes", stream::Yes);
     registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));

@@ -31,7 +31,7 @@ impl Operand {
 }
 
 /// `10`, `1K`, `1MB`, `2MiB`: a count of bytes or lines.
-pub(super) fn size(text: &str) -> Option<usize> {
+pub(crate) fn size(text: &str) -> Option<usize> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

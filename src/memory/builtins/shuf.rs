@@ -3,9 +3,7 @@
 //! bashkit's seeds itself from the clock and an address: equal in every
 //! instance that starts at the same time.
 
-use bashkit::{
-    Command, CommandContext, CommandStatus, Result, async_trait, normalize_path, vfs_join,
-};
+use bashkit::{Builtin, BuiltinContext, ExecResult, Result, async_trait, normalize_path, vfs_join};
 
 use super::number;
 use crate::memory::clock;
@@ -28,24 +26,17 @@ struct Call {
 }
 
 #[async_trait]
-impl Command for Shuf {
-    async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
-        match shuffle(&ctx).await? {
-            Ok(()) => Ok(CommandStatus::success()),
-            Err(message) => {
-                let message = format!("shuf: {message}\n");
-                ctx.stderr.write_all(message.as_bytes()).await?;
-                Ok(CommandStatus::with_code(1))
-            }
+impl Builtin for Shuf {
+    async fn execute(&self, ctx: BuiltinContext<'_>) -> Result<ExecResult> {
+        match shuffle(&ctx).await {
+            Ok(out) => Ok(ExecResult::ok_bytes(out)),
+            Err(message) => Ok(ExecResult::err(format!("shuf: {message}\n"), 1)),
         }
     }
 }
 
-async fn shuffle(ctx: &CommandContext<'_>) -> Result<std::result::Result<(), String>> {
-    let call = match parse(ctx.args) {
-        Ok(call) => call,
-        Err(message) => return Ok(Err(message)),
-    };
+async fn shuffle(ctx: &BuiltinContext<'_>) -> std::result::Result<Vec<u8>, String> {
+    let call = parse(ctx.args)?;
     let end = if call.zero { 0 } else { b'\n' };
     let mut lines: Vec<Vec<u8>> = if let Some((low, high)) = call.range {
         (low..=high).map(|n| n.to_string().into_bytes()).collect()
@@ -55,25 +46,18 @@ async fn shuffle(ctx: &CommandContext<'_>) -> Result<std::result::Result<(), Str
             .map(|a| a.clone().into_bytes())
             .collect()
     } else {
-        let mut content = Vec::new();
-        match call.operands.first().map(String::as_str) {
-            None | Some("-") => {
-                while let Some(chunk) = ctx.stdin.read_chunk().await? {
-                    content.extend_from_slice(&chunk);
-                }
-            }
+        let mut content = match call.operands.first().map(String::as_str) {
+            None | Some("-") => ctx.stdin_bytes().unwrap_or_default().to_vec(),
             Some(file) => {
                 let path = normalize_path(&vfs_join(ctx.cwd, file));
-                match ctx.fs.read_file(&path).await {
-                    Ok(bytes) => content = bytes,
-                    Err(error) => return Ok(Err(format!("{file}: {}", super::reason(&error)))),
-                }
+                let read = ctx.fs.read_file(&path).await;
+                read.map_err(|error| format!("{file}: {}", super::reason(&error)))?
             }
-        }
+        };
         if content.last() == Some(&end) {
             content.pop();
         } else if content.is_empty() {
-            return Ok(Ok(()));
+            return Ok(Vec::new());
         }
         content
             .split(|byte| *byte == end)
@@ -88,10 +72,10 @@ async fn shuffle(ctx: &CommandContext<'_>) -> Result<std::result::Result<(), Str
     };
     if call.repeat {
         let Some(count) = call.count else {
-            return Ok(Err("-r needs -n in the sandbox".to_owned()));
+            return Err("-r needs -n in the sandbox".to_owned());
         };
         if lines.is_empty() && count > 0 {
-            return Ok(Err("no lines to repeat".to_owned()));
+            return Err("no lines to repeat".to_owned());
         }
         for _ in 0..count.min(MAX_RANGE as usize) {
             out.extend_from_slice(&lines[draw(lines.len())]);
@@ -106,16 +90,13 @@ async fn shuffle(ctx: &CommandContext<'_>) -> Result<std::result::Result<(), Str
             out.push(end);
         }
     }
-    match &call.output {
-        Some(file) => {
-            let path = normalize_path(&vfs_join(ctx.cwd, file));
-            if let Err(error) = ctx.fs.write_file(&path, &out).await {
-                return Ok(Err(format!("{file}: {}", super::reason(&error))));
-            }
-        }
-        None => ctx.stdout.write_all(&out).await?,
-    }
-    Ok(Ok(()))
+    let Some(file) = &call.output else {
+        return Ok(out);
+    };
+    let path = normalize_path(&vfs_join(ctx.cwd, file));
+    let written = ctx.fs.write_file(&path, &out).await;
+    written.map_err(|error| format!("{file}: {}", super::reason(&error)))?;
+    Ok(Vec::new())
 }
 
 fn parse(args: &[String]) -> std::result::Result<Call, String> {

@@ -1,13 +1,19 @@
-//! `seq`, `yes` and `head`, writing as they go.
-//!
-//! bashkit's stop at 100,000 lines, 10,000 lines and 1 MiB of a device.
+//! `seq` and `yes` without bashkit's caps of 100,000 and 10,000 lines. `yes`
+//! writes as it goes; `seq` does not, because a streaming command takes the
+//! standard input of what runs it, and `seq` is what loops and process
+//! substitutions call.
 
-use bashkit::{Command, CommandContext, CommandStatus, Error, Result, async_trait, vfs_join};
+use bashkit::{
+    Builtin, BuiltinContext, Command, CommandContext, CommandStatus, Error, ExecResult, Result,
+    async_trait,
+};
 
 use super::number::{self, Format};
 
 /// Bytes written at once.
 const CHUNK: usize = 4 << 10;
+/// Bytes that `seq` prints at most.
+const MAX_BYTES: usize = 64 << 20;
 /// Exit code of a command that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
 
@@ -18,11 +24,6 @@ async fn write(ctx: &CommandContext<'_>, bytes: &[u8]) -> Result<bool> {
         Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-async fn fail(ctx: &CommandContext<'_>, message: &str, code: i32) -> Result<CommandStatus> {
-    ctx.stderr.write_all(message.as_bytes()).await?;
-    Ok(CommandStatus::with_code(code))
 }
 
 /// `yes [STRING]...`
@@ -59,38 +60,34 @@ struct SeqCall {
 }
 
 #[async_trait]
-impl Command for Seq {
-    async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
+impl Builtin for Seq {
+    async fn execute(&self, ctx: BuiltinContext<'_>) -> Result<ExecResult> {
+        let failed = |message: String| {
+            ExecResult::err(
+                format!("seq: {message}\nTry 'seq --help' for more information.\n"),
+                1,
+            )
+        };
         let call = match parse_seq(ctx.args) {
             Ok(call) => call,
-            Err(message) => {
-                let message = format!("seq: {message}\nTry 'seq --help' for more information.\n");
-                return fail(&ctx, &message, 1).await;
-            }
+            Err(message) => return Ok(failed(message)),
         };
-        let mut numbers = call.numbers();
-        let mut chunk = String::with_capacity(CHUNK + 64);
-        let mut any = false;
-        while let Some(text) = numbers.next() {
-            if any {
-                chunk.push_str(&call.separator);
+        let mut out = String::new();
+        for (index, text) in call.numbers().enumerate() {
+            if index > 0 {
+                out.push_str(&call.separator);
             }
-            any = true;
-            chunk.push_str(&text);
-            if chunk.len() >= CHUNK {
-                if !write(&ctx, chunk.as_bytes()).await? {
-                    return Ok(CommandStatus::with_code(BROKEN_PIPE));
-                }
-                chunk.clear();
+            out.push_str(&text);
+            if out.len() > MAX_BYTES {
+                return Ok(failed(format!(
+                    "more than {MAX_BYTES} bytes of numbers are not supported in the sandbox"
+                )));
             }
         }
-        if any {
-            chunk.push('\n');
+        if !out.is_empty() {
+            out.push('\n');
         }
-        if !chunk.is_empty() && !write(&ctx, chunk.as_bytes()).await? {
-            return Ok(CommandStatus::with_code(BROKEN_PIPE));
-        }
-        Ok(CommandStatus::success())
+        Ok(ExecResult::ok(out))
     }
 }
 
@@ -188,248 +185,4 @@ fn parse_seq(args: &[String]) -> std::result::Result<SeqCall, String> {
         equal_width,
         format,
     })
-}
-
-/// `head [-n [-]N] [-c [-]N] [-qvz] [FILE]...`
-pub(super) struct Head;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Lines,
-    Bytes,
-}
-
-struct HeadCall {
-    unit: Unit,
-    count: usize,
-    all_but: bool,
-    headers: Option<bool>,
-    terminator: u8,
-    files: Vec<String>,
-}
-
-#[async_trait]
-impl Command for Head {
-    async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
-        let mut call = match parse_head(ctx.args) {
-            Ok(call) => call,
-            Err(message) => {
-                let message = format!("head: {message}\nTry 'head --help' for more information.\n");
-                return fail(&ctx, &message, 1).await;
-            }
-        };
-        if call.files.is_empty() {
-            call.files.push("-".to_owned());
-        }
-        let headers = call.headers.unwrap_or(call.files.len() > 1);
-        let mut code = 0;
-        for (index, file) in call.files.iter().enumerate() {
-            let content = if file == "-" {
-                None
-            } else {
-                match call.content(&ctx, file).await {
-                    Ok(content) => Some(content),
-                    Err(reason) => {
-                        let message = format!("head: cannot open '{file}' for reading: {reason}\n");
-                        ctx.stderr.write_all(message.as_bytes()).await?;
-                        code = 1;
-                        continue;
-                    }
-                }
-            };
-            if headers {
-                let blank = if index > 0 { "\n" } else { "" };
-                let name = if file == "-" { "standard input" } else { file };
-                let line = format!("{blank}==> {name} <==\n");
-                if !write(&ctx, line.as_bytes()).await? {
-                    return Ok(CommandStatus::with_code(BROKEN_PIPE));
-                }
-            }
-            let goes_on = match content {
-                Some(content) => write(&ctx, call.cut(&content)).await?,
-                None => call.cut_stdin(&ctx).await?,
-            };
-            if !goes_on {
-                return Ok(CommandStatus::with_code(BROKEN_PIPE));
-            }
-        }
-        Ok(CommandStatus::with_code(code))
-    }
-}
-
-impl HeadCall {
-    async fn content(
-        &self,
-        ctx: &CommandContext<'_>,
-        file: &str,
-    ) -> std::result::Result<Vec<u8>, String> {
-        let path = bashkit::normalize_path(&vfs_join(ctx.cwd, file));
-        let endless = self.unit == Unit::Bytes && !self.all_but;
-        let limit = self.count.min(256 << 20);
-        match path.to_str() {
-            Some("/dev/zero") if endless => return Ok(vec![0; limit]),
-            Some("/dev/urandom" | "/dev/random") if endless => {
-                let mut bytes = vec![0; limit];
-                if let Some(timeline) = crate::memory::clock::current() {
-                    timeline.random().fill(&mut bytes);
-                }
-                return Ok(bytes);
-            }
-            _ => {}
-        }
-        ctx.fs
-            .read_file(&path)
-            .await
-            .map_err(|error| super::reason(&error))
-    }
-
-    fn cut<'a>(&self, content: &'a [u8]) -> &'a [u8] {
-        let end = match (self.unit, self.all_but) {
-            (Unit::Bytes, false) => self.count.min(content.len()),
-            (Unit::Bytes, true) => content.len().saturating_sub(self.count),
-            (Unit::Lines, false) => self.line_end(content, self.count),
-            (Unit::Lines, true) => {
-                let lines = content
-                    .split_inclusive(|&byte| byte == self.terminator)
-                    .count();
-                self.line_end(content, lines.saturating_sub(self.count))
-            }
-        };
-        &content[..end]
-    }
-
-    fn line_end(&self, content: &[u8], lines: usize) -> usize {
-        content
-            .split_inclusive(|&byte| byte == self.terminator)
-            .take(lines)
-            .map(<[u8]>::len)
-            .sum()
-    }
-
-    async fn cut_stdin(&self, ctx: &CommandContext<'_>) -> Result<bool> {
-        if self.all_but {
-            let mut content = Vec::new();
-            while let Some(chunk) = ctx.stdin.read_chunk().await? {
-                content.extend_from_slice(&chunk);
-            }
-            return write(ctx, self.cut(&content)).await;
-        }
-        let mut left = self.count;
-        while left > 0 {
-            let Some(chunk) = ctx.stdin.read_chunk().await? else {
-                break;
-            };
-            let end = match self.unit {
-                Unit::Bytes => left.min(chunk.len()),
-                Unit::Lines => self.line_end(&chunk, left),
-            };
-            left -= match self.unit {
-                Unit::Bytes => end,
-                Unit::Lines => chunk[..end]
-                    .iter()
-                    .filter(|&&byte| byte == self.terminator)
-                    .count(),
-            };
-            if !write(ctx, &chunk[..end]).await? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-fn parse_head(args: &[String]) -> std::result::Result<HeadCall, String> {
-    let mut call = HeadCall {
-        unit: Unit::Lines,
-        count: 10,
-        all_but: false,
-        headers: None,
-        terminator: b'\n',
-        files: Vec::new(),
-    };
-    let mut rest = args.iter();
-    while let Some(argument) = rest.next() {
-        if argument == "--" {
-            call.files.extend(rest.cloned());
-            break;
-        }
-        let long = argument.strip_prefix("--");
-        if let Some(long) = long {
-            let (name, value) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (long, None),
-            };
-            match name {
-                "lines" | "bytes" => {
-                    let unit = if name == "lines" {
-                        Unit::Lines
-                    } else {
-                        Unit::Bytes
-                    };
-                    let value = value
-                        .or_else(|| rest.next().cloned())
-                        .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
-                    call.set(unit, &value)?;
-                }
-                "quiet" | "silent" => call.headers = Some(false),
-                "verbose" => call.headers = Some(true),
-                "zero-terminated" => call.terminator = 0,
-                _ => return Err(format!("unrecognized option '{argument}'")),
-            }
-            continue;
-        }
-        let Some(short) = argument.strip_prefix('-').filter(|short| !short.is_empty()) else {
-            call.files.push(argument.clone());
-            continue;
-        };
-        if short.starts_with(|c: char| c.is_ascii_digit()) {
-            call.set(Unit::Lines, short)?;
-            continue;
-        }
-        let mut letters = short.char_indices();
-        while let Some((at, letter)) = letters.next() {
-            match letter {
-                'n' | 'c' => {
-                    let unit = if letter == 'n' {
-                        Unit::Lines
-                    } else {
-                        Unit::Bytes
-                    };
-                    let value = match &short[at + 1..] {
-                        "" => rest
-                            .next()
-                            .cloned()
-                            .ok_or_else(|| format!("option requires an argument -- '{letter}'"))?,
-                        value => value.to_owned(),
-                    };
-                    call.set(unit, &value)?;
-                    break;
-                }
-                'q' => call.headers = Some(false),
-                'v' => call.headers = Some(true),
-                'z' => call.terminator = 0,
-                _ => return Err(format!("invalid option -- '{letter}'")),
-            }
-        }
-    }
-    Ok(call)
-}
-
-impl HeadCall {
-    fn set(&mut self, unit: Unit, text: &str) -> std::result::Result<(), String> {
-        let what = if unit == Unit::Lines {
-            "lines"
-        } else {
-            "bytes"
-        };
-        let invalid = || format!("invalid number of {what}: '{text}'");
-        let (digits, all_but) = match text.strip_prefix('-') {
-            Some(digits) => (digits, true),
-            None => (text.strip_prefix('+').unwrap_or(text), false),
-        };
-        self.count = number::size(digits).ok_or_else(invalid)?;
-        self.unit = unit;
-        self.all_but = all_but;
-        Ok(())
-    }
 }

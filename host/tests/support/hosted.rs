@@ -1,0 +1,361 @@
+//! Faces and benches of the host crate: a core, native or the component, over
+//! the local environment or the sandbox.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest};
+use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
+use hermitcrab_host::{
+    ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice, EnvironmentHandle, Host,
+    HostError, HostTool, Instance, LocalEnvironment, MemoryOptions, SessionOptions, ToolDefinition,
+    ToolInvocation,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::bench::{Bench, Ran, Wrap};
+use super::case::Tree;
+use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
+use super::tree::LocalTree;
+
+/// How the core runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreKind {
+    Native,
+    Component,
+}
+
+/// Where tools run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    Local,
+    Memory,
+}
+
+/// A face of the host crate.
+pub struct Hosted(pub CoreKind, pub World);
+
+/// A host with that core. The component is the one inside this build
+/// (`HERMITCRAB_EMBED`), or the file that `HERMITCRAB_COMPONENT` names.
+pub fn host(core: CoreKind, credentials: Credentials) -> Result<Host, HostError> {
+    let mut builder = Host::builder().credentials(credentials);
+    match core {
+        CoreKind::Native => builder = builder.native_core(),
+        CoreKind::Component => {
+            if let Some(path) = std::env::var_os("HERMITCRAB_COMPONENT") {
+                builder = builder.core(path);
+            }
+        }
+    }
+    builder.build()
+}
+
+/// The ground that a core stands on: a directory on disk, or files for a sandbox.
+enum Ground {
+    Local(LocalTree),
+    Memory(Tree),
+}
+
+impl Ground {
+    fn new(world: World, files: &Tree) -> Result<Self, String> {
+        Ok(match world {
+            World::Local => Self::Local(LocalTree::new(files)?),
+            World::Memory => Self::Memory(files.clone()),
+        })
+    }
+
+    fn directory(&self) -> &str {
+        match self {
+            Self::Local(tree) => tree.directory(),
+            Self::Memory(_) => SANDBOX,
+        }
+    }
+
+    async fn environment(
+        &self,
+        instance: &Instance,
+        secrets: &Credentials,
+    ) -> Result<EnvironmentHandle, HostError> {
+        match self {
+            Self::Local(tree) => {
+                let environment = LocalEnvironment::builder(Path::new(tree.directory()))
+                    .secrets(secrets.secrets())
+                    .build()?;
+                instance.add_environment(Arc::new(environment)).await
+            }
+            Self::Memory(files) => {
+                let files = files
+                    .iter()
+                    .map(|(path, content)| (path.clone(), content.clone()));
+                let options = MemoryOptions {
+                    working_directory: SANDBOX.to_owned(),
+                    files: files.collect(),
+                    ..MemoryOptions::default()
+                };
+                instance.add_memory(options).await
+            }
+        }
+    }
+
+    async fn tree(&self, environment: Option<&EnvironmentHandle>) -> Result<Tree, String> {
+        match (self, environment) {
+            (Self::Local(tree), _) => tree.read(),
+            (Self::Memory(files), None) => Ok(files.clone()),
+            (Self::Memory(_), Some(environment)) => {
+                let archive = environment
+                    .export_tar()
+                    .await
+                    .map_err(|error| error.to_string())?;
+                unpacked(&archive).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// Working directory of the sandbox.
+const SANDBOX: &str = "/workspace";
+
+fn unpacked(archive: &[u8]) -> std::io::Result<Tree> {
+    let mut tree = Tree::new();
+    for entry in tar::Archive::new(archive).entries()? {
+        let mut entry = entry?;
+        if entry.header().entry_type().is_dir() {
+            continue;
+        }
+        let path = entry
+            .path()?
+            .to_string_lossy()
+            .trim_start_matches("./")
+            .to_owned();
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut content)?;
+        tree.insert(path, content.into());
+    }
+    Ok(tree)
+}
+
+#[async_trait]
+impl Face for Hosted {
+    async fn place(&self, files: &Tree) -> Result<Box<dyn Place>, String> {
+        Ok(Box::new(HostedPlace {
+            core: self.0,
+            ground: Ground::new(self.1, files)?,
+            environment: std::sync::OnceLock::new(),
+        }))
+    }
+}
+
+struct HostedPlace {
+    core: CoreKind,
+    ground: Ground,
+    environment: std::sync::OnceLock<EnvironmentHandle>,
+}
+
+impl HostedPlace {
+    async fn opened(
+        &self,
+        mut config: Value,
+        credentials: Credentials,
+        tools: Arc<dyn HostTools>,
+    ) -> Result<Opened, HostError> {
+        let definitions = config
+            .as_object_mut()
+            .and_then(|config| config.remove("tools"));
+        let definitions: Vec<ToolDefinition> =
+            serde_json::from_value(definitions.unwrap_or_else(|| Value::Array(Vec::new())))
+                .map_err(|error| HostError::Setup(error.to_string()))?;
+        let config = SessionConfig::from_json(&config.to_string())?;
+        let instance = host(self.core, credentials.clone())?.instance()?;
+        let environment = self.ground.environment(&instance, &credentials).await?;
+        let _ = self.environment.set(environment.clone());
+        let mut options = SessionOptions::new(config, EnvironmentChoice::Existing(environment));
+        for definition in definitions {
+            options = options.tool(host_tool(definition, tools.clone()));
+        }
+        let approving = tools.clone();
+        let approval: ApprovalFn = Arc::new(move |request| {
+            let tools = approving.clone();
+            async move { tools.approve(&request.tool_name).await }.boxed()
+        });
+        let mut session = instance.open_session(options.approval(approval)).await?;
+        let controller = session.controller();
+        let (sender, events) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(event) = session.next_event().await {
+                let _ = sender.send(event.json().clone());
+            }
+        });
+        let session = Arc::new(HostedSession { controller, tools });
+        Ok(Opened { session, events })
+    }
+}
+
+#[async_trait]
+impl Place for HostedPlace {
+    fn directory(&self) -> &str {
+        self.ground.directory()
+    }
+
+    async fn open(
+        &self,
+        config: Value,
+        base_url: &str,
+        key: &str,
+        tools: Arc<dyn HostTools>,
+    ) -> Result<Opened, SessionError> {
+        let credentials = Credentials::new()
+            .with("anthropic", key, base_url)
+            .expect("a credential");
+        self.opened(config, credentials, tools)
+            .await
+            .map_err(refusal)
+    }
+
+    async fn tree(&self) -> Result<Tree, String> {
+        self.ground.tree(self.environment.get()).await
+    }
+}
+
+fn host_tool(definition: ToolDefinition, tools: Arc<dyn HostTools>) -> HostTool {
+    let name = definition.name.clone();
+    HostTool::new(definition, move |invocation: ToolInvocation| {
+        let (tools, name) = (tools.clone(), name.clone());
+        async move {
+            let (sender, mut texts) = mpsc::unbounded_channel::<String>();
+            let mut call = tools.call(&name, &invocation.arguments, &sender);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(text) = texts.recv() => invocation.progress.show(text).await,
+                    result = &mut call => {
+                        while let Ok(text) = texts.try_recv() {
+                            invocation.progress.show(text).await;
+                        }
+                        return result;
+                    }
+                    // The driver drops the future; here it may as well.
+                    () = invocation.cancel.cancelled() => std::future::pending().await,
+                }
+            }
+        }
+    })
+}
+
+struct HostedSession {
+    controller: Controller,
+    tools: Arc<dyn HostTools>,
+}
+
+#[async_trait]
+impl Handle for HostedSession {
+    async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
+        let session = &self.controller;
+        let result = match call {
+            SessionCall::Submit(text) => session.submit(text).await,
+            SessionCall::Answer(text) => session.answer(text).await,
+            SessionCall::Steer(text) => session.steer(text).await.map(drop),
+            SessionCall::FollowUp(text) => session.follow_up(text).await,
+            SessionCall::System(text) => session.add_system_turn(text).await,
+            SessionCall::Interrupt => session.interrupt().await,
+            SessionCall::Abort => session.abort().await,
+            SessionCall::Close => session.close().await,
+            SessionCall::Configure(patch) => session.configure(patch).await,
+            SessionCall::Register(definition) => {
+                session
+                    .register_tool(host_tool(definition, self.tools.clone()))
+                    .await
+            }
+            SessionCall::Unregister(name) => session.unregister_tool(&name).await.map(drop),
+        };
+        result.map_err(refusal)
+    }
+}
+
+/// What the core refused; anything else fails the case with its sentence.
+fn refusal(error: HostError) -> SessionError {
+    match error {
+        HostError::Session(error) => error,
+        other => SessionError::new(SessionErrorKind::NotFound, other.to_string()),
+    }
+}
+
+/// An environment behind a core of the host crate, for calls without a session.
+pub struct HostedBench {
+    ground: Ground,
+    environment: EnvironmentHandle,
+}
+
+impl HostedBench {
+    pub async fn new(
+        core: CoreKind,
+        world: World,
+        files: &Tree,
+        wrap: Wrap,
+    ) -> Result<Self, String> {
+        let ground = Ground::new(world, files)?;
+        let start = async {
+            let instance = host(core, Credentials::new())?.instance()?;
+            let environment = ground.environment(&instance, &Credentials::new()).await?;
+            match wrap {
+                Wrap::None => {}
+                Wrap::ReadOnly => environment.make_read_only(CommandPolicy::Deny).await?,
+                Wrap::ReadOnlyWithCommands => {
+                    environment.make_read_only(CommandPolicy::Allow).await?
+                }
+                Wrap::Logging(_) => {
+                    return Err(HostError::Setup(
+                        "the host has no logging wrapper".to_owned(),
+                    ));
+                }
+            }
+            Ok(environment)
+        };
+        let environment = start.await.map_err(|error: HostError| error.to_string())?;
+        Ok(Self {
+            ground,
+            environment,
+        })
+    }
+}
+
+#[async_trait]
+impl Bench for HostedBench {
+    fn directory(&self) -> &str {
+        self.ground.directory()
+    }
+
+    async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
+        self.environment.call(call).await.map_err(environment_error)
+    }
+
+    async fn exec(&self, request: ExecRequest, cancel_on_output: bool) -> Ran {
+        // Dropping the future is how this API cancels, and then nobody learns the
+        // status: clauses that cancel need `Need::Cancel`, which this bench lacks.
+        assert!(
+            !cancel_on_output,
+            "this bench cannot see how a cancelled command ends"
+        );
+        let mut output = Vec::new();
+        let put = |stream, data: Bytes| output.push((stream, data));
+        let result = self.environment.exec_with(request, put).await;
+        Ran {
+            output,
+            result: result.map_err(environment_error),
+        }
+    }
+
+    async fn tree(&self) -> Result<Tree, String> {
+        self.ground.tree(Some(&self.environment)).await
+    }
+}
+
+fn environment_error(error: HostError) -> EnvironmentError {
+    match error {
+        HostError::Environment(error) => error,
+        other => panic!("{other}"),
+    }
+}
