@@ -125,7 +125,9 @@ export class Session {
   /**
    * Submits an input and iterates over the events until it and the follow-ups
    * behind it are done. The first iterator of a session also gets the events
-   * since it was opened. Leaving the loop early ends listening, not the work.
+   * since it was opened. Leaving the loop early ends listening, not the work;
+   * whoever holds an iterator and does not read it holds the model's stream up
+   * after 1,024 events, so use `submit` where nobody listens.
    * @param {string} input
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<object>}

@@ -47,6 +47,8 @@ fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     #[cfg(unix)]
     config.with_custom_code_memory(Some(Arc::new(in_place::Protection)));
     if let Some(memory) = memory {
+        // Copy-on-write images need memory that wasmtime itself has mapped.
+        config.memory_init_cow(false);
         config.with_host_memory(memory);
     }
     Engine::new(&config).map_err(|error| EngineError::new(&error))

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wasmtime::MemoryCreator;
-use wasmtime::component::Component;
 
 use crate::cache;
 use crate::component_core::{CoreLimits, LoadedCore};
@@ -62,7 +61,7 @@ struct Inner {
 /// Which face of the core runs.
 #[derive(Debug)]
 enum Face {
-    Component(LoadedCore),
+    Component(Box<LoadedCore>),
     Native,
 }
 
@@ -168,7 +167,8 @@ impl HostBuilder {
                 Cache::Off => None,
                 Cache::At(dir) => Some(dir),
             };
-            Face::Component(load(self.core.as_deref(), dir.as_deref(), self.memory)?)
+            let loaded = load(self.core.as_deref(), dir.as_deref(), self.memory)?;
+            Face::Component(Box::new(loaded))
         };
         Ok(Host(Arc::new(Inner {
             transport: HttpTransport::new(self.credentials),
@@ -183,23 +183,12 @@ fn load(
     cache: Option<&Path>,
     memory: Option<Arc<dyn MemoryCreator>>,
 ) -> Result<LoadedCore, HostError> {
-    let own;
-    let engine = match memory {
-        None => engine::shared()?,
-        Some(memory) => {
-            own = engine::with_memory(memory)?;
-            &own
-        }
-    };
-    let component: Component = match path {
-        Some(path) => cache::load(engine, path, cache)?,
-        None => embedded::load(engine).ok_or_else(|| {
-            HostError::Setup(
-                "this build holds no core; build it with `cargo xtask build`, or pass a core \
-                 made by `cargo xtask component --out FILE` to Host::builder().core()"
-                    .to_owned(),
-            )
-        })??,
+    let own = memory.map(engine::with_memory).transpose()?;
+    let component = match (path, &own) {
+        (Some(path), Some(engine)) => cache::load(engine, path, cache)?,
+        (Some(path), None) => cache::load(engine::shared()?, path, cache)?,
+        (None, Some(engine)) => embedded::copy(engine).ok_or_else(no_core)??,
+        (None, None) => embedded::shared().ok_or_else(no_core)??,
     };
     LoadedCore::new(&component).map_err(|error: EngineError| match path {
         Some(path) => HostError::Setup(format!(
@@ -208,6 +197,14 @@ fn load(
         )),
         None => error.into(),
     })
+}
+
+fn no_core() -> HostError {
+    HostError::Setup(
+        "this build holds no core; build it with `cargo xtask build`, or pass a core made by \
+         `cargo xtask component --out FILE` to Host::builder().core()"
+            .to_owned(),
+    )
 }
 
 impl Host {

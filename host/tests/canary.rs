@@ -32,13 +32,24 @@ fn key_reaches_the_server_and_nothing_else() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        check("native", &Hosted::new(CoreKind::Native, World::Local), &|| Vec::new()).await;
+        check(
+            "native",
+            &Hosted::new(CoreKind::Native, World::Local),
+            &|| Vec::new(),
+        )
+        .await;
         for (name, world) in [("component", World::Local), ("sandbox", World::Memory)] {
             let memory = Arc::new(Glass::default());
-            let face = Hosted { memory: Some(memory.clone()), ..Hosted::new(CoreKind::Component, world) };
+            let face = Hosted {
+                memory: Some(memory.clone()),
+                ..Hosted::new(CoreKind::Component, world)
+            };
             check(name, &face, &|| memory.contents()).await;
             // Looking at nothing would prove nothing.
-            assert!(holds(&memory.contents(), QUESTION.as_bytes()), "{name}: the guest's memory was not seen");
+            assert!(
+                holds(&memory.contents(), QUESTION.as_bytes()),
+                "{name}: the guest's memory was not seen"
+            );
         }
     });
 }
@@ -70,7 +81,10 @@ async fn check(name: &str, face: &dyn Face, memory: &dyn Fn() -> Vec<u8>) {
             session.call(SessionCall::Abort).await.expect("abort");
         }
         // While the session runs, and not only when it is over.
-        assert!(!holds(&memory(), CANARY.as_bytes()), "{name}: the key is in the guest's memory");
+        assert!(
+            !holds(&memory(), CANARY.as_bytes()),
+            "{name}: the key is in the guest's memory"
+        );
         events.push(event);
     }
 

@@ -17,9 +17,21 @@ use support::{direct, golden, play};
 fn main() -> ExitCode {
     let faces: [(&str, Need, Arc<dyn Face>); 4] = [
         ("core", Need::Local, Arc::new(direct::Direct)),
-        ("native", Need::Local, Arc::new(Hosted::new(CoreKind::Native, World::Local))),
-        ("component", Need::Local, Arc::new(Hosted::new(CoreKind::Component, World::Local))),
-        ("sandbox", Need::Sandbox, Arc::new(Hosted::new(CoreKind::Component, World::Memory))),
+        (
+            "native",
+            Need::Local,
+            Arc::new(Hosted::new(CoreKind::Native, World::Local)),
+        ),
+        (
+            "component",
+            Need::Local,
+            Arc::new(Hosted::new(CoreKind::Component, World::Local)),
+        ),
+        (
+            "sandbox",
+            Need::Sandbox,
+            Arc::new(Hosted::new(CoreKind::Component, World::Memory)),
+        ),
     ];
     let mut trials = Vec::new();
     for name in case::names() {
@@ -72,7 +84,9 @@ fn schema(events: &[Value]) -> Result<(), String> {
     });
     for event in events {
         if let Err(error) = validator.validate(event) {
-            return Err(format!("not an event of docs/events.schema.json: {error}: {event}"));
+            return Err(format!(
+                "not an event of docs/events.schema.json: {error}: {event}"
+            ));
         }
     }
     Ok(())

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use futures_util::future::BoxFuture;
 use support::bench::{self, Bench, Clause, Log, Need, Wrap, WrapName};
 use support::direct::DirectBench;
-use support::hosted::{CoreKind, HostedBench, World};
 use support::harness::{self, Trial};
+use support::hosted::{CoreKind, HostedBench, World};
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();

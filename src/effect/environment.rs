@@ -62,6 +62,13 @@ impl ProgramPort for EffectPort {
             ),
         }
     }
+
+    async fn sleep(&self, scope: &Scope, ms: u64) {
+        if !EffectPort::sleep(self, scope, ms).await {
+            // A cancelled sleep is not a time limit that was reached.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 fn cancelled() -> EnvironmentError {

@@ -15,7 +15,6 @@ pub mod drive;
 )]
 mod program;
 pub mod random;
-pub mod search;
 pub mod tree;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -39,7 +38,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::environment::{
-    Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
+    DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, ExecutionEnvironment, Metadata, OutputSink,
     ProgramPort, Scope, absolute_path,
 };
@@ -47,6 +46,9 @@ use clock::{Clock, ClockState};
 use program::Seen;
 use random::{Random, RandomState};
 use tree::{Content, LastLink, NodeKind, Tree, TreeError};
+
+/// Bytes read that are worth one unit of work.
+const BYTES_PER_WORK: u64 = 1_000;
 
 /// Directories that exist from the start, beside the working directory.
 const DIRECTORIES: [&str; 4] = ["/home/user", "/tmp", "/usr/local/bin", "/var/tmp"];
@@ -263,7 +265,6 @@ impl MemoryEnvironment {
 
     fn answer(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
         let now = self.clock.now_us();
-        let directory = &self.info.working_directory;
         match call {
             EnvironmentCall::Initialize | EnvironmentCall::Cleanup => Ok(EnvironmentReply::Done),
             EnvironmentCall::Read { path, max_bytes } => {
@@ -274,6 +275,8 @@ impl MemoryEnvironment {
                         format!("{path} has {} bytes, more than {max_bytes}", bytes.len()),
                     ));
                 }
+                // Whoever reads a file looks at all of it.
+                clock::charge(1 + bytes.len() as u64 / BYTES_PER_WORK);
                 Ok(EnvironmentReply::Bytes(bytes))
             }
             EnvironmentCall::Write { path, content } => {
@@ -310,12 +313,12 @@ impl MemoryEnvironment {
                     .map_err(|error| environment_error(&path, &error))?;
                 Ok(EnvironmentReply::Done)
             }
-            EnvironmentCall::Grep(request) => {
-                search::grep(&self.tree(), directory, &request).map(EnvironmentReply::Matches)
-            }
-            EnvironmentCall::Glob(request) => {
-                search::glob(&self.tree(), directory, &request).map(EnvironmentReply::Entries)
-            }
+            // The search on top of `List` and `Read` is as fast here and has
+            // one meaning everywhere.
+            EnvironmentCall::Grep(_) | EnvironmentCall::Glob(_) => Err(EnvironmentError::new(
+                EnvironmentErrorKind::Unsupported,
+                "the sandbox leaves search to its caller",
+            )),
         }
     }
 
@@ -326,7 +329,12 @@ impl MemoryEnvironment {
         tree.resolve(&absolute, LastLink::Follow)
             .and_then(|directory| {
                 tree.walk(&directory, depth, &mut |path, node| {
-                    entries.push(search::entry(path.to_owned(), node));
+                    entries.push(DirEntry {
+                        path: path.to_owned(),
+                        is_dir: node.is_directory(),
+                        size: (!node.is_directory()).then(|| node.size()),
+                        modified_ms: Some(node.modified_us / 1_000),
+                    });
                     true
                 })
             })

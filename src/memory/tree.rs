@@ -689,9 +689,9 @@ impl Tree {
 
     /// Changes the node at `path`, which must exist.
     fn change(&mut self, path: &str, change: impl FnOnce(&mut Node)) -> Result<(), TreeError> {
-        fn descend<'a>(
+        fn descend(
             node: &mut Arc<Node>,
-            names: &mut dyn Iterator<Item = &'a str>,
+            names: &mut dyn Iterator<Item = &str>,
             change: impl FnOnce(&mut Node),
         ) -> Result<(), TreeError> {
             let node = Arc::make_mut(node);

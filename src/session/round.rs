@@ -23,10 +23,12 @@ pub(super) async fn execute(
 ) -> Vec<ToolResult> {
     let pipeline = pipeline(session);
     let executed = if session.profile.supports_parallel_tool_calls {
+        calls.iter().for_each(|call| pipeline.start(call));
         join_all(calls.iter().map(|call| pipeline.run(scope, call))).await
     } else {
         let mut executed = Vec::with_capacity(calls.len());
         for call in calls {
+            pipeline.start(call);
             executed.push(pipeline.run(scope, call).await);
         }
         executed

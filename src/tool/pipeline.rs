@@ -121,11 +121,16 @@ impl<T: Into<ToolError>> From<T> for Failure {
 }
 
 impl Pipeline {
-    /// Runs one call to its one result. `scope.cancel` ends it early; the
+    /// Says that `call` begins. Calls that run side by side all begin before
+    /// the first of them can end.
+    pub fn start(&self, call: &ToolCall) {
+        self.events.started(call);
+    }
+
+    /// Runs a started call to its one result. `scope.cancel` ends it early; the
     /// result then says so and holds what had arrived.
     pub async fn run(&self, scope: &Scope, call: &ToolCall) -> Executed {
         let started_ms = self.port.now_ms();
-        self.events.started(call);
         let registered = self.registry.find(&call.name);
         let result = match registered {
             Some(registered) => self.attempt(scope, call, registered).await,

@@ -94,6 +94,7 @@ pub(super) fn play(
     let mut executor = Executor::new();
     let (running, slot, scope) = (pipeline.clone(), result.clone(), scope.clone());
     executor.spawner().spawn(async move {
+        running.start(&call);
         let executed = running.run(&scope, &call).await;
         slot.replace(Some(executed));
     });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { caseNames, golden, play } from "./cases.mjs";
 
 for (const name of await caseNames()) {
-  test(`case ${name}`, async (t) => {
+  test(`case ${name}`, { timeout: 60_000 }, async (t) => {
     assert.deepEqual(await play(t, name), await golden(name));
   });
 }

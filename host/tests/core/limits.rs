@@ -66,6 +66,6 @@ async fn a_guest_that_wants_too_much_memory_is_stopped() {
         memory_bytes: 24 << 20,
         ..CoreLimits::default()
     };
-    let bad = "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do x=$x$x; done; echo ${#x}";
+    let bad = "printf '%10000s' x > a; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cat a a > b; mv b a; done; wc -c a";
     check(limits, bad, "core_memory").await;
 }

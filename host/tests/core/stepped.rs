@@ -66,6 +66,13 @@ fn settle(core: &mut dyn Core, now: &mut u64, body: &str) -> Vec<CoreStep> {
             .step(*now, std::mem::take(&mut outcomes))
             .expect("a step");
         for effect in &step.effects {
+            if let EffectKind::Cancel { target } = effect.kind {
+                outcomes.push(Outcome {
+                    id: target,
+                    kind: OutcomeKind::Cancelled,
+                });
+                continue;
+            }
             let answers = answer(&effect.kind, body).into_iter();
             outcomes.extend(answers.map(|kind| Outcome {
                 id: effect.id,

@@ -60,10 +60,17 @@ unsafe impl MemoryCreator for Glass {
         // SAFETY: a fresh anonymous mapping overlaps nothing.
         let start = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_NONE, flags) };
         let start = start.map_err(|errno| errno.to_string())?;
-        let region = Arc::new(Region { start, reserved, used: AtomicUsize::new(0) });
+        let region = Arc::new(Region {
+            start,
+            reserved,
+            used: AtomicUsize::new(0),
+        });
         let mut memory = Pane(region.clone());
         memory.grow_to(minimum).map_err(|error| error.to_string())?;
-        self.0.lock().expect("no panic while making memory").push(region);
+        self.0
+            .lock()
+            .expect("no panic while making memory")
+            .push(region);
         Ok(Box::new(memory))
     }
 }

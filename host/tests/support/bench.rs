@@ -335,10 +335,14 @@ impl Failure {
             .names
             .as_ref()
             .is_none_or(|name| message.contains(name));
+        let begins_with_name = self
+            .names
+            .as_ref()
+            .is_some_and(|name| message.starts_with(name.as_str()));
         let sentence = !message.is_empty()
             && !message.contains('\n')
             && !message.ends_with('.')
-            && !message.starts_with(char::is_uppercase);
+            && (begins_with_name || !message.starts_with(char::is_uppercase));
         match error.kind == self.kind && named && sentence {
             true => Ok(()),
             false => Err(format!(

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use hermitcrab::environment::{
-    EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest,
-};
+use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest};
 use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
 use hermitcrab_host::{
     ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice, EnvironmentHandle, Host,
@@ -50,7 +48,11 @@ pub struct Hosted {
 
 impl Hosted {
     pub fn new(core: CoreKind, world: World) -> Self {
-        Self { core, world, memory: None }
+        Self {
+            core,
+            world,
+            memory: None,
+        }
     }
 
     /// A host with that core. The component is the one inside this build
@@ -103,7 +105,9 @@ impl Ground {
                 instance.add_environment(Arc::new(environment)).await
             }
             Self::Memory(files) => {
-                let files = files.iter().map(|(path, content)| (path.clone(), content.clone()));
+                let files = files
+                    .iter()
+                    .map(|(path, content)| (path.clone(), content.clone()));
                 let options = MemoryOptions {
                     working_directory: SANDBOX.to_owned(),
                     files: files.collect(),
@@ -119,7 +123,10 @@ impl Ground {
             (Self::Local(tree), _) => tree.read(),
             (Self::Memory(files), None) => Ok(files.clone()),
             (Self::Memory(_), Some(environment)) => {
-                let archive = environment.export_tar().await.map_err(|error| error.to_string())?;
+                let archive = environment
+                    .export_tar()
+                    .await
+                    .map_err(|error| error.to_string())?;
                 unpacked(&archive).map_err(|error| error.to_string())
             }
         }
@@ -136,7 +143,11 @@ fn unpacked(archive: &[u8]) -> std::io::Result<Tree> {
         if entry.header().entry_type().is_dir() {
             continue;
         }
-        let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
+        let path = entry
+            .path()?
+            .to_string_lossy()
+            .trim_start_matches("./")
+            .to_owned();
         let mut content = Vec::new();
         std::io::Read::read_to_end(&mut entry, &mut content)?;
         tree.insert(path, content.into());
@@ -168,7 +179,9 @@ impl HostedPlace {
         credentials: Credentials,
         tools: Arc<dyn HostTools>,
     ) -> Result<Opened, HostError> {
-        let definitions = config.as_object_mut().and_then(|config| config.remove("tools"));
+        let definitions = config
+            .as_object_mut()
+            .and_then(|config| config.remove("tools"));
         let definitions: Vec<ToolDefinition> =
             serde_json::from_value(definitions.unwrap_or_else(|| Value::Array(Vec::new())))
                 .map_err(|error| HostError::Setup(error.to_string()))?;
@@ -214,7 +227,9 @@ impl Place for HostedPlace {
         let credentials = Credentials::new()
             .with("anthropic", key, base_url)
             .expect("a credential");
-        self.opened(config, credentials, tools).await.map_err(refusal)
+        self.opened(config, credentials, tools)
+            .await
+            .map_err(refusal)
     }
 
     async fn tree(&self) -> Result<Tree, String> {
@@ -267,7 +282,9 @@ impl Handle for HostedSession {
             SessionCall::Close => session.close().await,
             SessionCall::Configure(patch) => session.configure(patch).await,
             SessionCall::Register(definition) => {
-                session.register_tool(host_tool(definition, self.tools.clone())).await
+                session
+                    .register_tool(host_tool(definition, self.tools.clone()))
+                    .await
             }
             SessionCall::Unregister(name) => session.unregister_tool(&name).await.map(drop),
         };
@@ -290,23 +307,37 @@ pub struct HostedBench {
 }
 
 impl HostedBench {
-    pub async fn new(core: CoreKind, world: World, files: &Tree, wrap: Wrap) -> Result<Self, String> {
+    pub async fn new(
+        core: CoreKind,
+        world: World,
+        files: &Tree,
+        wrap: Wrap,
+    ) -> Result<Self, String> {
         let ground = Ground::new(world, files)?;
         let start = async {
-            let instance = Hosted::new(core, world).host(Credentials::new())?.instance()?;
+            let instance = Hosted::new(core, world)
+                .host(Credentials::new())?
+                .instance()?;
             let environment = ground.environment(&instance, &Credentials::new()).await?;
             match wrap {
                 Wrap::None => {}
                 Wrap::ReadOnly => environment.make_read_only(CommandPolicy::Deny).await?,
-                Wrap::ReadOnlyWithCommands => environment.make_read_only(CommandPolicy::Allow).await?,
+                Wrap::ReadOnlyWithCommands => {
+                    environment.make_read_only(CommandPolicy::Allow).await?
+                }
                 Wrap::Logging(_) => {
-                    return Err(HostError::Setup("the host has no logging wrapper".to_owned()));
+                    return Err(HostError::Setup(
+                        "the host has no logging wrapper".to_owned(),
+                    ));
                 }
             }
             Ok(environment)
         };
         let environment = start.await.map_err(|error: HostError| error.to_string())?;
-        Ok(Self { ground, environment })
+        Ok(Self {
+            ground,
+            environment,
+        })
     }
 }
 
@@ -323,11 +354,17 @@ impl Bench for HostedBench {
     async fn exec(&self, request: ExecRequest, cancel_on_output: bool) -> Ran {
         // Dropping the future is how this API cancels, and then nobody learns the
         // status: clauses that cancel need `Need::Cancel`, which this bench lacks.
-        assert!(!cancel_on_output, "this bench cannot see how a cancelled command ends");
+        assert!(
+            !cancel_on_output,
+            "this bench cannot see how a cancelled command ends"
+        );
         let mut output = Vec::new();
         let put = |stream, data: Bytes| output.push((stream, data));
         let result = self.environment.exec_with(request, put).await;
-        Ran { output, result: result.map_err(environment_error) }
+        Ran {
+            output,
+            result: result.map_err(environment_error),
+        }
     }
 
     async fn tree(&self) -> Result<Tree, String> {
