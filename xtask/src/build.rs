@@ -60,10 +60,6 @@ fn build_host(shell: &Shell, core: &Path) -> Result<()> {
     cargo(shell)
         .arg("build")
         .args(NATIVE)
-        // There are no examples: naming them makes cargo choose the features
-        // of the dependencies as it does for tests, so that wasmtime is
-        // compiled once for both.
-        .args(["--lib", "--bins", "--examples"])
         .args(["--bin", "hermitcrab", "--examples"])
         .env(EMBED, core)
         .quiet()
