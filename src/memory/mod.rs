@@ -302,7 +302,9 @@ impl MemoryEnvironment {
             }
             EnvironmentCall::Rename { from, to } => {
                 let target = self.parent_resolved(&to)?;
-                self.change(&from, |tree, from| tree.rename(from, &target, now))
+                self.change(&from, |tree, from| {
+                    tree.rename_with_parents(from, &target, now)
+                })
             }
             EnvironmentCall::MakeDir { path } => {
                 let absolute = self.absolute(&path);
@@ -328,7 +330,7 @@ impl MemoryEnvironment {
         let mut entries = Vec::new();
         tree.resolve(&absolute, LastLink::Follow)
             .and_then(|directory| {
-                tree.walk(&directory, depth, &mut |path, node| {
+                tree.walk(&directory, depth.max(1), &mut |path, node| {
                     entries.push(DirEntry {
                         path: path.to_owned(),
                         is_dir: node.is_directory(),

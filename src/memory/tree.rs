@@ -436,8 +436,35 @@ impl Tree {
     ) -> Result<(), TreeError> {
         let before = self.clone();
         let result = self
-            .make_directories(parent(path), now_us)
+            .make_parents(path, now_us)
             .and_then(|()| self.write(path, content, now_us));
+        if result.is_err() {
+            *self = before;
+        }
+        result
+    }
+
+    /// Makes the directories above `path`; a file in their way is not a directory.
+    fn make_parents(&mut self, path: &str, now_us: u64) -> Result<(), TreeError> {
+        match self.make_directories(parent(path), now_us) {
+            Err(TreeError::Exists) => Err(TreeError::NotDirectory),
+            result => result,
+        }
+    }
+
+    /// [`Tree::rename`] that makes missing directories above `to`; all or nothing.
+    pub fn rename_with_parents(
+        &mut self,
+        from: &str,
+        to: &str,
+        now_us: u64,
+    ) -> Result<(), TreeError> {
+        // What is not there is told before directories are made for it.
+        self.get(from)?;
+        let before = self.clone();
+        let result = self
+            .make_parents(to, now_us)
+            .and_then(|()| self.rename(from, to, now_us));
         if result.is_err() {
             *self = before;
         }

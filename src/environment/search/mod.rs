@@ -18,7 +18,7 @@ use futures_util::stream;
 
 use super::{
     DirEntry, Entries, Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest,
-    GrepRequest, Match, Matches, absolute_path,
+    GrepRequest, Match, Matches, Metadata, absolute_path,
 };
 
 /// Larger files are not searched.
@@ -46,7 +46,7 @@ pub async fn grep_files(
     let working_directory = environment.absolute("");
     let mut found = Matches::default();
     let mut paths = Vec::new();
-    if environment.stat(&root).await?.is_dir {
+    if start(environment, &root).await?.is_dir {
         let files = walk(environment, &root, Hidden::Skip).await?;
         found.truncated = files.truncated;
         for file in files.entries {
@@ -95,6 +95,25 @@ pub async fn grep_files(
     Ok(found)
 }
 
+/// Facts of the path where a search starts; its absence is told in the words of
+/// every environment with a search of its own.
+async fn start(environment: &Environment, root: &str) -> Result<Metadata, EnvironmentError> {
+    environment
+        .stat(root)
+        .await
+        .map_err(|error| match error.kind {
+            EnvironmentErrorKind::NotFound => {
+                let working_directory = environment.absolute("");
+                let shown = display_path(&working_directory, root);
+                EnvironmentError::new(
+                    error.kind,
+                    format!("cannot search `{shown}`: no such file or directory"),
+                )
+            }
+            _ => error,
+        })
+}
+
 /// Answers a [`GlobRequest`] with `List` calls.
 pub async fn glob_files(
     environment: &Environment,
@@ -103,7 +122,7 @@ pub async fn glob_files(
     let glob = PathGlob::new(&request.pattern)?;
     let root = environment.absolute(&request.path);
     let working_directory = environment.absolute("");
-    if !environment.stat(&root).await?.is_dir {
+    if !start(environment, &root).await?.is_dir {
         return Err(EnvironmentError::new(
             EnvironmentErrorKind::NotDirectory,
             format!("not a directory: {}", request.path),
