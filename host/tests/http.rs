@@ -494,7 +494,7 @@ async fn tls_roots_are_loaded_for_https_only() {
     };
     let message = format!(
         "cannot connect to {https}: received corrupt message of type InvalidContentType; check \
-         the server's certificate, the system's root certificates and --base-url"
+         the server's certificate and the system's root certificates"
     );
     assert_eq!(
         (error.kind, error.message.as_str()),
