@@ -35,13 +35,16 @@ fn main() -> ExitCode {
     harness::main(trials)
 }
 
+/// Prepares the environment that a clause talks about.
+type MakeBench = for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Bench>, String>>;
+
 /// An environment behind a core.
 struct Subject {
     name: &'static str,
     has: &'static [Need],
     /// Whether it can be wrapped in the logging environment.
     logs: bool,
-    bench: for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Bench>, String>>,
+    bench: MakeBench,
 }
 
 static SUBJECTS: &[Subject] = &[

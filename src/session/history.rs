@@ -62,7 +62,7 @@ impl History {
             content: response.message.joined_text(),
             tool_calls: response.message.tool_calls().cloned().collect(),
             reasoning: response.reasoning(),
-            usage: response.usage,
+            usage: Box::new(response.usage),
             response_id: Some(response.id).filter(|id| !id.is_empty()),
             timestamp_ms,
         });

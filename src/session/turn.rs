@@ -24,7 +24,7 @@ pub enum Turn {
         /// Reasoning text, if the provider shows it.
         reasoning: Option<String>,
         /// Tokens of this answer.
-        usage: Usage,
+        usage: Box<Usage>,
         /// The provider's id of the response.
         response_id: Option<String>,
         /// ms since 1970-01-01 UTC.
