@@ -41,8 +41,11 @@ struct Subject {
     has: &'static [Need],
     /// Whether it can be wrapped in the logging environment.
     logs: bool,
-    bench: for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Bench>, String>>,
+    bench: for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Made>,
 }
+
+/// A bench, or why there is none.
+type Made = Result<Box<dyn Bench>, String>;
 
 static SUBJECTS: &[Subject] = &[
     Subject {
@@ -65,11 +68,11 @@ static SUBJECTS: &[Subject] = &[
     },
 ];
 
-async fn component(world: World, clause: &Clause, wrap: Wrap) -> Result<Box<dyn Bench>, String> {
+async fn component(world: World, clause: &Clause, wrap: Wrap) -> Made {
     boxed(HostedBench::new(CoreKind::Component, world, &clause.files(), wrap).await)
 }
 
-fn boxed<B: Bench + 'static>(bench: Result<B, String>) -> Result<Box<dyn Bench>, String> {
+fn boxed<B: Bench + 'static>(bench: Result<B, String>) -> Made {
     bench.map(|bench| Box::new(bench) as Box<dyn Bench>)
 }
 

@@ -136,7 +136,7 @@ impl Driver {
         let job = move |desk: &mut Desk| {
             let _ = answer.send(work(desk));
         };
-        self.0.send(Box::new(job)).ok().expect("the driver runs");
+        self.0.send(Box::new(job)).expect("the driver runs");
         answered.await.expect("the driver answers")
     }
 }
