@@ -339,7 +339,7 @@ async fn nobody_listens() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let message = format!("cannot connect to {base}: connection refused; check --base-url");
+    let message = format!("cannot connect to {base}: connection refused");
     check_failure(
         &plain(),
         get(format!("{base}/v1?key={KEY}")),
@@ -351,7 +351,7 @@ async fn nobody_listens() {
 
 #[tokio::test]
 async fn not_a_url() {
-    let message = "the request URL is not an absolute http or https URL; check --base-url";
+    let message = "the request URL is not an absolute http or https URL";
     for url in [
         "",
         "/v1/messages",
@@ -494,7 +494,7 @@ async fn tls_roots_are_loaded_for_https_only() {
     };
     let message = format!(
         "cannot connect to {https}: received corrupt message of type InvalidContentType; check \
-         the server's certificate, the system's root certificates and --base-url"
+         the server's certificate and the system's root certificates"
     );
     assert_eq!(
         (error.kind, error.message.as_str()),

@@ -12,10 +12,7 @@ import { serveModel } from "./support.mjs";
 
 const DIRECTORY = new URL("../cases/", import.meta.url);
 
-/**
- * Where the sandbox works. As long as the directories of the other runners:
- * `output_bytes` of an error counts it, and rule 4 leaves errors alone.
- */
+/** Where the sandbox works. */
 const WORK = "/workspace/case";
 
 /** Names of all cases that this face can play. */
@@ -289,8 +286,8 @@ function joinOutput(events) {
 function neutralise(kind, data) {
   for (const name of ["duration_ms", "model_ms"]) if (name in data) data[name] = 0;
   if (kind === "SESSION_START") data.platform = "<platform>";
-  if (kind === "TOOL_CALL_END" && typeof data.output === "string") {
-    const times = data.output.split(WORK).length - 1;
+  if (kind === "TOOL_CALL_END") {
+    const times = (data.output ?? data.error).split(WORK).length - 1;
     data.output_bytes -= times * (WORK.length - "<dir>".length);
   }
 }

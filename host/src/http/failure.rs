@@ -30,20 +30,18 @@ pub(super) fn connect_failure(
     let (kind, message) = if error.is_connect() && error.is_timeout() {
         (
             TransportErrorKind::Timeout,
-            format!(
-                "no connection to {host} within {connect_timeout_ms} ms; check the network and \
-                 --base-url"
-            ),
+            format!("no connection to {host} within {connect_timeout_ms} ms"),
         )
     } else if error.is_connect() {
+        // The model client adds what to check; only TLS has more to say.
         let way_out = if is_tls(error) {
-            "check the server's certificate, the system's root certificates and --base-url"
+            "; check the server's certificate and the system's root certificates"
         } else {
-            "check --base-url"
+            ""
         };
         (
             TransportErrorKind::Connect,
-            format!("cannot connect to {host}: {}; {way_out}", cause(error)),
+            format!("cannot connect to {host}: {}{way_out}", cause(error)),
         )
     } else if error.is_builder() {
         (

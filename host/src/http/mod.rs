@@ -148,9 +148,7 @@ impl HttpTransport {
         let url = Url::parse(&request.url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| {
-                invalid("the request URL is not an absolute http or https URL; check --base-url")
-            })?;
+            .ok_or_else(|| invalid("the request URL is not an absolute http or https URL"))?;
         let method = Method::from_bytes(request.method.as_bytes())
             .map_err(|_| invalid(format!("`{}` is not an HTTP method", request.method)))?;
         let mut headers = HeaderMap::with_capacity(request.headers.len() + 1);
