@@ -71,9 +71,12 @@ pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response
                     retries += 1;
                     delay_ms
                 }
-                RetryDecision::NotRetryable
-                | RetryDecision::Exhausted
-                | RetryDecision::TooLong { .. } => return Err(ModelEnd::Failed(broken.error)),
+                RetryDecision::TooLong { retry_after_ms } => {
+                    return Err(ModelEnd::Failed(too_long(broken.error, retry_after_ms)));
+                }
+                RetryDecision::NotRetryable | RetryDecision::Exhausted => {
+                    return Err(ModelEnd::Failed(broken.error));
+                }
             }
         };
         session.emit(EventKind::Retry {
@@ -86,6 +89,13 @@ pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response
             return Err(ModelEnd::Stopped(None));
         }
     }
+}
+
+/// Says how long the provider wants to be left alone.
+fn too_long(mut error: LlmError, retry_after_ms: u64) -> LlmError {
+    let seconds = retry_after_ms.div_ceil(1_000);
+    error.message += &format!("; it asks to wait {seconds} s");
+    error
 }
 
 /// One request and its stream, with everything shown as it arrives.
@@ -155,7 +165,7 @@ pub(super) fn keep_partial(session: &Shared, partial: Response) {
     }
     session.emit(EventKind::AssistantTextEnd {
         text: text.clone(),
-        reasoning: partial.reasoning(),
+        reasoning: partial.reasoning().filter(|text| !text.is_empty()),
         response_id: Some(partial.id.clone()).filter(|id| !id.is_empty()),
         finish_reason: "interrupted".to_owned(),
     });
@@ -215,7 +225,7 @@ fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) 
     }
     session.emit(EventKind::AssistantTextEnd {
         text: response.text(),
-        reasoning: response.reasoning(),
+        reasoning: response.reasoning().filter(|text| !text.is_empty()),
         response_id: Some(response.id.clone()).filter(|id| !id.is_empty()),
         finish_reason: finish_name(response.finish_reason.reason).to_owned(),
     });

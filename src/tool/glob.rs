@@ -118,7 +118,7 @@ mod tests {
     fn failures() {
         check(
             json!({"pattern": "*", "path": "nowhere"}),
-            "Tool error (glob): no such file: /work/nowhere",
+            "Tool error (glob): cannot search `nowhere`: no such file or directory",
         );
         check(
             json!({"pattern": "*", "path": "a.py"}),

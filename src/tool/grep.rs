@@ -201,7 +201,7 @@ mod tests {
         );
         check(
             json!({"pattern": "one", "path": "nowhere"}),
-            "Tool error (grep): no such file: /work/nowhere",
+            "Tool error (grep): cannot search `nowhere`: no such file or directory",
         );
         check(
             json!({"pattern": "one", "glob_filter": "*.md"}),

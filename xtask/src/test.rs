@@ -59,6 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let mut test = cargo(&shell)
             .arg("test")
             .args(NATIVE)
+            .arg("--no-fail-fast")
             .env(build::EMBED, build::core_path())
             .env("HERMITCRAB_BIN", &binary);
         if options.suite == Some(Suite::All) {

@@ -81,7 +81,7 @@ fn writes_replace_and_append() {
 fn a_write_needs_its_parent() {
     check(
         "write /d/a x\nput /d/a x\nput /d/a/b x",
-        "\nwrite /d/a x: no such file or directory\nput /d/a/b x: file exists\nd/\nd/a x\n",
+        "\nwrite /d/a x: no such file or directory\nput /d/a/b x: not a directory\nd/\nd/a x\n",
     );
 }
 
