@@ -63,6 +63,10 @@ impl Hosted {
             builder = builder.native_core();
         } else if let Some(path) = std::env::var_os("HERMITCRAB_COMPONENT") {
             builder = builder.core(path);
+        } else if let (Some(_), Some(embedded)) = (&self.memory, option_env!("HERMITCRAB_EMBED")) {
+            // A core that runs in memory of the host's own must be compiled
+            // for that; its wasm lies beside the one that is embedded.
+            builder = builder.core(std::path::Path::new(embedded).with_extension("wasm"));
         }
         if let Some(memory) = &self.memory {
             builder = builder.memory_creator(memory.clone());
