@@ -44,6 +44,9 @@ const DEVICE_BYTES: usize = 64 << 10;
 const MIN_SLICE_US: u64 = 50_000;
 /// Polls without any progress of the others before a sleeper stops waiting for them.
 const PATIENCE: u32 = 3;
+/// Polls in a row that a sleeper waits for others in any case. Two that each
+/// take the other for behind would otherwise wait for ever.
+const MAX_WAITS: u32 = 64;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Timeline>>> = const { RefCell::new(None) };
@@ -176,6 +179,7 @@ impl Clock {
             idle_since_us: Cell::new(now),
             target_us: Cell::new(None),
             patience: Cell::new((0, 0)),
+            waits: Cell::new(0),
             sleepers: RefCell::default(),
             slept_before: Cell::new(0),
             marks: RefCell::default(),
@@ -242,6 +246,7 @@ pub struct Timeline {
     idle_since_us: Cell<u64>,
     target_us: Cell<Option<u64>>,
     patience: Cell<(u64, u32)>,
+    waits: Cell<u32>,
     sleepers: RefCell<BTreeMap<u64, Sleeper>>,
     slept_before: Cell<u64>,
     marks: RefCell<BTreeSet<u64>>,
@@ -526,7 +531,9 @@ impl Timeline {
         let (seen, rounds) = self.patience.get();
         let rounds = if seen == progress { rounds + 1 } else { 0 };
         self.patience.set((progress, rounds));
-        !behind || rounds >= PATIENCE
+        let waits = if behind { self.waits.get() + 1 } else { 0 };
+        self.waits.set(waits);
+        !behind || rounds >= PATIENCE || waits >= MAX_WAITS
     }
 
     /// The command waits for something outside; real time counts until
