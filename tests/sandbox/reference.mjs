@@ -96,9 +96,10 @@ async function inBash(command) {
       env[`GIT_${who}_NAME`] = "user";
       env[`GIT_${who}_EMAIL`] = "user@localhost";
     }
-    // Not a timer of ours: the sandbox may keep this process busy. `timeout`
-    // also stops what the command has started.
-    const child = spawn("timeout", ["-s", "KILL", `${TIME_LIMIT_S}`, "bash", "-c", command], {
+    // Not a timer of ours: the sandbox may keep this process busy. A session of
+    // its own, by which `ended` finds all that it has started.
+    const child = spawn("timeout", ["-k", "1", `${TIME_LIMIT_S}`, "bash", "-c", command], {
+      detached: true,
       cwd,
       env,
       stdio: ["ignore", "pipe", "ignore"],
@@ -114,6 +115,10 @@ function ended(child) {
     const output = [];
     child.stdout.on("data", (data) => output.push(data));
     child.once("error", reject);
+    child.once("exit", (status) => {
+      // A `timeout` in the command has its own process group and outlives ours.
+      if (status === STOPPED) spawn("pkill", ["-KILL", "-s", `${child.pid}`]).once("error", reject);
+    });
     // Not "exit": background jobs may still write.
     child.once("close", (status) => {
       resolve({ stdout: Buffer.concat(output).toString("utf8"), exit_code: status ?? STOPPED });
