@@ -1,102 +1,175 @@
-// Compares the sandbox with the real bash of this machine, command by command.
+// The sandbox against the real bash of this machine: one command in both, and
+// the table of known differences in docs/sandbox.md.
 //
-//   node reference.mjs truth [COMMANDS.json]              > truth.json
-//   node reference.mjs compare truth.json sandbox.json [COMMANDS.json]
-//   node reference.mjs document [--check]    the table in docs/sandbox.md
+//     node tests/sandbox/reference.mjs NAME...             both results, as JSON
+//     node tests/sandbox/reference.mjs document [--check]  writes the table
 //
-// `truth` runs every command of commands.json (an array of {name, command,
-// needs?, expect?}; `needs` names a tool without which the command is left out) in a fresh copy of tree.json with real /bin/bash. `compare` takes a
-// second map of the same shape, {name: {stdout, exit_code}}, made by running the
-// same commands in the sandbox, and judges them:
-//   expect absent or "same"   stdout and exit code equal those of real bash
-//   expect {differs, stdout?, exit_code?}   a known difference and its reason;
-//       what is given must equal what the sandbox did, and the sandbox must not
-//       have become equal to bash by itself (then the entry is out of date).
-import { execFileSync, spawnSync } from 'node:child_process';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
+// `commands.json` is an array of {name, command, needs?, expect?}: `needs` names
+// a tool without which real bash cannot run the command, and `expect` says how
+// the sandbox does beside it:
+//   absent or "same"   stdout and exit code equal those of real bash
+//   {differs, stdout?, exit_code?}   a known difference and its reason; what is
+//       given must equal what the sandbox did, and the sandbox must not have
+//       become equal to bash by itself (then the entry is out of date)
 
-const here = import.meta.dirname;
-const load = file => JSON.parse(fs.readFileSync(file, 'utf8'));
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-function truth(commands) {
-  const tree = load(path.join(here, 'tree.json'));
-  const results = {};
-  for (const { name, command } of commands) {
-    const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'sandbox-truth-'));
-    for (const [file, content] of Object.entries(tree)) {
-      const target = path.join(directory, 'workspace', file);
-      fs.mkdirSync(path.dirname(target), { recursive: true });
-      fs.writeFileSync(target, content);
+const BASH = "/bin/bash";
+/** Seconds after which real bash is stopped; the sandbox sleeps in no time. */
+const TIME_LIMIT_S = 5;
+/** What a command that is stopped ends with, as of `timeout`. */
+const STOPPED = 124;
+
+const PAGE = new URL("../../docs/sandbox.md", import.meta.url);
+
+/** @type {{name: string, command: string, needs?: string, expect?: "same" | object}[]} */
+export const commands = load("commands.json");
+const tree = load("tree.json");
+
+function load(name) {
+  return JSON.parse(readFileSync(new URL(name, import.meta.url), "utf8"));
+}
+
+/** Why this machine cannot say what bash does, or nothing. @returns {string | undefined} */
+export function unfit() {
+  const { error, stdout } = spawnSync(BASH, ["-c", "echo $BASH_VERSION; ls --version"], { encoding: "utf8" });
+  if (error) return `there is no ${BASH} to compare with`;
+  if (!/^5\./.test(stdout) || !/GNU/.test(stdout)) {
+    return `${BASH} is not GNU bash 5 with the GNU tools, to which the sandbox is compared`;
+  }
+}
+
+/** Whether a tool is installed. @param {string} tool */
+export function isInstalled(tool) {
+  return spawnSync(BASH, ["-c", `command -v ${tool}`], { env: { PATH } }).status === 0;
+}
+
+/**
+ * Runs an entry of `commands` in both.
+ * @returns {Promise<{bash: Result, sandbox: Result}>}
+ * @typedef {{stdout: string, exit_code: number}} Result
+ */
+export async function runBoth({ command }) {
+  const bash = inBash(command);
+  const sandbox = await inSandbox(command);
+  return { bash: await bash, sandbox };
+}
+
+/** What is wrong with the results of an entry, or nothing. @returns {string | undefined} */
+export function verdict({ expect = "same" }, { bash, sandbox }) {
+  const same = bash.stdout === sandbox.stdout && bash.exit_code === sandbox.exit_code;
+  if (expect === "same") return same ? undefined : "differs from bash";
+  if (same) return "is equal to bash by now; remove `expect`";
+  if ((expect.exit_code ?? sandbox.exit_code) !== sandbox.exit_code) return "has another exit code than noted";
+  if ((expect.stdout ?? sandbox.stdout) !== sandbox.stdout) return "has another output than noted";
+}
+
+async function inSandbox(command) {
+  const { MemoryEnvironment } = await import("../../js/node.js");
+  const environment = await MemoryEnvironment.create({ files: tree, utcOffsetMinutes: 0 });
+  try {
+    const { stdout, exitCode } = await environment.exec(command);
+    return { stdout, exit_code: exitCode };
+  } finally {
+    await environment.dispose();
+  }
+}
+
+const PATH = "/usr/local/bin:/usr/bin:/bin";
+
+/** In a fresh copy of the tree, with nothing of this process's variables. */
+async function inBash(command) {
+  const home = await mkdtemp(join(tmpdir(), "hermitcrab-bash-"));
+  const cwd = join(home, "workspace");
+  try {
+    for (const [path, content] of Object.entries(tree)) {
+      await mkdir(dirname(join(cwd, path)), { recursive: true });
+      await writeFile(join(cwd, path), content);
     }
-    const cwd = path.join(directory, 'workspace');
-    const git = ['AUTHOR', 'COMMITTER'].flatMap(who => [[`GIT_${who}_NAME`, 'user'], [`GIT_${who}_EMAIL`, 'user@localhost']]);
-    const run = spawnSync('/bin/bash', ['-c', command], {
-      argv0: 'bash', cwd, timeout: 5_000, maxBuffer: 64 << 20, input: '',
-      env: { HOME: directory, PATH: '/usr/local/bin:/usr/bin:/bin', LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8', TERM: 'dumb', TZ: 'UTC', ...Object.fromEntries(git) },
+    const env = { HOME: home, PATH, LC_ALL: "C.UTF-8", TERM: "dumb", TZ: "UTC" };
+    for (const who of ["AUTHOR", "COMMITTER"]) {
+      env[`GIT_${who}_NAME`] = "user";
+      env[`GIT_${who}_EMAIL`] = "user@localhost";
+    }
+    // Not a timer of ours: the sandbox may keep this process busy. A session of
+    // its own, by which `ended` finds all that it has started.
+    const child = spawn("timeout", ["-k", "1", `${TIME_LIMIT_S}`, "bash", "-c", command], {
+      detached: true,
+      cwd,
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
     });
-    results[name] = { stdout: run.stdout.toString('utf8'), exit_code: run.status ?? 124 };
-    execFileSync('rm', ['-rf', directory]);
+    return await ended(child);
+  } finally {
+    await rm(home, { recursive: true, force: true, maxRetries: 3 });
   }
-  return results;
 }
 
-function compare(commands, bash, sandbox) {
-  let wrong = 0;
-  for (const { name, command, expect = 'same' } of commands) {
-    const [real, ours] = [bash[name], sandbox[name]];
-    const same = real && ours && real.stdout === ours.stdout && real.exit_code === ours.exit_code;
-    let verdict;
-    if (!real || !ours) verdict = 'was not run';
-    else if (expect === 'same') verdict = same ? null : 'differs from bash';
-    else if (same) verdict = 'is equal to bash by now; remove the entry';
-    else if (expect.exit_code !== undefined && expect.exit_code !== ours.exit_code) verdict = 'has another exit code than noted';
-    else if (expect.stdout !== undefined && expect.stdout !== ours.stdout) verdict = 'has another output than noted';
-    if (!verdict) continue;
-    wrong += 1;
-    console.log(`${name}: ${verdict}\n  $ ${command}\n  bash    ${JSON.stringify(real)}\n  sandbox ${JSON.stringify(ours)}`.slice(0, 1_500));
-  }
-  const known = commands.filter(c => c.expect?.differs).length;
-  console.log(`${commands.length} commands, ${commands.length - known} expected equal, ${known} known differences, ${wrong} wrong`);
-  return wrong;
-}
-
-// The known differences, one row per reason, between the markers of the page.
-function document(commands, check) {
-  const page = path.join(here, '../../docs/sandbox.md');
-  const reasons = new Map();
-  for (const { command, expect } of commands) {
-    if (expect?.differs) reasons.set(expect.differs, [...(reasons.get(expect.differs) ?? []), command]);
-  }
-  const code = text => '`' + text.replaceAll('\n', '; ').replaceAll('|', '\\|').replaceAll('`', "'") + '`';
-  const rows = [...reasons].map(([reason, cases]) => {
-    const shown = cases[0].length > 70 ? cases[0].slice(0, 67) + '...' : cases[0];
-    return `| ${reason} | ${code(shown)}${cases.length > 1 ? ` and ${cases.length - 1} more` : ''} |`;
+function ended(child) {
+  return new Promise((resolve, reject) => {
+    const output = [];
+    child.stdout.on("data", (data) => output.push(data));
+    child.once("error", reject);
+    child.once("exit", (status) => {
+      // A `timeout` in the command has its own process group and outlives ours.
+      if (status === STOPPED) spawn("pkill", ["-KILL", "-s", `${child.pid}`]).once("error", reject);
+    });
+    // Not "exit": background jobs may still write.
+    child.once("close", (status) => {
+      resolve({ stdout: Buffer.concat(output).toString("utf8"), exit_code: status ?? STOPPED });
+    });
   });
-  const table = ['| difference | example |', '|---|---|', ...rows].join('\n');
-  const old = fs.readFileSync(page, 'utf8');
-  const equal = commands.length - commands.filter(c => c.expect?.differs).length;
-  const text = old
-    .replace(/(<!-- differences -->)[^]*(<!-- \/differences -->)/, (_, a, b) => `${a}\n${table}\n${b}`)
+}
+
+/** The page with the table and the numbers that follow from the data. @param {string} old */
+function documented(old) {
+  const reasons = new Map();
+  const known = commands.filter(({ expect }) => expect?.differs);
+  for (const { command, expect } of known) {
+    reasons.set(expect.differs, [...(reasons.get(expect.differs) ?? []), command]);
+  }
+  const code = (text) => "`" + text.replaceAll("\n", "; ").replaceAll("|", "\\|").replaceAll("`", "'") + "`";
+  const rows = [...reasons].map(([reason, [first, ...more]]) => {
+    const shown = first.length > 70 ? `${first.slice(0, 67)}...` : first;
+    return `| ${reason} | ${code(shown)}${more.length > 0 ? ` and ${more.length} more` : ""} |`;
+  });
+  const table = ["| difference | example |", "|---|---|", ...rows].join("\n");
+  return old
+    .replace(/(<!-- differences -->)[^]*(<!-- \/differences -->)/, (_, start, end) => `${start}\n${table}\n${end}`)
     .replace(/holds \d+ one-liners/, `holds ${commands.length} one-liners`)
-    .replace(/write\. \d+ of them/, `write. ${equal} of them`);
-  if (check && text !== old) {
-    console.error('docs/sandbox.md is out of date: run node tests/sandbox/reference.mjs document');
+    .replace(/write\. \d+ of them/, `write. ${commands.length - known.length} of them`);
+}
+
+/** Whether docs/sandbox.md says what the data says. */
+export function isDocumented() {
+  const page = readFileSync(PAGE, "utf8");
+  return documented(page) === page;
+}
+
+async function main(names) {
+  if (names[0] === "document") {
+    if (names[1] !== "--check") writeFileSync(PAGE, documented(readFileSync(PAGE, "utf8")));
+    if (isDocumented()) return 0;
+    console.error("docs/sandbox.md is out of date: run node tests/sandbox/reference.mjs document");
     return 1;
   }
-  if (!check) fs.writeFileSync(page, text);
+  const entries = commands.filter(({ name }) => names.includes(name));
+  if (entries.length === 0) {
+    console.error("usage: node tests/sandbox/reference.mjs NAME... | document [--check]");
+    return 2;
+  }
+  for (const entry of entries) {
+    const results = await runBoth(entry);
+    console.log(JSON.stringify({ ...entry, ...results, wrong: verdict(entry, results) }, null, 1));
+  }
   return 0;
 }
 
-const [mode, ...rest] = process.argv.slice(2);
-if (mode === 'truth') {
-  console.log(JSON.stringify(truth(load(rest[0] ?? path.join(here, 'commands.json'))), null, 1));
-} else if (mode === 'compare' && rest.length >= 2) {
-  process.exitCode = compare(load(rest[2] ?? path.join(here, 'commands.json')), load(rest[0]), load(rest[1])) ? 1 : 0;
-} else if (mode === 'document') {
-  process.exitCode = document(load(path.join(here, 'commands.json')), rest[0] === '--check');
-} else {
-  console.error('usage: node reference.mjs truth [COMMANDS.json] | compare TRUTH.json SANDBOX.json [COMMANDS.json] | document [--check]');
-  process.exitCode = 2;
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.exitCode = await main(process.argv.slice(2));
 }

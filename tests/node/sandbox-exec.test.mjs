@@ -1,0 +1,63 @@
+// How MemoryEnvironment runs commands: virtual time, order, randomness,
+// pristine state.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { MemoryEnvironment } from "../../js/node.js";
+
+/** Guards against a hang; nothing here sleeps in real time. */
+const GUARD = { timeout: 10_000 };
+
+test("timeout ends a sleep in virtual time", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const { stdout, exitCode } = await env.exec("timeout 1 sleep 5; echo $?; sleep 100; echo slept");
+  assert.deepEqual([stdout, exitCode], ["124\nslept\n", 0]);
+});
+
+test("a command that passes its time limit lasted exactly that long", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const result = await env.exec("echo before; sleep 60; echo after", { timeoutMs: 2_000 });
+  assert.deepEqual(result, {
+    exitCode: 124, stdout: "before\n", stderr: "", timedOut: true, cancelled: false, durationMs: 2_000,
+  });
+});
+
+test("parallel commands end in the order of their virtual sleeps", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const ended = [];
+  await Promise.all([30, 10, 20].map((s) => env.exec(`sleep ${s}`).then(() => ended.push(s))));
+  assert.deepEqual(ended, [10, 20, 30]);
+});
+
+test("$RANDOM differs between environments and between commands", GUARD, async () => {
+  const draws = [];
+  for (let round = 0; round < 2; round += 1) {
+    const env = await MemoryEnvironment.create();
+    for (let i = 0; i < 2; i += 1) draws.push((await env.exec("echo $RANDOM $RANDOM $RANDOM")).stdout);
+  }
+  assert.equal(new Set(draws).size, draws.length);
+});
+
+test("every command starts pristine", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  await env.exec("x=1; export y=2; f() { echo f; }; set -f; alias g=f; cd /; umask 077");
+  const { stdout } = await env.exec('echo "[$x$y]" "$PWD"; type f >/dev/null 2>&1 || echo none; umask; echo $-');
+  assert.match(stdout, /^\[\] \/workspace\nnone\n0022\n[^f]*\n$/);
+});
+
+test("going back to a snapshot repeats the randomness", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const snapshot = await env.snapshot();
+  const draw = async () => (await env.exec("echo $RANDOM $RANDOM")).stdout;
+  const first = await draw();
+  await env.restore(snapshot);
+  assert.equal(await draw(), first);
+});
+
+test("lent programs work at every place of a pipe", GUARD, async () => {
+  const programs = { up: async ({ stdin }) => ({ exitCode: 0, stdout: new TextDecoder().decode(stdin).toUpperCase() }) };
+  const env = await MemoryEnvironment.create({ programs });
+  const { stdout } = await env.exec('echo a | up | sed s/A/b/ | up; echo "$(echo c | up)"');
+  assert.equal(stdout, "B\nC\n");
+});
