@@ -3,14 +3,13 @@
 
 use std::rc::Rc;
 
-use super::instance::Readiness;
 use super::model::{self, ModelEnd};
 use super::round;
 use super::state::{Command, Injected, Shared};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
-use crate::llm::{LlmError, LlmErrorKind, Response, model_info};
+use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response, model_info};
 use crate::profile::{EnvironmentFacts, git_branch, system_prompt};
 use crate::session::config::AwaitingInput;
 
@@ -51,14 +50,7 @@ pub(super) async fn run(session: Rc<Shared>) {
 /// system prompt, once for this one.
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
-    match session.environment.enter() {
-        Readiness::First => {
-            let result = environment.initialize().await;
-            session.environment.ready(&result);
-            result?;
-        }
-        Readiness::Later(ready) => ready.await?,
-    }
+    session.environment.enter(&environment).await?;
     let head = git_head(&environment).await;
     let branch = head.as_deref().and_then(git_branch);
     let info = environment.info();
@@ -181,11 +173,13 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         let paused = response.finish_reason.raw == "pause_turn";
         let end = natural_end(session, &response);
+        warn_of_odd_end(session, &response);
         let now = session.port.now_ms();
         session.history.borrow_mut().push_response(response, now);
         if calls.is_empty() {
             // A paused answer is sent back as it is, and the model goes on.
             if paused {
+                rounds += 1;
                 continue;
             }
             break end;
@@ -246,6 +240,27 @@ fn natural_end(session: &Shared, response: &Response) -> EndReason {
     } else {
         EndReason::Completed
     }
+}
+
+/// Says what a host would not see from the text: that the answer is not whole.
+fn warn_of_odd_end(session: &Shared, response: &Response) {
+    let nothing = response.text().trim().is_empty() && response.tool_calls().next().is_none();
+    let (code, message) = match response.finish_reason.reason {
+        FinishKind::Length => (
+            "answer_truncated",
+            "the model's answer was cut at its token limit: raise `max_tokens`, or ask it to go on",
+        ),
+        FinishKind::ContentFilter => (
+            "answer_refused",
+            "the model refused to answer, or its answer was filtered",
+        ),
+        FinishKind::Stop if nothing => ("answer_empty", "the model's answer is empty"),
+        _ => return,
+    };
+    session.emit(EventKind::Warning {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    });
 }
 
 /// Moves queued steering and system messages into the history (spec 2.6).
@@ -351,15 +366,14 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
             session.emit(EventKind::SteeringDropped { id, content });
         }
     }
-    if session.environment.leave() {
-        // Not the session's scope: that one may be cancelled already.
-        let scope = session.scope(Cancel::new());
-        if let Err(error) = session.environment_in(&scope).cleanup().await {
-            session.emit(EventKind::Warning {
-                code: "environment".to_owned(),
-                message: format!("the environment could not be cleaned up: {error}"),
-            });
-        }
+    // Not the session's scope: that one may be cancelled already.
+    let scope = session.scope(Cancel::new());
+    let environment = session.environment_in(&scope);
+    if let Err(error) = session.environment.leave(&environment).await {
+        session.emit(EventKind::Warning {
+            code: "environment".to_owned(),
+            message: format!("the environment could not be cleaned up: {error}"),
+        });
     }
     session.set_state(SessionState::Closed);
     session.emit(EventKind::SessionEnd {

@@ -1,26 +1,24 @@
 //! `Instance`: owns environments, sessions and jobs, and turns their waiting
 //! into steps. This is the whole of the core's outer face (DESIGN §2).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
 
 use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
+use super::ground::SharedEnvironment;
 use super::input;
 use super::job::{JobReport, JobReportKind};
 use super::state::{Parts, Session, Shared};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
-    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest,
-    ExecutionEnvironment, RemoteEnvironment, Scope,
+    Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
+    RemoteEnvironment, Scope,
 };
 use crate::profile::Profile;
-use crate::tool::{FileLocks, HostTool, RegisterError, Registry};
+use crate::tool::{HostTool, RegisterError, Registry};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -33,67 +31,6 @@ pub struct Step {
     pub effects: Vec<Effect>,
     /// Work remains: step again at once, after other messages had their turn.
     pub busy: bool,
-}
-
-/// An environment of the instance, with the number of sessions that use it.
-pub(super) struct SharedEnvironment {
-    inner: RefCell<Rc<dyn ExecutionEnvironment>>,
-    info: EnvironmentInfo,
-    users: Cell<usize>,
-    /// Turns at files among all sessions that work here.
-    pub(super) files: FileLocks,
-    /// Set when the first user has initialized it.
-    initialized: RefCell<Option<Result<(), EnvironmentError>>>,
-    waiting: RefCell<Vec<Waker>>,
-}
-
-/// What a session that enters an environment has to do.
-pub(super) enum Readiness {
-    /// Initialize it, then say so with [`SharedEnvironment::ready`].
-    First,
-    /// Wait until the first user has.
-    Later(Pin<Box<dyn Future<Output = Result<(), EnvironmentError>>>>),
-}
-
-impl SharedEnvironment {
-    pub(super) fn inner(&self) -> Rc<dyn ExecutionEnvironment> {
-        self.inner.borrow().clone()
-    }
-
-    pub(super) fn info(&self) -> &EnvironmentInfo {
-        &self.info
-    }
-
-    /// Counts one user more.
-    pub(super) fn enter(self: &Rc<Self>) -> Readiness {
-        self.users.set(self.users.get() + 1);
-        if self.users.get() == 1 {
-            self.initialized.replace(None);
-            return Readiness::First;
-        }
-        let environment = self.clone();
-        Readiness::Later(Box::pin(poll_fn(move |cx| {
-            if let Some(result) = &*environment.initialized.borrow() {
-                return Poll::Ready(result.clone());
-            }
-            environment.waiting.borrow_mut().push(cx.waker().clone());
-            Poll::Pending
-        })))
-    }
-
-    /// The first user has initialized the environment, or failed to.
-    pub(super) fn ready(&self, result: &Result<(), EnvironmentError>) {
-        *self.initialized.borrow_mut() = Some(result.clone());
-        for waker in self.waiting.take() {
-            waker.wake();
-        }
-    }
-
-    /// Counts one user less; says whether it was the last.
-    pub(super) fn leave(&self) -> bool {
-        self.users.set(self.users.get().saturating_sub(1));
-        self.users.get() == 0
-    }
 }
 
 /// One core: sessions, environments and jobs on one executor.
@@ -138,15 +75,7 @@ impl Instance {
     ) -> u32 {
         let id = self.next_environment;
         self.next_environment += 1;
-        let inner = make(id);
-        let shared = SharedEnvironment {
-            info: inner.info().clone(),
-            inner: RefCell::new(inner),
-            users: Cell::new(0),
-            files: FileLocks::default(),
-            initialized: RefCell::default(),
-            waiting: RefCell::default(),
-        };
+        let shared = SharedEnvironment::new(make(id));
         self.environments.insert(id, Rc::new(shared));
         id
     }
@@ -157,9 +86,7 @@ impl Instance {
         id: u32,
         wrap: impl FnOnce(Rc<dyn ExecutionEnvironment>) -> Rc<dyn ExecutionEnvironment>,
     ) -> Result<(), SessionError> {
-        let environment = self.environment(id)?;
-        let inner = environment.inner();
-        *environment.inner.borrow_mut() = wrap(inner);
+        self.environment(id)?.wrap(wrap);
         Ok(())
     }
 

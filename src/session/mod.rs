@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod emitter;
 mod error;
+mod ground;
 mod history;
 mod input;
 mod instance;

@@ -45,6 +45,14 @@ impl TextFormat {
 }
 
 impl LineEnding {
+    /// The bytes that end a line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::Crlf => "\r\n",
+        }
+    }
+
     /// `text` with every `\n` and `\r\n` turned into this ending.
     pub fn apply(self, text: &str) -> Cow<'_, str> {
         let unix = if text.contains("\r\n") {

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use super::LineEnding;
-
 /// How a quotation was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
@@ -76,37 +74,6 @@ pub fn locate(text: &str, quote: &str) -> Option<Located> {
         };
         (!ranges.is_empty()).then_some(Located { kind, ranges })
     })
-}
-
-/// `text` with each range replaced by `new`, in the line endings of the file
-/// and without giving it a final newline that it did not have.
-pub fn replace_ranges(text: &str, located: &Located, new: &str, ending: LineEnding) -> String {
-    let new = match (located.kind, ending) {
-        // A quotation that fits exactly says what it means.
-        (MatchKind::Exact, LineEnding::Lf) => new.into(),
-        _ => ending.apply(new),
-    };
-    let mut result = String::with_capacity(text.len() + new.len());
-    let mut at = 0;
-    for range in &located.ranges {
-        let mut kept = &text[at..range.start];
-        // A quotation may begin with the second half of a CRLF.
-        if ending == LineEnding::Crlf && text[range.start..].starts_with('\n') {
-            kept = kept.strip_suffix('\r').unwrap_or(kept);
-        }
-        result.push_str(kept);
-        result.push_str(&new);
-        at = range.end;
-    }
-    let ends_open = located.kind != MatchKind::Exact && at == text.len() && !text.ends_with('\n');
-    if ends_open && new.ends_with('\n') {
-        result.pop();
-        if result.ends_with('\r') {
-            result.pop();
-        }
-    }
-    result.push_str(&text[at..]);
-    result
 }
 
 /// Substring search with `\r\n` as `\n` and every character mapped.
@@ -376,29 +343,6 @@ mod tests {
             "a \nb",
             Some((SurroundingSpace, &["  a\nb"])),
         );
-    }
-
-    fn check_replaced(text: &str, quote: &str, new: &str, expected: &str) {
-        let located = locate(text, quote).expect("the quotation is there");
-        let ending = super::super::TextFormat::detect(text).ending;
-        assert_eq!(replace_ranges(text, &located, new, ending), expected);
-    }
-
-    #[test]
-    fn replacement_takes_the_files_line_endings() {
-        check_replaced("a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n");
-        check_replaced("a\r\nb\r\n", "a\nb\n", "x\n", "x\r\n");
-        check_replaced("a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n");
-        check_replaced("a\r\nb\r\n", "\nb", "c", "ac\r\n");
-        check_replaced("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n");
-        check_replaced("a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n");
-    }
-
-    #[test]
-    fn a_missing_final_newline_stays_missing() {
-        check_replaced("a\n  b", "a\nb\n", "c\n", "c");
-        check_replaced("a\r\n  b", "b\n", "c\n", "a\r\nc");
-        check_replaced("a", "a", "c\n", "c\n");
     }
 
     fn check_nearest(text: &str, quote: &str, expected: Option<(usize, usize, usize)>) {

@@ -9,6 +9,7 @@ mod image;
 mod locate;
 mod near;
 mod number;
+mod replace;
 mod truncate;
 
 pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
@@ -19,7 +20,8 @@ pub use ending::{LineEnding, TextFormat};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
-pub use locate::{Located, MatchKind, NearMiss, locate, nearest, replace_ranges};
+pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;
 pub use number::{NumberedLines, number_lines};
+pub use replace::replace_ranges;
 pub use truncate::{TruncationMode, truncate_lines, truncate_output};

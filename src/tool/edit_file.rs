@@ -14,7 +14,7 @@ use super::read_file::read_existing;
 use super::{CallContext, MAX_FILE_BYTES, Tool, ToolError, ToolOutput, parse};
 use crate::llm::ToolDefinition;
 use crate::text::{
-    Located, MatchKind, TextFormat, decode_text, locate, nearest, replace_ranges, unified_diff_from,
+    Located, MatchKind, decode_text, locate, nearest, replace_ranges, unified_diff_from,
 };
 
 /// Line numbers listed for a text that is not unique.
@@ -84,8 +84,7 @@ impl Tool for EditFile {
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
         let located = find(text, &arguments)?;
         check_size(text, &located, &arguments)?;
-        let ending = TextFormat::detect(text).ending;
-        let edited = replace_ranges(text, &located, &arguments.new_string, ending);
+        let edited = replace_ranges(text, &located, &arguments.new_string);
         if edited == text {
             return Err(ToolError::new(format!(
                 "{path} would not change: what old_string stands for is already new_string"
@@ -142,15 +141,25 @@ fn check_size(text: &str, located: &Located, arguments: &Arguments) -> Result<()
 
 /// `line 3` or `lines 3, 9 and 20`.
 fn line_numbers(text: &str, located: &Located) -> String {
-    let mut numbers = Vec::new();
+    let mut lines = Vec::new();
     let mut line = 1;
     let mut at = 0;
-    for range in located.ranges.iter().take(MAX_LISTED) {
+    for range in &located.ranges {
         line += count_breaks(&text[at..range.start]);
         at = range.start;
-        numbers.push(line.to_string());
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+        if lines.len() > MAX_LISTED {
+            break;
+        }
     }
-    if located.ranges.len() > MAX_LISTED {
+    let numbers: Vec<_> = lines
+        .iter()
+        .take(MAX_LISTED)
+        .map(usize::to_string)
+        .collect();
+    if lines.len() > MAX_LISTED {
         return format!("lines {}, …", numbers.join(", "));
     }
     match numbers.as_slice() {

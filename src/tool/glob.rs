@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CallContext, Tool, ToolError, ToolOutput, parse};
-use crate::environment::GlobRequest;
+use crate::environment::{Environment, GlobRequest, absolute_path};
 use crate::llm::ToolDefinition;
 
 /// Files listed at most; the model sees fewer still.
@@ -42,9 +42,11 @@ impl Tool for Glob {
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = parse(arguments)?;
+        let path = arguments.path.unwrap_or_default();
+        let (path, pattern) = place(&call.environment, path, arguments.pattern);
         let request = GlobRequest {
-            pattern: arguments.pattern,
-            path: arguments.path.unwrap_or_default(),
+            pattern,
+            path,
             max_results: MAX_FILES,
         };
         let found = call.environment.glob(request).await?;
@@ -64,6 +66,33 @@ impl Tool for Glob {
             call.max_captured_bytes,
         ))
     }
+}
+
+/// Where to search and for what. A pattern that is absolute or climbs with `..`
+/// names its own place: the directories before its first wildcard.
+fn place(environment: &Environment, path: String, pattern: String) -> (String, String) {
+    let wild = pattern
+        .find(['*', '?', '[', '{', '\\'])
+        .unwrap_or(pattern.len());
+    let Some(end) = pattern[..wild].rfind('/') else {
+        return (path, pattern);
+    };
+    let (directory, rest) = pattern.split_at(end);
+    let climbs = directory.split('/').any(|part| part == "..");
+    if !climbs && !pattern.starts_with('/') {
+        return (path, pattern);
+    }
+    let base = environment.absolute(&path);
+    let directory = absolute_path(&base, if directory.is_empty() { "/" } else { directory });
+    let quoted: String = directory
+        .trim_end_matches('/')
+        .chars()
+        .flat_map(|c| {
+            let special = "*?[]{}\\!".contains(c);
+            special.then_some('\\').into_iter().chain([c])
+        })
+        .collect();
+    (directory, quoted + rest)
 }
 
 #[cfg(test)]
@@ -110,6 +139,15 @@ mod tests {
             json!({"pattern": "/work/src/**"}),
             "src/deep/a.rs\nsrc/b.rs",
         );
+        check(json!({"pattern": "/work/src/*.rs"}), "src/b.rs");
+        check(json!({"pattern": "/work/a.py"}), "a.py");
+        check(
+            json!({"pattern": "../*.rs", "path": "src"}),
+            "new.rs\nold.rs",
+        );
+        check(json!({"pattern": "src/../*.py"}), "a.py");
+        check(json!({"pattern": "/*/src/b.*"}), "src/b.rs");
+        check(json!({"pattern": "./src/*.rs"}), "src/b.rs");
         check(json!({"pattern": ".github/*"}), ".github/ci.yml");
         check(json!({"pattern": "*.yml"}), "No files found");
     }

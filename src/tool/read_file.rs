@@ -52,6 +52,9 @@ impl Tool for ReadFile {
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = parse(arguments)?;
         let path = &arguments.file_path;
+        if path.is_empty() {
+            return Err(ToolError::new("file_path is empty; name the file to read"));
+        }
         let content = read_existing(&call.environment, path).await?;
         if named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
@@ -246,6 +249,11 @@ mod tests {
             &[("a/b", b"")],
             arguments,
             Err("a is a directory; list it with glob or shell"),
+        );
+        check(
+            &[],
+            json!({"file_path": ""}),
+            Err("file_path is empty; name the file to read"),
         );
     }
 

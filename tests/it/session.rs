@@ -175,6 +175,12 @@ impl Bench {
     }
 }
 
+/// The id of the first effect that makes this call.
+fn call_id(effects: &[Effect], wanted: &EnvironmentCall) -> Option<u64> {
+    let matches = |effect: &&Effect| matches!(&effect.kind, EffectKind::Environment { call, .. } if call == wanted);
+    effects.iter().find(matches).map(|effect| effect.id)
+}
+
 fn tool(name: &str) -> Value {
     json!({"name": name, "description": "", "parameters": {"type": "object"}})
 }
@@ -387,4 +393,74 @@ fn the_same_inputs_give_the_same_bytes() {
         (bench.events, bodies)
     };
     assert_eq!(play(), play());
+}
+
+#[test]
+fn a_session_that_gives_up_leaves_the_environment_to_the_next() {
+    let mut instance = Instance::new([7; 32]);
+    let environment = instance.add_remote_environment(EnvironmentInfo {
+        working_directory: "/work".to_owned(),
+        platform: "linux".to_owned(),
+        os_version: String::new(),
+        utc_offset_minutes: 0,
+    });
+    let mut open = || {
+        let config = SessionConfig::from_json("{}").expect("configuration");
+        instance
+            .open_session(environment, config)
+            .expect("session opens")
+    };
+    let (first, second) = (open(), open());
+    let step = instance.step(1, []);
+    let initialize = call_id(&step.effects, &EnvironmentCall::Initialize).expect("the first asks");
+    first.abort();
+    assert_eq!(
+        call_id(&instance.step(2, []).effects, &EnvironmentCall::Initialize),
+        None
+    );
+    let cancelled = Outcome {
+        id: initialize,
+        kind: OutcomeKind::Cancelled,
+    };
+    let step = instance.step(3, [cancelled]);
+    let again = call_id(&step.effects, &EnvironmentCall::Initialize).expect("the second asks");
+    assert_eq!(first.state(), SessionState::Closed);
+    let done = Outcome {
+        id: again,
+        kind: OutcomeKind::Environment(Ok(EnvironmentReply::Done)),
+    };
+    let step = instance.step(4, [done]);
+    assert!(
+        !step.effects.is_empty(),
+        "the second session goes on: {step:?}"
+    );
+    assert_ne!(second.state(), SessionState::Closed);
+}
+
+/// What is out of the ordinary about an answer is said.
+#[test]
+fn odd_ends_of_an_answer_are_told() {
+    let cases = [
+        (
+            json!({"text": "half", "stop_reason": "max_tokens"}),
+            Some("answer_truncated"),
+        ),
+        (
+            json!({"text": "no", "stop_reason": "refusal"}),
+            Some("answer_refused"),
+        ),
+        (json!({"text": ""}), Some("answer_empty")),
+        (json!({"text": "all good"}), None),
+    ];
+    for (step, expected) in cases {
+        let mut bench = Bench::new(&json!({"steps": [step]}), json!({}));
+        bench.submit("go");
+        let codes: Vec<_> = bench
+            .data("WARNING")
+            .iter()
+            .map(|data| data["code"].as_str())
+            .collect();
+        let expected: Vec<_> = expected.into_iter().map(Some).collect();
+        assert_eq!(codes, expected, "{step}");
+    }
 }
