@@ -1,9 +1,10 @@
 //! Events: what happened, for people and logs. The public contract of a session.
 //!
 //! Every event is one JSON object `{"kind", "seq", "timestamp", "session_id",
-//! "data"}`, of a subagent also `agent_id` and `parent_id`. `timestamp` is
-//! RFC 3339 in UTC with milliseconds. `seq` counts from 1 within a session
-//! without gaps. Consumers ignore kinds and fields that they do not know.
+//! "data"}`, of a subagent also `agent_id` and `parent_id`: subagents speak on
+//! the stream of the session that the host opened. `timestamp` is RFC 3339 in
+//! UTC with milliseconds. `seq` counts the events of that stream from 1 without
+//! gaps. Consumers ignore kinds and fields that they do not know.
 //! Sources: spec 2.9; the kinds that the spec lacks: DESIGN §6.
 
 use std::rc::Rc;
@@ -20,16 +21,16 @@ pub struct Event {
     /// What happened, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// 1, 2, 3, … within the session.
+    /// 1, 2, 3, … on the session's stream.
     pub seq: u64,
     /// When, RFC 3339 in UTC.
     pub timestamp: String,
-    /// Session that it happened in.
+    /// Session that the host opened.
     pub session_id: Rc<str>,
     /// Id of the subagent, for events of a subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Rc<str>>,
-    /// Session that spawned the subagent, for events of a subagent.
+    /// Session or subagent that spawned the subagent, for events of a subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<Rc<str>>,
 }

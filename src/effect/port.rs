@@ -10,9 +10,12 @@ use std::task::{Context, Poll, Waker};
 use super::{Effect, EffectKind, Outcome, OutcomeKind};
 use crate::environment::{CancelGuard, Scope};
 
+/// Session and subagent that an effect belongs to.
+type Account = (Rc<str>, Option<Rc<str>>);
+
 #[derive(Default)]
 struct Slot {
-    owner: Option<Rc<str>>,
+    account: Account,
     arrived: VecDeque<OutcomeKind>,
     done: bool,
     cancel_sent: bool,
@@ -55,7 +58,7 @@ impl EffectPort {
         let id = self.0.next_id.get() + 1;
         self.0.next_id.set(id);
         let slot = Rc::new(RefCell::new(Slot {
-            owner: Some(scope.owner.clone()),
+            account: (scope.owner.clone(), scope.agent.clone()),
             ..Slot::default()
         }));
         self.0.pending.borrow_mut().insert(id, slot.clone());
@@ -107,22 +110,21 @@ impl EffectPort {
         self.0.outgoing.take()
     }
 
-    /// Number of effects without a final outcome, of `owner` or of everyone.
-    pub fn outstanding(&self, owner: Option<&str>) -> usize {
-        let pending = self.0.pending.borrow();
-        match owner {
-            None => pending.len(),
-            Some(owner) => pending
-                .values()
-                .filter(|slot| slot.borrow().owner.as_deref() == Some(owner))
-                .count(),
-        }
+    /// Number of effects without a final outcome.
+    pub fn outstanding(&self) -> usize {
+        self.0.pending.borrow().len()
     }
 
-    /// Resolves when every effect of `owner` has had its final outcome.
-    pub async fn settled(&self, owner: &str) {
+    /// Resolves when every effect of this scope's session, or subagent of a
+    /// session, has had its final outcome.
+    pub async fn settled(&self, scope: &Scope) {
+        let account = (scope.owner.clone(), scope.agent.clone());
         poll_fn(|cx| {
-            if self.outstanding(Some(owner)) == 0 {
+            let pending = self.0.pending.borrow();
+            if !pending
+                .values()
+                .any(|slot| slot.borrow().account == account)
+            {
                 return Poll::Ready(());
             }
             self.0.settled.borrow_mut().push(cx.waker().clone());
@@ -138,9 +140,9 @@ impl EffectPort {
         let (owner, first) = {
             let mut slot = slot.borrow_mut();
             let first = !std::mem::replace(&mut slot.cancel_sent, true);
-            (slot.owner.clone(), first)
+            (slot.account.0.clone(), first)
         };
-        if let (Some(owner), true) = (owner, first) {
+        if first {
             let id = self.0.next_id.get() + 1;
             self.0.next_id.set(id);
             self.0.outgoing.borrow_mut().push(Effect {
@@ -156,7 +158,7 @@ impl std::fmt::Debug for EffectPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EffectPort")
             .field("now_ms", &self.now_ms())
-            .field("outstanding", &self.outstanding(None))
+            .field("outstanding", &self.outstanding())
             .finish()
     }
 }

@@ -5,6 +5,7 @@
 //! does; it never talks to a model. Source: spec 4.1, DESIGN §3.
 
 mod cancel;
+mod directory;
 mod handle;
 mod program;
 mod remote;
@@ -14,6 +15,7 @@ pub(crate) mod testing;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, Cancelled};
+pub use directory::DirectoryEnvironment;
 pub use handle::Environment;
 pub(crate) use handle::absolute_path;
 pub use program::{FileChange, FileNode, ProgramPort, ProgramRequest, ProgramResult};
@@ -62,8 +64,11 @@ pub trait ExecutionEnvironment {
 /// On whose behalf a call is made, and what ends it early.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Id of the session or job that owns the call.
+    /// Id of the session that the host opened, or of its job: who is asked on
+    /// the host's side.
     pub owner: Rc<str>,
+    /// The subagent of that session that makes the call, if one does.
+    pub agent: Option<Rc<str>>,
     /// Ends the call early.
     pub cancel: Cancel,
 }
@@ -73,6 +78,7 @@ impl Scope {
     pub fn new(owner: impl Into<Rc<str>>) -> Self {
         Self {
             owner: owner.into(),
+            agent: None,
             cancel: Cancel::new(),
         }
     }

@@ -191,8 +191,9 @@ mod builtin {
         let (program_cancel, _program_guard) = scope.cancel.child();
         let (timer_cancel, _timer_guard) = scope.cancel.child();
         let owned = |cancel| Scope {
-            owner: scope.owner.clone(),
+            agent: scope.agent.clone(),
             cancel,
+            ..scope.clone()
         };
         let (program_scope, timer_scope) =
             (owned(program_cancel.clone()), owned(timer_cancel.clone()));

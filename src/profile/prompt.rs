@@ -26,9 +26,19 @@ pub struct EnvironmentFacts<'a> {
     pub knowledge_cutoff: Option<&'a str>,
 }
 
-/// Base instructions, then the environment block, then the user's instructions.
-pub fn system_prompt(base: &str, facts: &EnvironmentFacts<'_>, user: Option<&str>) -> String {
+/// Base instructions, then the environment block, then the agent's part among
+/// several, then the user's instructions.
+pub fn system_prompt(
+    base: &str,
+    facts: &EnvironmentFacts<'_>,
+    role: Option<&str>,
+    user: Option<&str>,
+) -> String {
     let mut prompt = format!("{}\n\n{}", base.trim_end(), environment_block(facts));
+    if let Some(role) = role {
+        prompt.push_str("\n\n");
+        prompt.push_str(role.trim_end());
+    }
     if let Some(user) = user.map(str::trim).filter(|user| !user.is_empty()) {
         prompt.push_str("\n\n# User instructions\n\n");
         prompt.push_str(user);
@@ -129,7 +139,7 @@ mod tests {
 
     #[test]
     fn user_instructions_come_last() {
-        let prompt = system_prompt("Base.\n", &facts(), Some(" Be brief. "));
+        let prompt = system_prompt("Base.\n", &facts(), None, Some(" Be brief. "));
         assert!(prompt.starts_with("Base.\n\n<environment>"));
         assert!(prompt.ends_with("</environment>\n\n# User instructions\n\nBe brief."));
     }

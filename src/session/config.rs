@@ -46,6 +46,11 @@ pub struct SessionConfig {
     pub loop_detection_window: u32,
     /// How deep subagents may nest.
     pub max_subagent_depth: u32,
+    /// How many subagents may work at the same time.
+    pub max_subagents: u32,
+    /// Where other providers are reached, by provider: for subagents whose
+    /// model is another provider's.
+    pub endpoints: BTreeMap<String, ProviderEndpoint>,
     /// When a text answer counts as a question to the user.
     pub awaiting_input: AwaitingInput,
     /// Bytes of one tool call's output that are kept in full.
@@ -74,6 +79,16 @@ pub struct SessionConfig {
     pub provider_options: Value,
     /// The session runs in a web page: providers want to be told.
     pub browser: bool,
+}
+
+/// Where a provider is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProviderEndpoint {
+    /// Origin and path of its API; absent: the provider's own.
+    pub base_url: Option<String>,
+    /// Name of the credential that the host fills in; absent: the provider's name.
+    pub credential: Option<String>,
 }
 
 /// When a text answer moves the session to `AWAITING_INPUT` (DESIGN §6).
@@ -108,6 +123,8 @@ impl Default for SessionConfig {
             enable_loop_detection: true,
             loop_detection_window: 10,
             max_subagent_depth: 1,
+            max_subagents: 8,
+            endpoints: BTreeMap::new(),
             awaiting_input: AwaitingInput::default(),
             max_captured_bytes: 8 * 1024 * 1024,
             stream_idle_timeout_ms: 300_000,

@@ -42,11 +42,16 @@ impl Outbox {
     }
 }
 
-/// Emits the events of one session.
+/// Emits the events of one session, or of a subagent on its session's stream.
 pub(crate) struct Emitter {
     outbox: Outbox,
     session_id: Rc<str>,
-    seq: Cell<u64>,
+    /// Counts all events of the stream.
+    seq: Rc<Cell<u64>>,
+    /// Counts all subagents of the stream.
+    agents: Rc<Cell<u64>>,
+    agent_id: Option<Rc<str>>,
+    parent_id: Option<Rc<str>>,
 }
 
 impl Emitter {
@@ -54,8 +59,31 @@ impl Emitter {
         Self {
             outbox,
             session_id,
-            seq: Cell::new(0),
+            seq: Rc::default(),
+            agents: Rc::default(),
+            agent_id: None,
+            parent_id: None,
         }
+    }
+
+    /// For a subagent of the session or subagent that this one emits for.
+    pub(crate) fn child(&self) -> Self {
+        let number = self.agents.get() + 1;
+        self.agents.set(number);
+        let parent = self.agent_id.as_ref().unwrap_or(&self.session_id);
+        Self {
+            outbox: self.outbox.clone(),
+            session_id: self.session_id.clone(),
+            seq: self.seq.clone(),
+            agents: self.agents.clone(),
+            agent_id: Some(format!("agent-{number}").into()),
+            parent_id: Some(parent.clone()),
+        }
+    }
+
+    /// Id of the subagent, if it is one.
+    pub(crate) fn agent_id(&self) -> Option<&Rc<str>> {
+        self.agent_id.as_ref()
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {
@@ -66,8 +94,8 @@ impl Emitter {
             seq,
             timestamp: String::new(),
             session_id: self.session_id.clone(),
-            agent_id: None,
-            parent_id: None,
+            agent_id: self.agent_id.clone(),
+            parent_id: self.parent_id.clone(),
         });
     }
 }

@@ -10,16 +10,63 @@ use std::task::{Poll, Waker};
 use futures_util::future::select;
 
 use crate::environment::{
-    Environment, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, ExecutionEnvironment,
+    DirectoryEnvironment, Environment, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
+    ExecutionEnvironment,
 };
 use crate::tool::FileLocks;
+
+/// Where a session works: an environment and the directory it starts from.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) environment: Rc<SharedEnvironment>,
+    info: EnvironmentInfo,
+}
+
+impl Place {
+    /// The environment's own working directory.
+    pub(super) fn of(environment: Rc<SharedEnvironment>) -> Self {
+        Self {
+            info: environment.info.clone(),
+            environment,
+        }
+    }
+
+    /// The same environment from another absolute directory.
+    pub(super) fn within(&self, directory: String) -> Self {
+        Self {
+            environment: self.environment.clone(),
+            info: EnvironmentInfo {
+                working_directory: directory,
+                ..self.info.clone()
+            },
+        }
+    }
+
+    pub(super) fn info(&self) -> &EnvironmentInfo {
+        &self.info
+    }
+
+    pub(super) fn files(&self) -> FileLocks {
+        self.environment.files.clone()
+    }
+
+    /// What tools work on, with the wrappers that it has now.
+    pub(super) fn inner(&self) -> Rc<dyn ExecutionEnvironment> {
+        let inner = self.environment.inner();
+        let directory = &self.info.working_directory;
+        if *directory == inner.info().working_directory {
+            return inner;
+        }
+        Rc::new(DirectoryEnvironment::new(inner, directory.clone()))
+    }
+}
 
 /// An environment of the instance, with the number of sessions that use it.
 pub(super) struct SharedEnvironment {
     inner: RefCell<Rc<dyn ExecutionEnvironment>>,
     info: EnvironmentInfo,
     /// Turns at files among all sessions that work here.
-    pub(super) files: FileLocks,
+    files: FileLocks,
     users: Cell<usize>,
     phase: Cell<Phase>,
     waiting: RefCell<Vec<Waker>>,
@@ -49,10 +96,6 @@ impl SharedEnvironment {
 
     pub(super) fn inner(&self) -> Rc<dyn ExecutionEnvironment> {
         self.inner.borrow().clone()
-    }
-
-    pub(super) fn info(&self) -> &EnvironmentInfo {
-        &self.info
     }
 
     /// Puts a wrapper around the environment, for all later calls.

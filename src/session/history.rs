@@ -24,6 +24,14 @@ impl History {
         self.assistant_turns
     }
 
+    /// Text of the last answer.
+    pub(crate) fn last_answer(&self) -> Option<&str> {
+        self.turns.iter().rev().find_map(|turn| match turn {
+            Turn::Assistant { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+    }
+
     pub(crate) fn conversation(&self) -> &Conversation {
         &self.conversation
     }

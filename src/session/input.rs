@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use super::agent;
 use super::model::{self, ModelEnd};
 use super::round;
 use super::state::{Command, Injected, Shared};
@@ -16,7 +17,7 @@ use crate::session::config::AwaitingInput;
 /// `SESSION_START`. At open, not when the task first runs: a host may call the
 /// session before its first step, and this event comes first all the same.
 pub(super) fn announce(session: &Shared) {
-    let info = session.environment.info();
+    let info = session.place.info();
     session.emit(EventKind::SessionStart {
         provider: session.profile.id.to_owned(),
         model: model::model_name(session),
@@ -50,7 +51,7 @@ pub(super) async fn run(session: Rc<Shared>) {
 /// system prompt, once for this one.
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
-    session.environment.enter(&environment).await?;
+    session.place.environment.enter(&environment).await?;
     let head = git_head(&environment).await;
     let branch = head.as_deref().and_then(git_branch);
     let info = environment.info();
@@ -71,7 +72,8 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
         model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
         knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
     };
-    let prompt = system_prompt(base, &facts, config.instructions.as_deref());
+    let role = session.agent.as_ref().map(|_| agent::ROLE);
+    let prompt = system_prompt(base, &facts, role, config.instructions.as_deref());
     *session.system_prompt.borrow_mut() = prompt.into();
     Ok(())
 }
@@ -193,7 +195,8 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
     };
     if session.stopped().is_some() {
         // Every effect has had its final outcome before the input ends.
-        session.port.settled(&session.id).await;
+        session.port.settled(&scope).await;
+        session.agents.at_rest().await;
     }
     if reason == EndReason::TimeLimit {
         let value = session.config.borrow().max_wall_ms;
@@ -360,16 +363,17 @@ fn fail(session: &Shared, error: &LlmError) {
 /// SIGKILL; here their final outcomes are awaited before the last event.
 async fn shut_down(session: &Shared, reason: CloseReason) {
     session.life.cancel();
-    session.port.settled(&session.id).await;
+    session.agents.close().await;
+    // Not the session's scope: that one may be cancelled already.
+    let scope = session.scope(Cancel::new());
+    session.port.settled(&scope).await;
     while let Some(injected) = session.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {
             session.emit(EventKind::SteeringDropped { id, content });
         }
     }
-    // Not the session's scope: that one may be cancelled already.
-    let scope = session.scope(Cancel::new());
     let environment = session.environment_in(&scope);
-    if let Err(error) = session.environment.leave(&environment).await {
+    if let Err(error) = session.place.environment.leave(&environment).await {
         session.emit(EventKind::Warning {
             code: "environment".to_owned(),
             message: format!("the environment could not be cleaned up: {error}"),

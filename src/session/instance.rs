@@ -8,17 +8,18 @@ use std::rc::Rc;
 use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
-use super::ground::SharedEnvironment;
-use super::input;
+use super::ground::{Place, SharedEnvironment};
 use super::job::{JobReport, JobReportKind};
-use super::state::{Parts, Session, Shared};
+use super::open;
+use super::state::{Parts, Session};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
     Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
     RemoteEnvironment, Scope,
 };
+use crate::llm::ToolDefinition;
 use crate::profile::Profile;
-use crate::tool::{HostTool, RegisterError, Registry};
+use crate::tool::{HostTool, RegisterError, Registry, Tool};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -110,26 +111,26 @@ impl Instance {
         let invalid = |error: RegisterError| {
             SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
         };
-        let mut registry = Registry::declared(profile.tools()).map_err(invalid)?;
-        for tool in &config.tools {
-            let tool = Rc::new(HostTool::new(tool.clone()));
-            registry.register(tool).map_err(invalid)?;
-        }
+        let registry = Registry::declared(profile.tools()).map_err(invalid)?;
+        let host_tool =
+            |tool: &ToolDefinition| Rc::new(HostTool::new(tool.clone())) as Rc<dyn Tool>;
+        let host_tools = config.tools.iter().map(host_tool).collect();
         let id: Rc<str> = self.random.uuid().into();
-        let session = Session(Rc::new(Shared::new(Parts {
+        open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
             id,
+            agent: None,
+            depth: 0,
             profile,
-            environment,
+            place: Place::of(environment),
             port: self.port.clone(),
             random: self.random.clone(),
             spawner: self.executor.spawner(),
             config,
             registry,
-        })));
-        input::announce(&session.0);
-        self.executor.spawner().spawn(input::run(session.0.clone()));
-        Ok(session)
+            host_tools,
+        })
+        .map_err(invalid)
     }
 
     /// Starts a command outside of any session; its reports bear the id.

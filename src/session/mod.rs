@@ -4,6 +4,7 @@
 //! sessions, their environments and jobs, and is what a host steps. Nothing
 //! here does I/O or knows a provider's wire format.
 
+mod agent;
 mod config;
 mod context;
 mod emitter;
@@ -14,6 +15,7 @@ mod input;
 mod instance;
 mod job;
 mod model;
+mod open;
 mod repetition;
 mod round;
 mod state;

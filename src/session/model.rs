@@ -209,9 +209,17 @@ fn request(session: &Shared) -> Request {
         max_tokens: config.max_tokens,
         reasoning_effort: config.reasoning_effort.clone(),
         provider_options: config.provider_options.clone(),
-        cache_key: Some(session.id.to_string()),
+        cache_key: Some(cache_key(session)),
         auto_cache: config.auto_cache,
         ..Request::new(model_name(session), conversation)
+    }
+}
+
+/// Requests with the same key may share a cached prefix.
+fn cache_key(session: &Shared) -> String {
+    match &session.agent {
+        Some(agent) => format!("{}-{agent}", session.id),
+        None => session.id.to_string(),
     }
 }
 

@@ -42,8 +42,8 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
     let config = session.config.borrow();
     Pipeline {
         registry: session.registry.borrow().clone(),
-        environment: session.environment.inner(),
-        files: session.environment.files.clone(),
+        environment: session.place.inner(),
+        files: session.place.files(),
         port: session.port.clone(),
         limits: OutputLimits {
             chars: limits(&config.tool_output_limits, |chars| Some(*chars)),

@@ -11,11 +11,12 @@ use std::task::{Poll, Waker};
 
 use serde_json::Value;
 
+use super::agent::Agents;
 use super::config::SessionConfig;
 use super::context::ContextWatch;
 use super::emitter::Emitter;
 use super::error::{SessionError, SessionErrorKind};
-use super::ground::SharedEnvironment;
+use super::ground::Place;
 use super::history::History;
 use super::repetition::Repetition;
 use super::turn::Turn;
@@ -24,13 +25,18 @@ use crate::environment::{Cancel, Environment, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, SessionState};
 use crate::llm::ToolDefinition;
 use crate::profile::Profile;
-use crate::tool::{HostTool, Registry};
+use crate::tool::{HostTool, Registry, Tool};
 
 /// Everything a session consists of. Shared by its handle and its task.
 pub(super) struct Shared {
+    /// Id of the session that the host opened.
     pub(super) id: Rc<str>,
+    /// Id of the subagent, if it is one.
+    pub(super) agent: Option<Rc<str>>,
+    /// 0 for a session that the host opened, 1 for its subagents, and so on.
+    pub(super) depth: u32,
     pub(super) profile: &'static Profile,
-    pub(super) environment: Rc<SharedEnvironment>,
+    pub(super) place: Place,
     pub(super) port: EffectPort,
     pub(super) random: Random,
     pub(super) spawner: Spawner,
@@ -42,13 +48,26 @@ pub(super) struct Shared {
     pub(super) repetition: RefCell<Repetition>,
     pub(super) context: Cell<ContextWatch>,
     pub(super) mailbox: Mailbox,
+    pub(super) agents: Agents,
+    /// How the last input ended; what a subagent's parent asks.
+    pub(super) outcome: RefCell<Outcome>,
     state: Cell<SessionState>,
+    /// Who waits for the session to come to rest.
+    resting: RefCell<Vec<Waker>>,
     /// Fires when the session is aborted; every other scope hangs on it.
     pub(super) life: Cancel,
     /// Fires when the current input must end; `stop` says why.
     input: RefCell<Cancel>,
     stop: Cell<Option<EndReason>>,
     closing: Cell<Option<CloseReason>>,
+}
+
+/// How the last input ended.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) reason: Option<EndReason>,
+    /// Message of the last error.
+    pub(super) error: Option<String>,
 }
 
 /// What waits for the session's task.
@@ -76,22 +95,28 @@ pub(super) enum Command {
 /// What a session is made of, at open.
 pub(super) struct Parts {
     pub(super) id: Rc<str>,
+    pub(super) agent: Option<Rc<str>>,
+    pub(super) depth: u32,
     pub(super) profile: &'static Profile,
-    pub(super) environment: Rc<SharedEnvironment>,
+    pub(super) place: Place,
     pub(super) port: EffectPort,
     pub(super) random: Random,
     pub(super) spawner: Spawner,
     pub(super) emitter: Emitter,
     pub(super) config: SessionConfig,
     pub(super) registry: Registry,
+    /// Tools that the host executes; they win over others of their names.
+    pub(super) host_tools: Vec<Rc<dyn Tool>>,
 }
 
 impl Shared {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
             id: parts.id,
+            agent: parts.agent,
+            depth: parts.depth,
             profile: parts.profile,
-            environment: parts.environment,
+            place: parts.place,
             port: parts.port,
             random: parts.random,
             spawner: parts.spawner,
@@ -103,7 +128,10 @@ impl Shared {
             repetition: RefCell::default(),
             context: Cell::default(),
             mailbox: Mailbox::default(),
+            agents: Agents::default(),
+            outcome: RefCell::default(),
             state: Cell::new(SessionState::Idle),
+            resting: RefCell::default(),
             life: Cancel::new(),
             input: RefCell::default(),
             stop: Cell::new(None),
@@ -112,6 +140,15 @@ impl Shared {
     }
 
     pub(super) fn emit(&self, kind: EventKind) {
+        match &kind {
+            EventKind::Error { message, .. } => {
+                self.outcome.borrow_mut().error = Some(message.clone());
+            }
+            EventKind::ProcessingEnd { reason, .. } => {
+                self.outcome.borrow_mut().reason = Some(*reason);
+            }
+            _ => {}
+        }
         self.emitter.emit(kind);
     }
 
@@ -124,25 +161,54 @@ impl Shared {
         if from != to {
             self.emit(EventKind::StateChanged { from, to });
         }
+        if self.is_at_rest() {
+            for waker in self.resting.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Whether nothing is being processed, and a session that is closing has
+    /// closed.
+    pub(super) fn is_at_rest(&self) -> bool {
+        match self.state.get() {
+            SessionState::Processing => false,
+            SessionState::Closed => true,
+            SessionState::Idle | SessionState::AwaitingInput => self.closing.get().is_none(),
+        }
+    }
+
+    /// Resolves when the session is at rest.
+    pub(super) async fn at_rest(&self) {
+        poll_fn(|cx| {
+            if self.is_at_rest() {
+                return Poll::Ready(());
+            }
+            self.resting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// A scope that belongs to this session and ends with `cancel`.
     pub(super) fn scope(&self, cancel: Cancel) -> Scope {
         Scope {
             owner: self.id.clone(),
+            agent: self.agent.clone(),
             cancel,
         }
     }
 
     /// The environment as seen from `scope`.
     pub(super) fn environment_in(&self, scope: &Scope) -> Environment {
-        Environment::new(self.environment.inner(), scope.clone())
+        Environment::new(self.place.inner(), scope.clone())
     }
 
     /// Begins an input: nothing stops it yet. Called when the input is
     /// accepted, so that a stop right behind it is not lost.
     pub(super) fn begin_input(&self) {
         self.stop.set(None);
+        *self.outcome.borrow_mut() = Outcome::default();
         *self.input.borrow_mut() = Cancel::new();
     }
 
@@ -159,6 +225,7 @@ impl Shared {
         }
         let cancel = self.input.borrow().clone();
         cancel.cancel();
+        self.agents.interrupt();
     }
 
     /// Why the current input must end, if it must.
@@ -329,6 +396,7 @@ impl Session {
         self.0.begin_closing(CloseReason::Aborted);
         self.0.stop_input(EndReason::Aborted);
         self.0.life.cancel();
+        self.0.agents.abort();
     }
 
     /// Closes a session that is not processing. Closing it again changes nothing.

@@ -30,6 +30,11 @@ pub trait Tool {
         &self.definition().name
     }
 
+    /// Whether a subagent gets this tool as it is.
+    fn is_inherited(&self) -> bool {
+        true
+    }
+
     /// Runs one call. `arguments` is an object that satisfies
     /// `definition().parameters`.
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError>;

@@ -40,7 +40,9 @@ pub use write_file::WriteFile;
 const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;
 
 /// Parses validated arguments into a tool's own type.
-fn parse<T: serde::de::DeserializeOwned>(arguments: serde_json::Value) -> Result<T, ToolError> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+    arguments: serde_json::Value,
+) -> Result<T, ToolError> {
     // A profile may declare other types than the executor knows.
     serde_json::from_value(arguments)
         .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))

@@ -123,6 +123,34 @@ impl Registry {
         self.definitions.iter().map(|tool| tool.name.as_str())
     }
 
+    /// The tools themselves, in order of registration.
+    pub fn tools(&self) -> impl Iterator<Item = Rc<dyn Tool>> {
+        self.tools.iter().map(|registered| registered.tool.clone())
+    }
+
+    /// Kinds of the tools, see [`Tool::kind`].
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|registered| registered.tool.kind())
+    }
+
+    /// Whether a tool of this kind is there.
+    pub fn has_kind(&self, kind: &str) -> bool {
+        self.kinds().any(|known| known == kind)
+    }
+
+    /// Removes the tools that `keep` does not want.
+    pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
+        Rc::make_mut(&mut self.tools).retain(|registered| keep(&*registered.tool));
+        self.refresh();
+    }
+
+    /// What a subagent gets of them.
+    pub fn inherited(&self) -> Self {
+        let mut registry = self.clone();
+        registry.retain(|tool| tool.is_inherited());
+        registry
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<&Registered> {
         self.position(name).map(|position| &self.tools[position])
     }

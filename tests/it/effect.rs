@@ -174,7 +174,7 @@ fn dropping_an_effect_cancels_it_and_settled_waits_for_its_end() {
     let (port, scope, log) = (core.port.clone(), core.scope.clone(), core.log.clone());
     core.executor.spawner().spawn(async move {
         drop(port.request(&scope, EffectKind::Sleep { ms: 1 }));
-        port.settled("owner").await;
+        port.settled(&Scope::new("owner")).await;
         log.borrow_mut().push("settled".to_owned());
     });
     let effects = core.step(vec![]);
@@ -197,7 +197,7 @@ fn unknown_and_repeated_outcomes_are_ignored() {
     ]);
     core.step(vec![outcome(1, OutcomeKind::Slept)]);
     assert_eq!(core.log(), ["a: true"]);
-    assert_eq!(core.port.outstanding(None), 0);
+    assert_eq!(core.port.outstanding(), 0);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Integration tests of the core crate: the rules of the code itself.
 
+mod agents;
+mod bench;
 mod effect;
 mod session;
 mod tidy;

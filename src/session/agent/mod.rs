@@ -1,0 +1,185 @@
+//! Subagents (spec 7): sessions that a session's model starts for a part of
+//! its task. They run beside it in the same instance, on the same files, with
+//! histories and limits of their own.
+//!
+//! A subagent has no rights that its parent lacks: it gets the parent's tools,
+//! approvals and limits, and it ends when the parent does.
+
+mod spawn;
+mod tools;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub(super) use spawn::{Task, spawn};
+pub(super) use tools::register;
+
+use super::state::{Session, Shared};
+use crate::event::{EndReason, SessionState};
+
+/// What a subagent reads in its system prompt about its part.
+pub(super) const ROLE: &str = include_str!("system.md");
+
+/// The subagents of one session, in the order in which they were started.
+#[derive(Default)]
+pub(super) struct Agents(RefCell<Vec<Agent>>);
+
+/// A subagent; its session keeps its result when it is closed.
+#[derive(Clone)]
+pub(super) struct Agent {
+    pub(super) id: Rc<str>,
+    pub(super) session: Session,
+}
+
+impl Agents {
+    pub(super) fn add(&self, agent: Agent) {
+        self.0.borrow_mut().push(agent);
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Agent> {
+        let agents = self.0.borrow();
+        agents.iter().find(|agent| &*agent.id == id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Agent> {
+        self.0.borrow().clone()
+    }
+
+    /// Those that work on something.
+    pub(super) fn working(&self) -> usize {
+        let agents = self.0.borrow();
+        agents.iter().filter(|agent| agent.is_working()).count()
+    }
+
+    /// Ends what they are doing. Stopping the parent stops its helpers: whoever
+    /// presses stop does not expect work to go on unseen.
+    pub(super) fn interrupt(&self) {
+        for agent in self.all() {
+            if agent.is_working() {
+                agent.session.0.stop_input(EndReason::Interrupted);
+            }
+        }
+    }
+
+    /// Ends them for good.
+    pub(super) fn abort(&self) {
+        for agent in self.all() {
+            agent.session.abort();
+        }
+    }
+
+    /// Resolves when none works any more.
+    pub(super) async fn at_rest(&self) {
+        for agent in self.all() {
+            agent.session.0.at_rest().await;
+        }
+    }
+
+    /// Closes them and resolves when their last events are out.
+    pub(super) async fn close(&self) {
+        self.abort();
+        self.at_rest().await;
+    }
+}
+
+impl Agent {
+    fn is_working(&self) -> bool {
+        !self.session.0.is_at_rest()
+    }
+
+    /// What became of its work so far (spec 7.3).
+    pub(super) fn report(&self) -> Report {
+        let session = &self.session.0;
+        let history = session.history.borrow();
+        let outcome = session.outcome.borrow();
+        let status = if self.is_working() {
+            Status::Running
+        } else if outcome.reason == Some(EndReason::Completed) {
+            Status::Completed
+        } else {
+            Status::Failed
+        };
+        Report {
+            agent_id: self.id.clone(),
+            status,
+            closed: session.state() == SessionState::Closed,
+            trouble: trouble(session, status),
+            output: history.last_answer().unwrap_or_default().to_owned(),
+            turns_used: history.assistant_turns(),
+        }
+    }
+}
+
+/// Why the work is not done, in words.
+fn trouble(session: &Shared, status: Status) -> Option<String> {
+    let outcome = session.outcome.borrow();
+    let limit = |name: &str, value: u64| format!("it was stopped by its limit: {name} {value}");
+    let config = session.config.borrow();
+    match (status, outcome.reason) {
+        (Status::Running | Status::Completed, _) => None,
+        (_, Some(EndReason::TurnLimit)) => Some(limit("max_turns", config.max_turns.into())),
+        (_, Some(EndReason::RoundLimit)) => Some(limit(
+            "max_tool_rounds_per_input",
+            config.max_tool_rounds_per_input.into(),
+        )),
+        (_, Some(EndReason::TimeLimit)) => Some(limit("max_wall_ms", config.max_wall_ms)),
+        (_, Some(EndReason::Interrupted)) => Some("it was interrupted".to_owned()),
+        (_, Some(EndReason::Aborted)) => Some("it was closed before it had finished".to_owned()),
+        _ => Some(match &outcome.error {
+            Some(error) => error.clone(),
+            None => "it was closed before it had begun".to_owned(),
+        }),
+    }
+}
+
+/// Status of a subagent (spec 7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Running,
+    Completed,
+    Failed,
+}
+
+/// What the parent's model is told about a subagent (spec 7.3 `SubAgentResult`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) agent_id: Rc<str>,
+    pub(super) status: Status,
+    pub(super) closed: bool,
+    pub(super) trouble: Option<String>,
+    pub(super) output: String,
+    pub(super) turns_used: u32,
+}
+
+impl Report {
+    /// Id and status alone.
+    pub(super) fn head(&self) -> String {
+        let status = match self.status {
+            Status::Running => "running",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+        };
+        let closed = if self.closed { ", closed" } else { "" };
+        format!("agent_id: {}\nstatus: {status}{closed}", self.agent_id)
+    }
+
+    /// Everything, for `wait`: fields, an empty line, the answer.
+    pub(super) fn whole(&self) -> String {
+        let success = self.status == Status::Completed;
+        let mut text = format!(
+            "{}\nsuccess: {success}\nturns_used: {}",
+            self.head(),
+            self.turns_used
+        );
+        if let Some(trouble) = &self.trouble {
+            text.push_str("\nerror: ");
+            text.push_str(trouble);
+        }
+        text.push_str("\n\n");
+        text.push_str(match self.output.as_str() {
+            "" => "(no answer)",
+            output => output,
+        });
+        text
+    }
+}

@@ -1,0 +1,174 @@
+//! Starting a subagent: its place, its model, its tools and its limits.
+
+use std::rc::Rc;
+
+use super::Agent;
+use crate::environment::{EnvironmentErrorKind, absolute_path};
+use crate::llm::model_info;
+use crate::profile::Profile;
+use crate::session::config::{AwaitingInput, SessionConfig};
+use crate::session::ground::Place;
+use crate::session::open;
+use crate::session::state::{Parts, Shared};
+use crate::tool::{CallContext, Registry, ToolError};
+
+/// Turn limit where the call sets none (spec 7.2).
+const DEFAULT_MAX_TURNS: u32 = 50;
+
+/// What `spawn_agent` was asked for.
+pub(in crate::session) struct Task {
+    pub(in crate::session) text: String,
+    pub(in crate::session) working_dir: Option<String>,
+    pub(in crate::session) model: Option<String>,
+    pub(in crate::session) max_turns: Option<u32>,
+}
+
+/// Starts a subagent of `parent` on `task`.
+pub(in crate::session) async fn spawn(
+    parent: &Rc<Shared>,
+    call: &CallContext,
+    task: Task,
+) -> Result<Agent, ToolError> {
+    if task.text.trim().is_empty() {
+        return Err(ToolError::new(
+            "task is empty; say what the subagent is to do",
+        ));
+    }
+    let place = place(parent, call, task.working_dir.as_deref()).await?;
+    let limit = parent.config.borrow().max_subagents;
+    let working = parent.agents.working();
+    if working >= usize::try_from(limit).unwrap_or(usize::MAX) {
+        return Err(ToolError::new(format!(
+            "{working} subagents are at work, the limit is {limit}; wait for one of them or close \
+             it first"
+        )));
+    }
+    let (profile, config) = settings(parent, &task)?;
+    let registry = tools(parent, profile)?;
+    let emitter = parent.emitter.child();
+    let id = emitter.agent_id().cloned().unwrap_or_default();
+    let session = open::start(Parts {
+        id: parent.id.clone(),
+        agent: Some(id.clone()),
+        depth: parent.depth + 1,
+        profile,
+        place,
+        port: parent.port.clone(),
+        random: parent.random.clone(),
+        spawner: parent.spawner.clone(),
+        emitter,
+        config,
+        registry,
+        host_tools: Vec::new(),
+    })
+    .map_err(|error| ToolError::new(error.to_string()))?;
+    session
+        .submit(task.text)
+        .map_err(|error| ToolError::new(error.to_string()))?;
+    let agent = Agent { id, session };
+    parent.agents.add(agent.clone());
+    Ok(agent)
+}
+
+/// The parent's place, or a directory below it.
+async fn place(
+    parent: &Shared,
+    call: &CallContext,
+    directory: Option<&str>,
+) -> Result<Place, ToolError> {
+    let base = &parent.place.info().working_directory;
+    let Some(directory) = directory.filter(|directory| !directory.is_empty()) else {
+        return Ok(parent.place.clone());
+    };
+    let absolute = absolute_path(base, directory);
+    let rest = absolute.strip_prefix(base.trim_end_matches('/'));
+    if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return Err(ToolError::new(format!(
+            "working_dir {directory} is not below the working directory {base}"
+        )));
+    }
+    let problem = match call.environment.stat(&absolute).await {
+        Ok(metadata) if metadata.is_dir => return Ok(parent.place.within(absolute)),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(error) if error.kind == EnvironmentErrorKind::NotFound => "does not exist".to_owned(),
+        Err(error) => format!("cannot be used: {error}"),
+    };
+    Err(ToolError::new(format!("working_dir {directory} {problem}")))
+}
+
+/// The parent's settings with what the call changes.
+fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionConfig), ToolError> {
+    let mut config = SessionConfig {
+        max_turns: task.max_turns.unwrap_or(DEFAULT_MAX_TURNS),
+        // Nobody could answer (DESIGN §6).
+        awaiting_input: AwaitingInput::Never,
+        ..parent.config.borrow().clone()
+    };
+    let Some(model) = task.model.as_deref().filter(|model| !model.is_empty()) else {
+        return Ok((parent.profile, config));
+    };
+    let (provider, model) = provider_of(parent, model);
+    config.model = model;
+    config.context_window = None;
+    config.max_tokens = None;
+    if provider == parent.profile.id {
+        return Ok((parent.profile, config));
+    }
+    let profile = Profile::of(&provider).ok_or_else(|| {
+        let names = Profile::names().join(", ");
+        ToolError::new(format!(
+            "no profile for provider {provider}; there are {names}"
+        ))
+    })?;
+    let endpoint = config.endpoints.get(&provider).cloned().unwrap_or_default();
+    config.provider = provider;
+    config.base_url = endpoint.base_url;
+    config.credential = endpoint.credential;
+    config.base_instructions = None;
+    config.default_command_timeout_ms = parent.config.borrow().default_command_timeout_ms;
+    Ok((profile, config))
+}
+
+/// `openai:gpt-x` names its provider, a model of the catalogue has one, and
+/// any other is the parent's.
+fn provider_of(parent: &Shared, model: &str) -> (String, String) {
+    if let Some((provider, rest)) = model.split_once(':')
+        && Profile::of(provider).is_some()
+    {
+        return (provider.to_owned(), rest.to_owned());
+    }
+    let known = model_info(model).filter(|known| Profile::of(&known.provider).is_some());
+    let provider = known.map_or(parent.profile.id, |known| known.provider.as_str());
+    (provider.to_owned(), model.to_owned())
+}
+
+/// Kinds of tool that change files: who has lost one of them has lost all.
+const WRITERS: [&str; 3] = ["write_file", "edit_file", "apply_patch"];
+
+/// The tools that the parent has now. On another provider they are that
+/// provider's own, without those whose kind was taken from the parent.
+fn tools(parent: &Shared, profile: &'static Profile) -> Result<Registry, ToolError> {
+    let own = parent.registry.borrow();
+    let mut registry = own.inherited();
+    if profile.id == parent.profile.id {
+        return Ok(registry);
+    }
+    let declared = |profile: &Profile| {
+        Registry::declared(profile.tools()).map_err(|error| ToolError::new(error.to_string()))
+    };
+    let had = declared(parent.profile)?;
+    let mut lost: Vec<&str> = had.kinds().filter(|kind| !own.has_kind(kind)).collect();
+    if lost.iter().any(|kind| WRITERS.contains(kind)) {
+        lost.extend(WRITERS);
+    }
+    let mut tools = declared(profile)?;
+    tools.retain(|tool| !lost.contains(&tool.kind()));
+    // What the host has added comes along; the parent provider's own does not.
+    registry.retain(|tool| !had.has_kind(tool.kind()));
+    for tool in registry.tools() {
+        tools
+            .register(tool)
+            .map_err(|error| ToolError::new(error.to_string()))?;
+    }
+    Ok(tools)
+}

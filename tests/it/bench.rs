@@ -1,0 +1,185 @@
+//! A session on its own: one instance stepped by hand, a scripted model in
+//! place of the network, time that passes only when someone sleeps.
+
+use std::collections::VecDeque;
+
+use hermitcrab::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, OutcomeKind};
+use hermitcrab::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, EnvironmentReply,
+    Metadata,
+};
+use hermitcrab::script::{Ending, ModelRequest, ScriptedModel};
+use hermitcrab::session::{Instance, Session, SessionConfig};
+use serde_json::{Value, json};
+
+/// An instance with one session, and a host that answers at once.
+pub(crate) struct Bench {
+    pub(crate) instance: Instance,
+    pub(crate) session: Session,
+    pub(crate) model: ScriptedModel,
+    pub(crate) now_ms: u64,
+    pub(crate) queue: VecDeque<Outcome>,
+    pub(crate) events: Vec<Value>,
+    /// Effects that nobody has answered.
+    pub(crate) open: Vec<Effect>,
+    /// Names of host tools whose calls stay open.
+    pub(crate) stuck: Vec<&'static str>,
+}
+
+impl Bench {
+    pub(crate) fn new(script: &Value, config: Value) -> Self {
+        let mut instance = Instance::new([7; 32]);
+        let environment = instance.add_remote_environment(EnvironmentInfo {
+            working_directory: "/work".to_owned(),
+            platform: "linux".to_owned(),
+            os_version: String::new(),
+            utc_offset_minutes: 0,
+        });
+        let config = SessionConfig::from_json(&config.to_string()).expect("configuration");
+        let session = instance
+            .open_session(environment, config)
+            .expect("session opens");
+        let mut bench = Self {
+            instance,
+            session,
+            model: ScriptedModel::from_json(&script.to_string()).expect("script"),
+            now_ms: 1_000,
+            queue: VecDeque::new(),
+            events: Vec::new(),
+            open: Vec::new(),
+            stuck: Vec::new(),
+        };
+        bench.run();
+        bench
+    }
+
+    /// Steps until nothing happens any more. Sleeps end when nothing else is left.
+    pub(crate) fn run(&mut self) {
+        for _ in 0..100_000 {
+            let outcomes: Vec<_> = self.queue.drain(..).collect();
+            let step = self.instance.step(self.now_ms, outcomes);
+            for event in step.events {
+                let event = serde_json::from_slice(&event.json).expect("events are JSON");
+                self.events.push(event);
+            }
+            for effect in step.effects {
+                self.perform(effect);
+            }
+            if self.queue.is_empty() && !step.busy {
+                return;
+            }
+        }
+        panic!("the session does not come to rest");
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let id = effect.id;
+        let mut answer = |kind| self.queue.push_back(Outcome { id, kind });
+        match &effect.kind {
+            EffectKind::Http(request) => {
+                let path = request.url.split_once("//").map_or("", |(_, rest)| rest);
+                let path = path.find('/').map_or("/", |slash| &path[slash..]);
+                let response = self.model.respond(&ModelRequest {
+                    path: path.to_owned(),
+                    headers: request.headers.clone(),
+                    body: request.body.clone(),
+                });
+                answer(OutcomeKind::HttpHead {
+                    status: response.status,
+                    headers: response.headers,
+                });
+                for chunk in response.chunks {
+                    answer(OutcomeKind::HttpChunk(chunk.bytes));
+                }
+                match response.ending {
+                    Ending::Complete => answer(OutcomeKind::HttpEnd),
+                    Ending::Disconnect => {
+                        answer(OutcomeKind::HttpFailed(hermitcrab::llm::TransportError {
+                            kind: hermitcrab::llm::TransportErrorKind::Broken,
+                            message: "the connection broke".to_owned(),
+                        }));
+                    }
+                }
+            }
+            EffectKind::Environment { call, .. } => {
+                answer(OutcomeKind::Environment(match call {
+                    EnvironmentCall::Initialize | EnvironmentCall::Cleanup => {
+                        Ok(EnvironmentReply::Done)
+                    }
+                    EnvironmentCall::Stat { path } if path == "/work/src" => {
+                        Ok(EnvironmentReply::Stat(Metadata {
+                            is_dir: true,
+                            size: 0,
+                            modified_ms: None,
+                        }))
+                    }
+                    _ => Err(EnvironmentError::new(
+                        EnvironmentErrorKind::NotFound,
+                        "nothing is here",
+                    )),
+                }));
+            }
+            EffectKind::CallTool { name, .. } if !self.stuck.contains(&name.as_str()) => {
+                answer(OutcomeKind::ToolEnd(HostToolResult {
+                    content: format!("{name} done"),
+                    is_error: false,
+                }));
+            }
+            EffectKind::AskApproval { .. } => answer(OutcomeKind::Approval(Approval::Allow)),
+            EffectKind::Cancel { target } => {
+                let open = self.open.iter().position(|effect| effect.id == *target);
+                if let Some(open) = open {
+                    let id = self.open.remove(open).id;
+                    self.queue.push_back(Outcome {
+                        id,
+                        kind: OutcomeKind::Cancelled,
+                    });
+                }
+            }
+            // Idle watches never expire here; what a test needs to expire it
+            // ends itself.
+            _ => self.open.push(effect),
+        }
+    }
+
+    /// Ends the open sleep of `ms` milliseconds, time having passed.
+    pub(crate) fn end_sleep(&mut self, ms: u64) {
+        let index = self
+            .open
+            .iter()
+            .position(|effect| effect.kind == EffectKind::Sleep { ms })
+            .unwrap_or_else(|| panic!("no sleep of {ms} ms among {:?}", self.open));
+        let id = self.open.remove(index).id;
+        self.now_ms += ms;
+        self.queue.push_back(Outcome {
+            id,
+            kind: OutcomeKind::Slept,
+        });
+        self.run();
+    }
+
+    pub(crate) fn submit(&mut self, input: &str) {
+        self.session.submit(input).expect("submit is legal");
+        self.run();
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<&str> {
+        self.events
+            .iter()
+            .map(|event| event["kind"].as_str().unwrap_or_default())
+            .collect()
+    }
+
+    pub(crate) fn data(&self, kind: &str) -> Vec<&Value> {
+        self.events
+            .iter()
+            .filter(|event| event["kind"] == kind)
+            .map(|event| &event["data"])
+            .collect()
+    }
+}
+
+/// A host tool without parameters.
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "description": "", "parameters": {"type": "object"}})
+}
