@@ -6,7 +6,7 @@
 
 mod prompt;
 
-pub use prompt::{EnvironmentFacts, environment_block, git_branch, system_prompt};
+pub use prompt::{Document, EnvironmentFacts, GitSnapshot, Layers, environment_block, git_branch};
 
 /// What the loop needs to know about a provider's models and habits.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Profile {
     pub default_command_timeout_ms: u64,
     /// Whether several tool calls of one answer may run at the same time.
     pub supports_parallel_tool_calls: bool,
+    /// Names of the project documents that its models read (spec 6.5).
+    pub documents: &'static [&'static str],
     system: &'static str,
     tools: &'static str,
 }
@@ -29,6 +31,7 @@ static PROFILES: [Profile; 1] = [Profile {
     // The convention of the provider's own agent (spec 3.5).
     default_command_timeout_ms: 120_000,
     supports_parallel_tool_calls: true,
+    documents: &["AGENTS.md", "CLAUDE.md"],
     system: include_str!("anthropic/system.md"),
     tools: include_str!("anthropic/tools.json"),
 }];

@@ -1,17 +1,80 @@
-//! The system prompt: layers put together once per session (spec 6.1, 6.3).
+//! The system prompt: layers put together once per session (spec 6.1 to 6.5).
 //!
 //! Nothing in it changes while the session lives, or the provider's prompt
 //! cache would be lost; so the date is the date of the session's start.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
+use crate::llm::ToolDefinition;
+
+/// Bytes of all project documents together (spec 6.5).
+const MAX_DOCUMENT_BYTES: usize = 32 * 1024;
+
+/// Stands where the documents were cut (spec 6.5).
+const DOCUMENTS_CUT: &str = "[Project instructions truncated at 32KB]";
+
+/// The layers of spec 6.1; later ones take precedence.
+#[derive(Clone, Copy, Debug)]
+pub struct Layers<'a> {
+    /// Base instructions of the profile, or the user's in their place.
+    pub base: &'a str,
+    /// Facts of the environment.
+    pub environment: &'a EnvironmentFacts<'a>,
+    /// The repository around the working directory; absent outside of one.
+    pub git: Option<&'a GitSnapshot>,
+    /// Tools that the model has at the start.
+    pub tools: &'a [ToolDefinition],
+    /// What a subagent is told about its part.
+    pub role: Option<&'a str>,
+    /// Project documents, outermost first.
+    pub documents: &'a [Document],
+    /// The user's own instructions.
+    pub user: Option<&'a str>,
+}
+
+/// A file with instructions for agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Absolute path.
+    pub path: String,
+    /// Content.
+    pub text: String,
+}
+
+/// A repository as it was when the session started (spec 6.4). Fields that
+/// could not be found out in time are absent or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitSnapshot {
+    /// Branch or commit that is checked out.
+    pub branch: Option<String>,
+    /// Number of changed files and of untracked ones.
+    pub changes: Option<(usize, usize)>,
+    /// Last commits, newest first: short hash and subject.
+    pub commits: Vec<String>,
+}
+
+impl Layers<'_> {
+    /// The system prompt.
+    pub fn to_prompt(self) -> String {
+        let mut parts = vec![
+            self.base.trim_end().to_owned(),
+            environment_block(self.environment, self.git),
+        ];
+        parts.extend(self.git.and_then(git_block));
+        parts.extend(tool_list(self.tools));
+        parts.extend(self.role.map(|role| role.trim_end().to_owned()));
+        parts.extend(document_block(self.documents));
+        let user = self.user.map(str::trim).filter(|user| !user.is_empty());
+        parts.extend(user.map(|user| format!("# User instructions\n\n{user}")));
+        parts.join("\n\n")
+    }
+}
+
 /// What the environment block says (spec 6.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentFacts<'a> {
     /// Absolute working directory.
     pub working_directory: &'a str,
-    /// Branch or commit that is checked out; absent outside a git repository.
-    pub git_branch: Option<&'a str>,
     /// `darwin`, `linux`, `windows` or `wasm`.
     pub platform: &'a str,
     /// Version of the operating system.
@@ -26,34 +89,14 @@ pub struct EnvironmentFacts<'a> {
     pub knowledge_cutoff: Option<&'a str>,
 }
 
-/// Base instructions, then the environment block, then the agent's part among
-/// several, then the user's instructions.
-pub fn system_prompt(
-    base: &str,
-    facts: &EnvironmentFacts<'_>,
-    role: Option<&str>,
-    user: Option<&str>,
-) -> String {
-    let mut prompt = format!("{}\n\n{}", base.trim_end(), environment_block(facts));
-    if let Some(role) = role {
-        prompt.push_str("\n\n");
-        prompt.push_str(role.trim_end());
-    }
-    if let Some(user) = user.map(str::trim).filter(|user| !user.is_empty()) {
-        prompt.push_str("\n\n# User instructions\n\n");
-        prompt.push_str(user);
-    }
-    prompt
-}
-
 /// The block of spec 6.3.
-pub fn environment_block(facts: &EnvironmentFacts<'_>) -> String {
+pub fn environment_block(facts: &EnvironmentFacts<'_>, git: Option<&GitSnapshot>) -> String {
     let mut lines = vec![
         "<environment>".to_owned(),
         format!("Working directory: {}", facts.working_directory),
-        format!("Is git repository: {}", facts.git_branch.is_some()),
+        format!("Is git repository: {}", git.is_some()),
     ];
-    if let Some(branch) = facts.git_branch {
+    if let Some(branch) = git.and_then(|git| git.branch.as_deref()) {
         lines.push(format!("Git branch: {branch}"));
     }
     lines.push(format!("Platform: {}", facts.platform));
@@ -70,6 +113,59 @@ pub fn environment_block(facts: &EnvironmentFacts<'_>) -> String {
     }
     lines.push("</environment>".to_owned());
     lines.join("\n")
+}
+
+/// Changes and commits; the branch stands in the environment block.
+fn git_block(git: &GitSnapshot) -> Option<String> {
+    let mut lines = Vec::new();
+    if let Some((changed, untracked)) = git.changes {
+        lines.push(match (changed, untracked) {
+            (0, 0) => "Status: clean".to_owned(),
+            _ => format!("Status: {changed} changed files, {untracked} untracked"),
+        });
+    }
+    if !git.commits.is_empty() {
+        lines.push("Recent commits:".to_owned());
+        lines.extend(git.commits.iter().map(|commit| format!("  {commit}")));
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let head = "<git>\nWhen the session started; ask git for the state now.\n";
+    Some(format!("{head}{}\n</git>", lines.join("\n")))
+}
+
+/// A line per tool; the whole descriptions go with the request's tools.
+fn tool_list(tools: &[ToolDefinition]) -> Option<String> {
+    let line = |tool: &ToolDefinition| {
+        let end = tool
+            .description
+            .find(". ")
+            .unwrap_or(tool.description.len());
+        let first = tool.description[..end].trim_end_matches('.');
+        format!("- `{}`: {first}", tool.name)
+    };
+    let lines: Vec<String> = tools.iter().map(line).collect();
+    (!lines.is_empty()).then(|| format!("# Available tools\n\n{}", lines.join("\n")))
+}
+
+/// All documents under their paths, cut at the end of the budget.
+fn document_block(documents: &[Document]) -> Option<String> {
+    if documents.is_empty() {
+        return None;
+    }
+    let texts: Vec<String> = documents
+        .iter()
+        .map(|document| format!("## {}\n\n{}", document.path, document.text))
+        .collect();
+    let mut text = texts.join("\n\n");
+    if text.len() > MAX_DOCUMENT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DOCUMENT_BYTES));
+        text.push_str("\n");
+        text.push_str(DOCUMENTS_CUT);
+    }
+    let head = "# Project instructions\n\nWritten by the project's authors; where they differ, the later ones count.";
+    Some(format!("{head}\n\n{text}"))
 }
 
 /// What `.git/HEAD` says is checked out: a branch name, or a commit's first
@@ -99,26 +195,46 @@ fn date(now_ms: u64, utc_offset_minutes: i32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{EnvironmentFacts, environment_block, git_branch, system_prompt};
+    use serde_json::json;
 
-    fn facts() -> EnvironmentFacts<'static> {
-        EnvironmentFacts {
-            working_directory: "/work",
-            git_branch: Some("main"),
-            platform: "linux",
-            os_version: "6.1",
-            // 2026-11-21T23:30:00Z
-            now_ms: 1_795_303_800_000,
-            utc_offset_minutes: 60,
-            model: "Model",
-            knowledge_cutoff: Some("2026-01"),
+    use super::*;
+
+    const FACTS: EnvironmentFacts<'_> = EnvironmentFacts {
+        working_directory: "/work",
+        platform: "linux",
+        os_version: "6.1",
+        // 2026-11-21T23:30:00Z
+        now_ms: 1_795_303_800_000,
+        utc_offset_minutes: 60,
+        model: "Model",
+        knowledge_cutoff: Some("2026-01"),
+    };
+
+    const BARE: Layers<'_> = Layers {
+        base: "Base.\n",
+        environment: &FACTS,
+        git: None,
+        tools: &[],
+        role: None,
+        documents: &[],
+        user: None,
+    };
+
+    fn document(path: &str, text: impl Into<String>) -> Document {
+        Document {
+            path: path.to_owned(),
+            text: text.into(),
         }
     }
 
     #[test]
     fn the_block_follows_the_spec_and_the_users_date() {
+        let git = GitSnapshot {
+            branch: Some("main".to_owned()),
+            ..GitSnapshot::default()
+        };
         assert_eq!(
-            environment_block(&facts()),
+            environment_block(&FACTS, Some(&git)),
             "<environment>\nWorking directory: /work\nIs git repository: true\n\
              Git branch: main\nPlatform: linux\nOS version: 6.1\n\
              Today's date: 2026-11-22\nModel: Model\nKnowledge cutoff: 2026-01\n</environment>"
@@ -128,20 +244,82 @@ mod tests {
     #[test]
     fn outside_a_repository_no_branch_is_named() {
         let facts = EnvironmentFacts {
-            git_branch: None,
             knowledge_cutoff: None,
-            ..facts()
+            ..FACTS
         };
-        let block = environment_block(&facts);
+        let block = environment_block(&facts, None);
         assert!(block.contains("Is git repository: false\nPlatform: linux"));
         assert!(!block.contains("cutoff"));
     }
 
     #[test]
-    fn user_instructions_come_last() {
-        let prompt = system_prompt("Base.\n", &facts(), None, Some(" Be brief. "));
+    fn layers_stand_in_the_order_of_the_spec() {
+        let tool = ToolDefinition {
+            name: "grep".to_owned(),
+            description: "Searches files. Fast.".to_owned(),
+            parameters: json!({"type": "object"}),
+            custom: None,
+            strict: None,
+        };
+        let git = GitSnapshot {
+            branch: Some("main".to_owned()),
+            changes: Some((2, 1)),
+            commits: vec!["abc1 Add x".to_owned(), "abc0 Start".to_owned()],
+        };
+        let documents = [
+            document("/AGENTS.md", "Root."),
+            document("/work/AGENTS.md", "Here."),
+        ];
+        let prompt = Layers {
+            git: Some(&git),
+            tools: &[tool],
+            role: Some("# Role\n"),
+            documents: &documents,
+            user: Some(" Be brief. "),
+            ..BARE
+        }
+        .to_prompt();
+        let (_, rest) = prompt.split_once("</environment>").expect("the block");
         assert!(prompt.starts_with("Base.\n\n<environment>"));
-        assert!(prompt.ends_with("</environment>\n\n# User instructions\n\nBe brief."));
+        assert_eq!(
+            rest,
+            "\n\n<git>\nWhen the session started; ask git for the state now.\nStatus: 2 changed \
+             files, 1 untracked\nRecent commits:\n  abc1 Add x\n  abc0 Start\n</git>\n\n\
+             # Available tools\n\n- `grep`: Searches files\n\n# Role\n\n\
+             # Project instructions\n\nWritten by the project's authors; where they differ, the \
+             later ones count.\n\n## /AGENTS.md\n\nRoot.\n\n## /work/AGENTS.md\n\nHere.\n\n\
+             # User instructions\n\nBe brief."
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_said() {
+        let git = GitSnapshot::default();
+        let prompt = Layers {
+            git: Some(&git),
+            user: Some("  "),
+            ..BARE
+        }
+        .to_prompt();
+        assert!(prompt.ends_with("</environment>"), "{prompt}");
+    }
+
+    #[test]
+    fn documents_are_cut_at_32_kb_between_characters() {
+        let documents = [document("/a", "ä".repeat(20_000)), document("/b", "end")];
+        let prompt = Layers {
+            documents: &documents,
+            ..BARE
+        }
+        .to_prompt();
+        let (_, block) = prompt.split_once("## /a").expect("the document");
+        assert!(block.ends_with("ä\n[Project instructions truncated at 32KB]"));
+        assert!(!block.contains("end"));
+        let kept = "## /a".len() + block.len() - "\n[Project instructions truncated at 32KB]".len();
+        assert!(
+            (MAX_DOCUMENT_BYTES - 1..=MAX_DOCUMENT_BYTES).contains(&kept),
+            "{kept}"
+        );
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use super::agent;
 use super::model::{self, ModelEnd};
+use super::orientation::look_around;
 use super::round;
 use super::state::{Command, Injected, Shared};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
 use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response, model_info};
-use crate::profile::{EnvironmentFacts, git_branch, system_prompt};
+use crate::profile::{EnvironmentFacts, Layers};
 use crate::session::config::AwaitingInput;
 
 /// `SESSION_START`. At open, not when the task first runs: a host may call the
@@ -52,8 +53,7 @@ pub(super) async fn run(session: Rc<Shared>) {
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
     session.place.environment.enter(&environment).await?;
-    let head = git_head(&environment).await;
-    let branch = head.as_deref().and_then(git_branch);
+    let orientation = look_around(session, life).await;
     let info = environment.info();
     let config = session.config.borrow();
     let model = model::model_name(session);
@@ -64,7 +64,6 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
         .unwrap_or_else(|| session.profile.base_instructions());
     let facts = EnvironmentFacts {
         working_directory: &info.working_directory,
-        git_branch: branch.as_deref(),
         platform: &info.platform,
         os_version: &info.os_version,
         now_ms: session.port.now_ms(),
@@ -73,26 +72,18 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
         knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
     };
     let role = session.agent.as_ref().map(|_| agent::ROLE);
-    let prompt = system_prompt(base, &facts, role, config.instructions.as_deref());
+    let prompt = Layers {
+        base,
+        environment: &facts,
+        git: orientation.git.as_ref(),
+        tools: &session.registry.borrow().definitions(),
+        role,
+        documents: &orientation.documents,
+        user: config.instructions.as_deref(),
+    }
+    .to_prompt();
     *session.system_prompt.borrow_mut() = prompt.into();
     Ok(())
-}
-
-/// `.git/HEAD` of the working directory or the nearest directory above it. All
-/// are asked for at once: one step to the host and back.
-async fn git_head(environment: &crate::environment::Environment) -> Option<String> {
-    const HEAD_BYTES: u64 = 4096;
-    let directory = environment.info().working_directory.clone();
-    let candidates = std::path::Path::new(&directory)
-        .ancestors()
-        .filter_map(|path| path.to_str())
-        .map(|path| format!("{}/.git/HEAD", path.trim_end_matches('/')));
-    let reads = candidates.map(|path| async move { environment.read(&path, HEAD_BYTES).await });
-    futures_util::future::join_all(reads)
-        .await
-        .into_iter()
-        .find_map(Result::ok)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Processes an input and the follow-ups queued behind it: a loop, so that ten

@@ -16,6 +16,7 @@ mod instance;
 mod job;
 mod model;
 mod open;
+mod orientation;
 mod repetition;
 mod round;
 mod state;

@@ -1,12 +1,13 @@
 //! A session on its own: one instance stepped by hand, a scripted model in
 //! place of the network, time that passes only when someone sleeps.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use bytes::Bytes;
 use hermitcrab::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, OutcomeKind};
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, EnvironmentReply,
-    Metadata,
+    ExecStatus, Metadata, OutputStream,
 };
 use hermitcrab::script::{Ending, ModelRequest, ScriptedModel};
 use hermitcrab::session::{Instance, Session, SessionConfig};
@@ -22,15 +23,30 @@ pub(crate) struct Bench {
     pub(crate) events: Vec<Value>,
     /// Effects that nobody has answered.
     pub(crate) open: Vec<Effect>,
+    /// Every effect so far.
+    pub(crate) seen: Vec<Effect>,
+    /// Files that can be read: absolute path and content.
+    pub(crate) files: BTreeMap<&'static str, &'static [u8]>,
+    /// Commands that succeed: what they contain and what they print.
+    pub(crate) commands: Vec<(&'static str, &'static str)>,
+    /// Paths whose reads stay open.
+    pub(crate) slow: Vec<&'static str>,
     /// Names of host tools whose calls stay open.
     pub(crate) stuck: Vec<&'static str>,
 }
 
 impl Bench {
     pub(crate) fn new(script: &Value, config: Value) -> Self {
+        let mut bench = Self::still(script, config, "/work");
+        bench.run();
+        bench
+    }
+
+    /// Before its first step.
+    pub(crate) fn still(script: &Value, config: Value, working_directory: &str) -> Self {
         let mut instance = Instance::new([7; 32]);
         let environment = instance.add_remote_environment(EnvironmentInfo {
-            working_directory: "/work".to_owned(),
+            working_directory: working_directory.to_owned(),
             platform: "linux".to_owned(),
             os_version: String::new(),
             utc_offset_minutes: 0,
@@ -39,7 +55,7 @@ impl Bench {
         let session = instance
             .open_session(environment, config)
             .expect("session opens");
-        let mut bench = Self {
+        Self {
             instance,
             session,
             model: ScriptedModel::from_json(&script.to_string()).expect("script"),
@@ -47,10 +63,12 @@ impl Bench {
             queue: VecDeque::new(),
             events: Vec::new(),
             open: Vec::new(),
+            seen: Vec::new(),
+            files: BTreeMap::new(),
+            commands: Vec::new(),
+            slow: Vec::new(),
             stuck: Vec::new(),
-        };
-        bench.run();
-        bench
+        }
     }
 
     /// Steps until nothing happens any more. Sleeps end when nothing else is left.
@@ -74,6 +92,7 @@ impl Bench {
 
     fn perform(&mut self, effect: Effect) {
         let id = effect.id;
+        self.seen.push(effect.clone());
         let mut answer = |kind| self.queue.push_back(Outcome { id, kind });
         match &effect.kind {
             EffectKind::Http(request) => {
@@ -101,10 +120,37 @@ impl Bench {
                     }
                 }
             }
+            EffectKind::Environment {
+                call: EnvironmentCall::Read { path, .. },
+                ..
+            } if self.slow.contains(&path.as_str()) => self.open.push(effect),
+            EffectKind::Exec { request, .. } => {
+                let known = self
+                    .commands
+                    .iter()
+                    .find(|(part, _)| request.command.contains(part));
+                if let Some((_, output)) = known {
+                    answer(OutcomeKind::ExecOutput {
+                        stream: OutputStream::Stdout,
+                        data: Bytes::from_static(output.as_bytes()),
+                    });
+                }
+                answer(OutcomeKind::ExecEnd(ExecStatus {
+                    exit_code: i32::from(known.is_none()),
+                    ..ExecStatus::default()
+                }));
+            }
             EffectKind::Environment { call, .. } => {
                 answer(OutcomeKind::Environment(match call {
                     EnvironmentCall::Initialize | EnvironmentCall::Cleanup => {
                         Ok(EnvironmentReply::Done)
+                    }
+                    EnvironmentCall::Read { path, .. }
+                        if self.files.contains_key(path.as_str()) =>
+                    {
+                        Ok(EnvironmentReply::Bytes(Bytes::from_static(
+                            self.files[path.as_str()],
+                        )))
                     }
                     EnvironmentCall::Stat { path } if path == "/work/src" => {
                         Ok(EnvironmentReply::Stat(Metadata {

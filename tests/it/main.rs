@@ -3,5 +3,6 @@
 mod agents;
 mod bench;
 mod effect;
+mod orientation;
 mod session;
 mod tidy;
