@@ -161,7 +161,7 @@ fn document_block(documents: &[Document]) -> Option<String> {
     let mut text = texts.join("\n\n");
     if text.len() > MAX_DOCUMENT_BYTES {
         text.truncate(text.floor_char_boundary(MAX_DOCUMENT_BYTES));
-        text.push_str("\n");
+        text.push('\n');
         text.push_str(DOCUMENTS_CUT);
     }
     let head = "# Project instructions\n\nWritten by the project's authors; where they differ, the later ones count.";
