@@ -85,6 +85,9 @@ pub struct ToolCall {
     pub arguments: Option<Map<String, Value>>,
     /// Arguments as text that is sent as it is.
     pub raw_arguments: Option<String>,
+    /// A freeform call, where the provider has those.
+    #[serde(default)]
+    pub custom: bool,
 }
 
 impl ToolCall {

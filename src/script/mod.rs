@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `text`, `texts` | the answer's text, as one delta or as several; `""` is an answer without content |
 //! | `thinking` | `{text, signature?, redacted?}`: reasoning before the text; `redacted` adds an opaque block with that data |
-//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not |
+//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not; `custom: true`: a freeform call with that text, where the provider has those (OpenAI Responses) |
 //! | `usage` | `input_tokens` (default 100), `output_tokens` (20), `reasoning_tokens`, `cache_read_tokens`, `cache_write_tokens` |
 //! | `stop_reason` | in the provider's words; by default what fits the content |
 //! | `delay_ms` | wait before the first byte of the response, status line included |
@@ -47,8 +47,11 @@
 //! When no step is left, the answer is HTTP 400 naming the request's number.
 
 mod anthropic;
+mod chat;
 mod condition;
 mod format;
+mod gemini;
+mod openai;
 mod play;
 mod wire;
 

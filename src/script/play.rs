@@ -22,7 +22,8 @@ pub(super) fn step(
         return refuse(wire, 400, &message);
     }
     let head: Head = serde_json::from_slice(&request.body).unwrap_or_default();
-    let streams = wire.streams(&request.path, &head);
+    let path = request.path.split(['?', '#']).next().unwrap_or_default();
+    let streams = wire.streams(path, &head);
     let mut response = ScriptedResponse {
         status: 200,
         headers: vec![
@@ -50,7 +51,7 @@ pub(super) fn step(
     } else if step.disconnect != Some(Disconnect::Before) {
         let answer = Answer {
             number,
-            model: &head.model,
+            model: wire.model(path, &head),
             step,
         };
         if streams {

@@ -392,7 +392,7 @@ fn unknown_path_takes_no_step() {
     assert_eq!(response.status, 404);
     assert_eq!(
         text(&response),
-        r#"{"type":"error","error":{"type":"not_found_error","message":"no model is served at /v2; the scripted model serves /v1/messages"}}"#
+        r#"{"type":"error","error":{"type":"not_found_error","message":"no model is served at /v2; the scripted model serves /v1/messages, /responses, /models/MODEL:streamGenerateContent, /chat/completions"}}"#
     );
     assert!(!script.finished());
     assert_eq!(script.requests().len(), 0);
@@ -529,5 +529,77 @@ fn error_contradictions() {
     check(
         r#"{"tool_calls":[{"name":"t","arguments":{},"raw_arguments":""}]}"#,
         "tool call t: arguments and raw_arguments exclude each other",
+    );
+}
+
+/// Everything that an answer can hold, in each of the other formats. The
+/// expected bytes are files, to be read beside the provider's documentation.
+fn check_wire(path: &str, stream: bool, expected: &str) {
+    let script = r#"{"steps": [{
+        "thinking": {"text": "Think it over", "signature": "c2ln"},
+        "texts": ["Hel", "lo"],
+        "tool_calls": [
+            {"name": "read_file", "arguments": {"path": "a.rs", "limit": 3}},
+            {"name": "patch", "id": "mine", "raw_arguments": "*** Begin", "custom": true}
+        ],
+        "usage": {"input_tokens": 10, "output_tokens": 9, "reasoning_tokens": 4, "cache_read_tokens": 5}
+    }]}"#;
+    let mut model = ScriptedModel::from_json(script).expect("a script");
+    let body = format!(r#"{{"model": "m", "stream": {stream}}}"#);
+    let response = model.respond(&ModelRequest {
+        path: path.to_owned(),
+        headers: Vec::new(),
+        body: Bytes::from(body),
+    });
+    let bytes: Vec<u8> = response
+        .chunks
+        .iter()
+        .flat_map(|chunk| chunk.bytes.to_vec())
+        .collect();
+    let actual = String::from_utf8_lossy(&bytes).replace("\n\n", "\n");
+    assert_eq!(actual.trim_end(), expected.trim_end(), "{actual}");
+}
+
+#[test]
+fn openai_stream() {
+    check_wire("/v1/responses", true, include_str!("golden/openai.txt"));
+}
+
+#[test]
+fn openai_whole() {
+    check_wire(
+        "/v1/responses",
+        false,
+        include_str!("golden/openai_whole.txt"),
+    );
+}
+
+#[test]
+fn gemini_stream() {
+    let path = "/v1beta/models/m:streamGenerateContent?alt=sse";
+    check_wire(path, false, include_str!("golden/gemini.txt"));
+}
+
+#[test]
+fn gemini_whole() {
+    let path = "/v1beta/models/m:generateContent";
+    check_wire(path, false, include_str!("golden/gemini_whole.txt"));
+}
+
+#[test]
+fn chat_stream() {
+    check_wire(
+        "/v1/chat/completions",
+        true,
+        include_str!("golden/chat.txt"),
+    );
+}
+
+#[test]
+fn chat_whole() {
+    check_wire(
+        "/v1/chat/completions",
+        false,
+        include_str!("golden/chat_whole.txt"),
     );
 }

@@ -8,7 +8,12 @@ use serde_json::Value;
 use super::format::Step;
 
 /// The formats, in the order in which their paths are tried.
-static WIRES: [&dyn Wire; 1] = [&super::anthropic::Anthropic];
+static WIRES: [&dyn Wire; 4] = [
+    &super::anthropic::Anthropic,
+    &super::openai::OpenAi,
+    &super::gemini::Gemini,
+    &super::chat::Chat,
+];
 
 /// A provider's format.
 pub(super) trait Wire: Sync {
@@ -23,6 +28,11 @@ pub(super) trait Wire: Sync {
     /// Whether the answer streams.
     fn streams(&self, _path: &str, head: &Head) -> bool {
         head.stream
+    }
+
+    /// Model that is asked for.
+    fn model<'a>(&self, _path: &'a str, head: &'a Head) -> &'a str {
+        &head.model
     }
 
     /// The text of the last tool result in a request.
