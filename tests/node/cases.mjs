@@ -21,14 +21,32 @@ export async function caseNames() {
   for (const file of (await readdir(DIRECTORY)).sort()) {
     if (!file.endsWith(".json")) continue;
     const name = file.slice(0, -".json".length);
-    const { needs = [] } = await readCase(name);
-    if (!needs.includes("local")) names.push(name);
+    const { needs = [], providers } = await readFileOf(name);
+    if (needs.includes("local")) continue;
+    if (providers) names.push(...providers.map((provider) => `${name}@${provider}`));
+    else names.push(name);
   }
   return names;
 }
 
+async function readFileOf(name) {
+  return JSON.parse(await readFile(new URL(`${name}.json`, DIRECTORY), "utf8"));
+}
+
+/** A case, or one provider's version of it: `NAME@PROVIDER`. */
 async function readCase(name) {
-  return expand(JSON.parse(await readFile(new URL(`${name}.json`, DIRECTORY), "utf8")));
+  const [file, provider] = name.split("@");
+  const { providers, ...spec } = await readFileOf(file);
+  if (!provider) return expand(spec);
+  return expand(version({ ...spec, config: { ...spec.config, provider } }, provider));
+}
+
+/** Replaces `$provider` objects by the entry of that name, else by that of `*`. */
+function version(value, provider) {
+  if (Array.isArray(value)) return value.map((item) => version(item, provider));
+  if (value === null || typeof value !== "object") return value;
+  if (value.$provider) return version(value.$provider[provider] ?? value.$provider["*"] ?? null, provider);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, version(item, provider)]));
 }
 
 /** The transcript that a case must produce. */
@@ -105,8 +123,9 @@ class Run {
         const from = this.log.length;
         const accepted = await this.#call(verb, () => session[verb](value));
         const left = (event) =>
-          event.kind === "SESSION_END" ||
-          (event.kind === "STATE_CHANGED" && event.data.from === "PROCESSING");
+          !event.agent_id &&
+          (event.kind === "SESSION_END" ||
+            (event.kind === "STATE_CHANGED" && event.data.from === "PROCESSING"));
         if (accepted && wait) await this.#until(() => this.log.slice(from).some(left));
         return;
       }
@@ -230,7 +249,7 @@ class Run {
 
   transcript() {
     checkEnvelopes(this.log, this.session.id);
-    let events = joinOutput(this.log.map(({ kind, data }) => ({ kind, data: { ...data } })));
+    let events = joinOutput(this.log.map(({ kind, data, agent_id }) => ({ kind, data: { ...data }, ...(agent_id && { agent_id }) })));
     for (const { kind, data } of events) neutralise(kind, data);
     events = this.#named(events);
     if (this.spec.breaks) for (const event of events) hideTransport(event);
@@ -241,11 +260,18 @@ class Run {
 /** What must hold of the events as they came. */
 function checkEnvelopes(log, id) {
   const open = new Set();
+  const agents = new Set();
   let last = "";
   log.forEach((event, index) => {
     assert.equal(event.seq, index + 1, "seq");
     assert.equal(event.session_id, id);
-    assert.ok(!("agent_id" in event) && !("parent_id" in event));
+    const { agent_id: agent, parent_id: parent } = event;
+    assert.equal(agent === undefined, parent === undefined);
+    if (agent) {
+      assert.ok(parent === id || agents.has(parent), "the parent is known");
+      assert.equal(event.kind === "SESSION_START", !agents.has(agent));
+      agents.add(agent);
+    }
     assert.match(event.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.ok(event.timestamp >= last, "timestamps never decrease");
     last = event.timestamp;
@@ -277,6 +303,7 @@ function joinOutput(events) {
       .map((name) => ({
         kind: "TOOL_CALL_OUTPUT_DELTA",
         data: { call_id: call, ...(name && { stream: name }), text: joined.get(name) },
+        ...(event.agent_id && { agent_id: event.agent_id }),
       }));
     return [...pieces, event];
   });
@@ -344,9 +371,10 @@ function at(value, pointer) {
   return value;
 }
 
-function matches(event, { kind, ...fields }) {
+function matches(event, { kind, agent_id: agent, ...fields }) {
   return (
     event.kind === kind &&
+    event.agent_id === agent &&
     Object.entries(fields).every(([name, value]) => {
       try {
         assert.deepStrictEqual(event.data[name], value);

@@ -18,6 +18,9 @@ pub struct Case {
     #[allow(dead_code, reason = "for people")]
     about: String,
     #[serde(default)]
+    #[allow(dead_code, reason = "for `names`")]
+    providers: Vec<String>,
+    #[serde(default)]
     pub needs: Vec<Need>,
     #[serde(default)]
     pub breaks: bool,
@@ -226,12 +229,15 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Whether `event`, as the session emitted it, is meant.
+    /// Whether `event`, as the session emitted it, is meant: one of the session
+    /// itself unless `agent_id` names a subagent.
     pub fn matches(&self, event: &Value) -> bool {
         event["kind"] == self.kind.as_str()
+            && event.get("agent_id") == self.data.get("agent_id")
             && self
                 .data
                 .iter()
+                .filter(|(name, _)| *name != "agent_id")
                 .all(|(name, value)| event["data"].get(name) == Some(value))
     }
 
@@ -250,14 +256,18 @@ pub struct Expect {
 }
 
 impl Case {
-    /// The case in `NAME.json`.
+    /// The case in `NAME.json`, or one provider's version of it: `NAME@PROVIDER`.
     pub fn load(name: &str) -> Result<Self, String> {
-        let path = directory().join(format!("{name}.json"));
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let value: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{name}.json: {error}"))?;
-        serde_json::from_value(expand(value)).map_err(|error| format!("{name}.json: {error}"))
+        let (file, provider) = match name.split_once('@') {
+            Some((file, provider)) => (file, Some(provider)),
+            None => (name, None),
+        };
+        let mut value = read(file)?;
+        if let Some(provider) = provider {
+            value["config"]["provider"] = provider.into();
+            value = version(value, provider);
+        }
+        serde_json::from_value(expand(value)).map_err(|error| format!("{file}.json: {error}"))
     }
 
     /// The files before.
@@ -293,9 +303,46 @@ pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases")
 }
 
-/// Names of all cases, in order.
+/// Names of all cases, in order; of one with `providers` a name for each.
 pub fn names() -> Vec<String> {
-    names_in(&directory())
+    let files = names_in(&directory()).into_iter();
+    let versions = files.flat_map(|name| {
+        let providers = read(&name).map(|value| value["providers"].clone());
+        match providers {
+            Ok(Value::Array(providers)) => providers
+                .iter()
+                .map(|provider| format!("{name}@{}", provider.as_str().unwrap_or_default()))
+                .collect(),
+            _ => vec![name],
+        }
+    });
+    versions.collect()
+}
+
+fn read(file: &str) -> Result<Value, String> {
+    let path = directory().join(format!("{file}.json"));
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{file}.json: {error}"))
+}
+
+/// What `value` is for one provider: `$provider` objects replaced by the entry
+/// of that name, else by that of `*`.
+fn version(value: Value, provider: &str) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(|item| version(item, provider)).collect(),
+        Value::Object(map) => match map.get("$provider") {
+            Some(choices) => {
+                let choice = choices.get(provider).or(choices.get("*"));
+                version(choice.cloned().unwrap_or_default(), provider)
+            }
+            None => map
+                .into_iter()
+                .map(|(name, item)| (name, version(item, provider)))
+                .collect(),
+        },
+        other => other,
+    }
 }
 
 /// Names of the JSON files in `directory`, in order.

@@ -261,7 +261,9 @@ async fn drive(world: World, wrap: Wrap, mut queue: mpsc::UnboundedReceiver<Job>
     loop {
         let step = desk.instance.step(now_ms(), batch.drain(..));
         for event in step.events {
-            let ended = event.json.starts_with(b"{\"kind\":\"SESSION_END\"");
+            let value: serde_json::Value =
+                serde_json::from_slice(&event.json).expect("events are JSON");
+            let ended = value["kind"] == "SESSION_END" && value.get("agent_id").is_none();
             desk.events.as_ref().map(|events| events.send(event.json));
             if ended {
                 desk.events = None;

@@ -22,6 +22,7 @@ const EDGE: usize = 40;
 pub fn check(events: &[Value]) -> Result<(), String> {
     let mut last_timestamp = "";
     let mut open = BTreeSet::new();
+    let mut agents = BTreeSet::new();
     for (index, event) in events.iter().enumerate() {
         let at = |what: &str| Err(format!("event {}: {what}: {event}", index + 1));
         if event["seq"] != json!(index + 1) {
@@ -30,8 +31,11 @@ pub fn check(events: &[Value]) -> Result<(), String> {
         if event["session_id"] != events[0]["session_id"] || !event["session_id"].is_string() {
             return at("another session_id than that of the first event");
         }
-        if event.get("agent_id").is_some() || event.get("parent_id").is_some() {
-            return at("agent_id or parent_id outside of a subagent");
+        let agent = event["agent_id"].as_str();
+        let parent = event["parent_id"].as_str();
+        let known = |id: &str| agents.contains(id) || event["session_id"] == id;
+        if agent.is_some() != parent.is_some() || !parent.is_none_or(known) {
+            return at("a subagent names itself and its parent, others neither");
         }
         let timestamp = event["timestamp"].as_str().unwrap_or_default();
         if !is_rfc3339(timestamp) || timestamp < last_timestamp {
@@ -39,9 +43,14 @@ pub fn check(events: &[Value]) -> Result<(), String> {
         }
         last_timestamp = timestamp;
         let kind = event["kind"].as_str().unwrap_or_default();
-        if (kind == "SESSION_START") != (index == 0)
-            || (kind == "SESSION_END") != (index + 1 == events.len())
-        {
+        let (starts, ends) = match agent {
+            None => (index == 0, index + 1 == events.len()),
+            Some(agent) => {
+                let more = events[index + 1..].iter().any(|e| e["agent_id"] == agent);
+                (agents.insert(agent), !more)
+            }
+        };
+        if (kind == "SESSION_START") != starts || (kind == "SESSION_END") != ends {
             return at("SESSION_START must come first and SESSION_END last");
         }
         let call_id = event["data"]["call_id"].as_str().unwrap_or_default();
@@ -49,7 +58,7 @@ pub fn check(events: &[Value]) -> Result<(), String> {
             "TOOL_CALL_START" => open.insert(call_id),
             "TOOL_CALL_OUTPUT_DELTA" | "APPROVAL_REQUESTED" => open.contains(call_id),
             "TOOL_CALL_END" => open.remove(call_id),
-            "PROCESSING_END" | "SESSION_END" => open.is_empty(),
+            "PROCESSING_END" | "SESSION_END" if agents.is_empty() => open.is_empty(),
             _ => true,
         };
         if !fine {
@@ -74,7 +83,13 @@ fn is_rfc3339(text: &str) -> bool {
 pub fn transcript(events: &[Value], around: &Circumstances) -> Vec<Value> {
     let kept = events
         .iter()
-        .map(|event| json!({"kind": event["kind"], "data": event["data"]}))
+        .map(|event| {
+            let mut kept = json!({"kind": event["kind"], "data": event["data"]});
+            if let Some(agent) = event.get("agent_id") {
+                kept["agent_id"] = agent.clone();
+            }
+            kept
+        })
         .collect();
     let mut transcript = join_deltas(kept);
     for event in &mut transcript {
