@@ -71,7 +71,7 @@ impl Transport for Scripted {
 }
 
 fn body(name: &str) -> Vec<u8> {
-    let fixture: Value = parse(&format!("streams/{name}.json"));
+    let fixture: Value = parse(&format!("streams/anthropic/{name}.json"));
     let events = fixture["data"].as_array().expect("data");
     events
         .iter()
@@ -102,7 +102,8 @@ fn client(answers: Vec<Answer>) -> (Client, Rc<Scripted>) {
         answers: RefCell::new(answers.into()),
         ..Scripted::default()
     });
-    let client = Client::for_adapter(transport.clone(), "anthropic", endpoint()).expect("a client");
+    let client = Client::for_adapter(transport.clone(), "anthropic", endpoint("anthropic"))
+        .expect("a client");
     (client, transport)
 }
 
@@ -144,7 +145,7 @@ fn complete_equals_the_folded_stream() {
             .and_then(|limit| limit.requests_remaining),
         Some(41)
     );
-    let expected: Value = parse("streams/thinking_text_and_two_calls.json");
+    let expected: Value = parse("streams/anthropic/thinking_text_and_two_calls.json");
     let replay = response.message.replay.expect("a replay");
     assert_eq!(
         Value::from(replay.items),
@@ -305,10 +306,11 @@ fn unknown_providers_are_configuration_errors() {
     let empty = Client::new(transport.clone());
     let error = now(empty.complete(request())).expect_err("an error");
     assert_eq!(error.kind, LlmErrorKind::Configuration);
-    let error = Client::for_adapter(transport.clone(), "nobody", endpoint()).expect_err("an error");
+    let error = Client::for_adapter(transport.clone(), "nobody", endpoint("anthropic"))
+        .expect_err("an error");
     assert_eq!(
         error.message,
-        "there is no provider `nobody`; use one of anthropic"
+        "there is no provider `nobody`; use one of openai, anthropic, gemini, chat"
     );
     assert!(transport.requests.borrow().is_empty());
 }

@@ -13,7 +13,9 @@ fn encode(conversation: &Conversation, model: &str) -> String {
     let mut request = Request::new(model, conversation.clone());
     request.system = vec!["You are a coding agent.".to_owned()];
     let adapter = adapter("anthropic").expect("the adapter");
-    let encoded = adapter.encode(&request, &endpoint()).expect("a request");
+    let encoded = adapter
+        .encode(&request, &endpoint("anthropic"))
+        .expect("a request");
     String::from_utf8(encoded.http.body.to_vec()).expect("text")
 }
 
