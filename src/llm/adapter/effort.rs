@@ -2,8 +2,8 @@
 
 use crate::llm::request::Warning;
 
-/// All levels, ascending; `none` is not one.
-const LEVELS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
+/// All levels, ascending.
+const LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// The accepted level nearest below `asked`, else the lowest one; a word that
 /// is no level passes through, for levels that this table does not know yet.

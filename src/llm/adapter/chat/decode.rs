@@ -6,8 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use super::messages::content;
-use crate::llm::adapter::call::{invalid_input, raw_object};
+use super::messages::{content, object};
+use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::builder::{Misuse, ResponseBuilder};
@@ -155,14 +155,11 @@ impl Answer {
         if chunk["usage"].is_object() {
             self.usage = chunk["usage"].take();
         }
-        let mut choice = match chunk["choices"].get_mut(0) {
-            Some(choice) => choice.take(),
-            None => {
-                if chunk.get("choices").is_none() {
-                    self.builder.provider_event(chunk, out);
-                }
-                return Ok(());
+        let Some(mut choice) = chunk.pointer_mut("/choices/0").map(Value::take) else {
+            if chunk.get("choices").is_none() {
+                self.builder.provider_event(chunk, out);
             }
+            return Ok(());
         };
         let delta = choice.get_mut("delta").map_or(Value::Null, Value::take);
         self.delta(&delta, out)?;
@@ -398,17 +395,9 @@ impl Answer {
             let Some(segment) = call.segment else {
                 return Err(Misuse("a tool call has no name".to_owned()));
             };
-            let arguments = match self.builder.collected(segment) {
-                "" => "{}".to_owned(),
-                arguments => arguments.to_owned(),
-            };
+            let arguments = object(self.builder.collected(segment));
             if self.freeform.contains(&call.name) {
-                let input: Value = match raw_object(&arguments) {
-                    Some(object) => {
-                        serde_json::from_str(object).unwrap_or_else(|_| invalid_input(object))
-                    }
-                    None => Value::Null,
-                };
+                let input = serde_json::from_str(&arguments).unwrap_or_default();
                 if let Some(text) = self.freeform.unwrap(&call.name, &input) {
                     self.builder.set_arguments(segment, text)?;
                 }

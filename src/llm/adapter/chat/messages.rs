@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::llm::adapter::call::{result_text, results};
+use crate::llm::adapter::call::{invalid_input, raw_object, result_text, results};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media;
 use crate::llm::conversation::{Wire, WireFormat};
@@ -107,8 +107,7 @@ impl Writer<'_> {
     fn call(&self, call: &ToolCall) -> Value {
         let arguments = match call.arguments.as_str() {
             text if call.custom => self.format.freeform.wrap(&call.name, text).to_string(),
-            "" => "{}".to_owned(),
-            text => text.to_owned(),
+            text => object(text),
         };
         json!({
             "id": call.id,
@@ -218,5 +217,14 @@ pub(super) fn content(text: &str) -> Value {
     match text {
         "" => Value::Null,
         text => Value::from(text),
+    }
+}
+
+/// Arguments as they go back: servers parse them for their chat templates, and
+/// refuse every later request when they are not an object.
+pub(super) fn object(arguments: &str) -> String {
+    match raw_object(arguments) {
+        Some(arguments) => arguments.to_owned(),
+        None => invalid_input(arguments).to_string(),
     }
 }

@@ -171,6 +171,11 @@ impl Answer {
         }
         // Every chunk names the answer; the first one counts.
         let _ = self.builder.start(&id, &model, out);
+        let known = ["candidates", "usageMetadata", "promptFeedback"];
+        if !known.iter().any(|field| chunk.get(field).is_some()) {
+            self.builder.provider_event(chunk, out);
+            return Ok(());
+        }
         if chunk["usageMetadata"].is_object() {
             self.usage = chunk["usageMetadata"].take();
         }

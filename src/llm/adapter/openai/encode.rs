@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::input::InputFormat;
+use crate::llm::adapter::effort::{changed, nearest};
 use crate::llm::adapter::{Encoded, body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::http::HttpRequest;
@@ -158,15 +159,22 @@ impl Head<'_> {
     fn reasoning(&mut self) {
         let reasons = self.info.is_none_or(|info| info.supports_reasoning);
         let mut reasoning = Map::new();
-        if let Some(effort) = &self.request.reasoning_effort {
-            if reasons {
-                reasoning.insert("effort".to_owned(), Value::from(effort.as_str()));
-            } else if effort != "none" {
-                let message = format!(
-                    "the model `{}` does not reason; the effort is left out",
-                    self.request.model
-                );
+        if let Some(asked) = self.request.reasoning_effort.as_deref() {
+            let model = &self.request.model;
+            let known = self.info.map(ModelInfo::levels).unwrap_or_default();
+            if !reasons && asked != "none" {
+                let message =
+                    format!("the model `{model}` does not reason; the effort is left out");
                 self.warn("effort_dropped", message);
+            } else if reasons {
+                let given = match known.is_empty() {
+                    true => asked,
+                    false => nearest(asked, &known).unwrap_or(asked),
+                };
+                if given != asked {
+                    self.warnings.push(changed(model, asked, given));
+                }
+                reasoning.insert("effort".to_owned(), Value::from(given));
             }
         }
         if let Some(summary) = self.target.options["reasoning_summary"].as_str()
