@@ -81,7 +81,8 @@ impl Environment {
         };
         let has_key = self.keys.iter().any(|key| set(key).is_some());
         let base_url = set(self.base_url);
-        if !has_key && !(self.key_optional && base_url.is_some()) {
+        let is_set_up = has_key || (self.key_optional && base_url.is_some());
+        if !is_set_up {
             return None;
         }
         let credential = if has_key { credential } else { "" };
