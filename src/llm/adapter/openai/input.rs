@@ -164,12 +164,9 @@ impl Writer<'_> {
     fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
         let media_type = media.media_type.as_str();
         if media::is_image(media) {
-            let mut part =
-                json!({"type": "input_image", "image_url": media::address(NAME, media)?});
-            if let Some(detail) = &media.detail {
-                part["detail"] = Value::from(detail.as_str());
-            }
-            return Ok(part);
+            let detail = media.detail.as_deref().unwrap_or("auto");
+            let address = media::address(NAME, media)?;
+            return Ok(json!({"type": "input_image", "image_url": address, "detail": detail}));
         }
         let is_file = media_type.starts_with("text/") || media_type.starts_with("application/");
         if !is_file {
