@@ -130,6 +130,8 @@ rows! {
         content_policy,
         cyber_policy,
         bad_image,
+        image_that_cannot_be_fetched,
+        wrong_region,
         rate_limit,
         rate_limit_with_header,
         slow_down,

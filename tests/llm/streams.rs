@@ -266,6 +266,7 @@ cases! {
         blocked_prompt,
         blocked_prompt_for_other_reasons,
         safety,
+        image_refused,
         length,
         malformed_function_call,
         other_finish_reasons,

@@ -90,9 +90,9 @@ fn of_code(code: &str) -> Option<LlmErrorKind> {
             LlmErrorKind::Server
         }
         _ if code.contains("_policy") => LlmErrorKind::ContentFilter,
-        _ if code.starts_with("image_") || code.starts_with("invalid_image") => {
-            LlmErrorKind::InvalidRequest
-        }
+        "data_residency_mismatch" => LlmErrorKind::InvalidRequest,
+        // Many codes tell what is wrong with an image.
+        _ if code.contains("image") => LlmErrorKind::InvalidRequest,
         _ => return None,
     })
 }
