@@ -137,6 +137,7 @@ cases! {
         long_call_ids_are_shortened,
         organization_and_project,
         effort_of_a_model_that_does_not_reason,
+        one_call_at_a_time_where_always_so,
         metadata_that_does_not_fit,
         result_for_a_call_of_an_earlier_request,
     ]

@@ -150,7 +150,10 @@ impl Head<'_> {
         if !choice.is_null() {
             self.set("tool_choice", choice);
         }
-        if let Some(parallel) = request.parallel_tool_calls {
+        // Models that make one call at a time refuse the field.
+        if let Some(parallel) = request.parallel_tool_calls
+            && self.info.is_none_or(|info| info.parallel_tool_calls)
+        {
             self.set("parallel_tool_calls", parallel);
         }
         Ok(())
