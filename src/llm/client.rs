@@ -305,6 +305,21 @@ impl EventStream {
         }
     }
 
+    /// The same stream, ended by an [`LlmErrorKind::Abort`] error as soon as
+    /// `abort` is ready: the exchange is closed then, and the error carries
+    /// what had arrived.
+    pub fn until(self, abort: impl Future<Output = ()> + 'static) -> Self {
+        let events = Abortable {
+            events: Some(self.events),
+            abort: Box::pin(abort),
+            seen: StreamAccumulator::new(""),
+        };
+        Self {
+            events: events.boxed_local(),
+            received: self.received,
+        }
+    }
+
     /// The next event; `None` after the terminal one.
     pub async fn next_event(&mut self) -> Option<StreamEvent> {
         self.events.next().await
@@ -324,6 +339,41 @@ impl fmt::Debug for EventStream {
         f.debug_struct("EventStream")
             .field("received", &self.received.get())
             .finish_non_exhaustive()
+    }
+}
+
+/// Events until somebody gives up.
+struct Abortable {
+    /// `None` after the terminal event; dropping the events closes the exchange.
+    events: Option<LocalBoxStream<'static, StreamEvent>>,
+    abort: Pin<Box<dyn Future<Output = ()>>>,
+    seen: StreamAccumulator,
+}
+
+impl Stream for Abortable {
+    type Item = StreamEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<StreamEvent>> {
+        let this = self.get_mut();
+        let Some(events) = &mut this.events else {
+            return Poll::Ready(None);
+        };
+        if this.abort.as_mut().poll(cx).is_ready() {
+            this.events = None;
+            let partial = Box::new(this.seen.response());
+            let message = "the caller gave up on the answer";
+            let error = LlmError::new(LlmErrorKind::Abort, &partial.provider, message);
+            return Poll::Ready(Some(StreamEvent::Error { error, partial }));
+        }
+        let event = match events.poll_next_unpin(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(event) => event,
+        };
+        match &event {
+            Some(event) if !event.is_terminal() => this.seen.push(event),
+            _ => this.events = None,
+        }
+        Poll::Ready(event)
     }
 }
 
@@ -404,6 +454,24 @@ impl Decoding {
 }
 
 impl Client {
+    /// A client for every provider that the environment sets up, in the order
+    /// of [`adapter_names`](super::adapter_names): the first one is the
+    /// default. `variable` gives the value of an environment variable; the
+    /// client keeps no key, the transport looks it up under the provider's name.
+    pub fn from_environment(
+        transport: Rc<dyn Transport>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let adapters = super::adapter::adapter_names().filter_map(adapter);
+        adapters.fold(Self::new(transport), |client, adapter| {
+            let name = adapter.name();
+            match adapter.environment().endpoint(name, &variable) {
+                Some(endpoint) => client.with_provider(name, adapter, endpoint),
+                None => client,
+            }
+        })
+    }
+
     /// A client for the one provider whose adapter is `name`.
     ///
     /// # Errors

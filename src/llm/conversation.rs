@@ -52,13 +52,14 @@ pub trait WireFormat {
     /// means that everything is encoded afresh.
     fn key(&self) -> String;
 
-    /// Appends the encoding of `group`.
+    /// Appends the encoding of `group`, which stands right after `before`.
     ///
     /// # Errors
     ///
     /// When a part cannot be sent at all; `wire` is then discarded.
     fn append(
         &self,
+        before: &[Message],
         group: &[Message],
         wire: &mut Wire,
         warnings: &mut Vec<Warning>,
@@ -168,7 +169,8 @@ impl Conversation {
         let Sent { seals, wire } = &mut *sent;
         for group in groups(seals, wire.encoded) {
             let end = group.end;
-            if let Err(error) = format.append(&messages[group], wire, warnings) {
+            let (before, group) = messages[..end].split_at(group.start);
+            if let Err(error) = format.append(before, group, wire, warnings) {
                 *wire = Wire::default();
                 return Err(error);
             }

@@ -167,6 +167,8 @@ const WORDING: &[(LlmErrorKind, &[&str])] = &[
             "exceeds the available context size",
             "reduce the length of the messages",
             "too many tokens",
+            "maximum model length",
+            "context overflow",
         ],
     ),
     (

@@ -37,6 +37,9 @@ pub struct ModelInfo {
     pub supports_vision: bool,
     /// Whether it reasons.
     pub supports_reasoning: bool,
+    /// Whether one answer may hold several tool calls.
+    #[serde(default = "yes")]
+    pub parallel_tool_calls: bool,
     /// US dollars per million input tokens.
     pub input_cost: Option<f64>,
     /// US dollars per million output tokens.
@@ -65,6 +68,17 @@ pub struct ModelInfo {
     pub tool_result_media: bool,
 }
 
+fn yes() -> bool {
+    true
+}
+
+impl ModelInfo {
+    /// The accepted effort levels, ascending.
+    pub(crate) fn levels(&self) -> Vec<&str> {
+        self.effort_levels.iter().map(String::as_str).collect()
+    }
+}
+
 /// How reasoning is measured out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,18 +101,29 @@ pub enum Capability {
 }
 
 /// What is known about `id`: by id, by alias, or by the id without the date of
-/// a snapshot (`-20251001`).
+/// a snapshot (`-20251001`, `@20251001`, `-2025-12-11`) and without `models/`.
 pub fn model_info(id: &str) -> Option<&'static ModelInfo> {
     let exact = |id: &str| {
         MODELS
             .iter()
             .find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
     };
-    exact(id).or_else(|| {
-        let (head, date) = id.rsplit_once(['-', '@'])?;
-        let dated = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
-        exact(head).filter(|_| dated)
-    })
+    let id = id.strip_prefix("models/").unwrap_or(id);
+    exact(id).or_else(|| exact(without_date(id)?))
+}
+
+/// `id` without the date of a snapshot; `None` when there is none.
+fn without_date(id: &str) -> Option<&str> {
+    let digits = |text: &str, count: usize| {
+        text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let (head, last) = id.rsplit_once(['-', '@'])?;
+    if digits(last, 8) {
+        return Some(head);
+    }
+    let (head, month) = head.rsplit_once('-')?;
+    let (head, year) = head.rsplit_once('-')?;
+    (digits(last, 2) && digits(month, 2) && digits(year, 4)).then_some(head)
 }
 
 /// Known models of `provider`, or of all, newest first.

@@ -40,8 +40,13 @@ pub struct Request {
     pub response_format: ResponseFormat,
     /// Labels for the provider's books, such as `user_id`.
     pub metadata: BTreeMap<String, String>,
-    /// Per provider name an object of options that only this provider knows;
-    /// merged into the body last. Other adapters ignore it.
+    /// Options that only one provider knows, by the name of its adapter or the
+    /// name under which the client knows it: `{"openai": {…}, "gemini": {…}}`.
+    /// Merged into the body last, first those of the adapter, then those of
+    /// the provider: objects merge into objects, `null` takes a field out,
+    /// everything else replaces. The module of an adapter names the keys that
+    /// are not fields of the body, and those that it keeps for itself. Other
+    /// adapters ignore it.
     pub provider_options: Value,
     /// Key of the provider's prompt cache, stable per session.
     pub cache_key: Option<String>,

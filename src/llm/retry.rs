@@ -104,8 +104,10 @@ pub(crate) fn read_headers(error: &mut LlmError, headers: &[(String, String)]) {
         (value.is_finite() && value > 0.0).then_some(value)
     };
     let wait = number("retry-after-ms").or_else(|| number("retry-after").map(|s| s * 1000.0));
-    error.retry_after_ms = wait.map(|ms| ms.ceil() as u64);
-    if error.retry_after_ms.is_none() {
+    // What the body said stands where the headers say nothing.
+    if let Some(ms) = wait {
+        error.retry_after_ms = Some(ms.ceil() as u64);
+    } else if error.retry_after_ms.is_none() {
         error.retry_at_ms = header(headers, "retry-after")
             .and_then(|date| DateTime::parse_from_rfc2822(date).ok())
             .and_then(|date| u64::try_from(date.timestamp_millis()).ok());
@@ -115,4 +117,39 @@ pub(crate) fn read_headers(error: &mut LlmError, headers: &[(String, String)]) {
         Some("false") => error.retryable = false,
         _ => {}
     }
+}
+
+/// The wait that a message asks for in words, in ms: what follows `retry in`
+/// or `try again in`, such as `46.5s`, `120ms` or `1m2s`.
+pub(crate) fn wait_in_words(message: &str) -> Option<u64> {
+    let message = message.to_ascii_lowercase();
+    let (_, rest) = ["retry in ", "try again in "]
+        .iter()
+        .find_map(|phrase| message.split_once(phrase))?;
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    duration_ms(rest[..end].trim_end_matches([',', '.', ';', ')']))
+}
+
+/// A duration such as `46.5s`, `6m0s` or `120ms`, in ms.
+pub(crate) fn duration_ms(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(digits);
+        let letters = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let factor = match unit {
+            "ms" => 1.0,
+            "s" => 1_000.0,
+            "m" => 60_000.0,
+            "h" => 3_600_000.0,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * factor;
+        rest = after;
+    }
+    (total > 0.0 && total.is_finite()).then(|| total.ceil() as u64)
 }

@@ -14,6 +14,9 @@ pub struct ToolDefinition {
     /// JSON Schema of the arguments; the root is an object.
     pub parameters: Value,
     /// Freeform input instead of JSON arguments, where the provider has it.
+    /// Elsewhere the model calls a JSON function with one string field: the
+    /// only property of `parameters` if that is a string, else `input`. Either
+    /// way the call arrives as text, see [`ToolCall::custom`](super::ToolCall::custom).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomFormat>,
     /// Ask the provider to enforce the schema.

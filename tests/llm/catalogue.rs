@@ -12,6 +12,11 @@ fn models_by_id_alias_and_snapshot() {
         ("claude-haiku-4-5@20251001", Some("claude-haiku-4-5")),
         ("claude-haiku-4-5-2025", None),
         ("claude-unknown", None),
+        ("gpt-5.2-2025-12-11", Some("gpt-5.2")),
+        ("gpt-5.6", Some("gpt-5.6-sol")),
+        ("gpt-5.2-2025-12", None),
+        ("models/gemini-2.5-pro", Some("gemini-2.5-pro")),
+        ("gemini-pro", Some("gemini-3.1-pro-preview")),
         ("", None),
     ];
     for (id, expected) in ids {
@@ -34,6 +39,18 @@ fn models_of_a_provider() {
     assert!(list_models(None).len() >= ids.len());
     let latest = latest_model("anthropic", Some(Capability::Vision)).map(|model| model.id.as_str());
     assert_eq!(latest, Some("claude-opus-5-5"));
+    for (provider, id) in [("openai", "gpt-6.2-sol"), ("gemini", "gemini-3.8-flash")] {
+        for capability in [None, Some(Capability::Tools), Some(Capability::Reasoning)] {
+            let latest = latest_model(provider, capability).map(|model| model.id.as_str());
+            assert_eq!(latest, Some(id));
+        }
+    }
+    let one_call: Vec<&str> = list_models(None)
+        .iter()
+        .filter(|model| !model.parallel_tool_calls)
+        .map(|model| model.id.as_str())
+        .collect();
+    assert_eq!(one_call, ["o4-mini", "o3"]);
     assert_eq!(latest_model("nobody", None), None);
 }
 
@@ -45,7 +62,7 @@ fn names_are_unique_and_numbers_sane() {
         names.extend(model.aliases.iter().map(String::as_str));
         let most = model.max_output.expect("a limit");
         assert!(
-            model.default_max_tokens.expect("a default") <= most,
+            model.default_max_tokens.unwrap_or(1) <= most,
             "{}",
             model.id
         );

@@ -1,21 +1,22 @@
-//! The client over a scripted transport (checklist 23, 29, 46, 48, 49).
+//! The client over a scripted transport (checklist 23, 26, 29, 46, 48–50).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::task::Poll;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use futures_util::{FutureExt, Stream};
 use hermitcrab::llm::{
-    Client, Endpoint, EventStream, HttpRequest, HttpResponse, LlmError, LlmErrorKind, Message,
-    Middleware, Next, Request, Role, StreamEvent, Transport, TransportError, TransportErrorKind,
-    adapter,
+    Client, ContentPart, Endpoint, EventStream, HttpRequest, HttpResponse, LlmError, LlmErrorKind,
+    Message, Middleware, Next, RateLimit, Request, Role, StreamAccumulator, StreamEvent,
+    ToolResult, Transport, TransportError, TransportErrorKind, adapter,
 };
 use serde_json::Value;
 
-use crate::support::{endpoint, parse};
+use crate::support::{ADAPTERS, endpoint, parse};
 
 /// Plays what it is given and remembers what it is asked.
 #[derive(Default)]
@@ -71,7 +72,7 @@ impl Transport for Scripted {
 }
 
 fn body(name: &str) -> Vec<u8> {
-    let fixture: Value = parse(&format!("streams/{name}.json"));
+    let fixture: Value = parse(&format!("streams/anthropic/{name}.json"));
     let events = fixture["data"].as_array().expect("data");
     events
         .iter()
@@ -102,7 +103,8 @@ fn client(answers: Vec<Answer>) -> (Client, Rc<Scripted>) {
         answers: RefCell::new(answers.into()),
         ..Scripted::default()
     });
-    let client = Client::for_adapter(transport.clone(), "anthropic", endpoint()).expect("a client");
+    let client = Client::for_adapter(transport.clone(), "anthropic", endpoint("anthropic"))
+        .expect("a client");
     (client, transport)
 }
 
@@ -144,7 +146,7 @@ fn complete_equals_the_folded_stream() {
             .and_then(|limit| limit.requests_remaining),
         Some(41)
     );
-    let expected: Value = parse("streams/thinking_text_and_two_calls.json");
+    let expected: Value = parse("streams/anthropic/thinking_text_and_two_calls.json");
     let replay = response.message.replay.expect("a replay");
     assert_eq!(
         Value::from(replay.items),
@@ -305,10 +307,11 @@ fn unknown_providers_are_configuration_errors() {
     let empty = Client::new(transport.clone());
     let error = now(empty.complete(request())).expect_err("an error");
     assert_eq!(error.kind, LlmErrorKind::Configuration);
-    let error = Client::for_adapter(transport.clone(), "nobody", endpoint()).expect_err("an error");
+    let error = Client::for_adapter(transport.clone(), "nobody", endpoint("anthropic"))
+        .expect_err("an error");
     assert_eq!(
         error.message,
-        "there is no provider `nobody`; use one of anthropic"
+        "there is no provider `nobody`; use one of openai, anthropic, gemini, chat"
     );
     assert!(transport.requests.borrow().is_empty());
 }
@@ -373,4 +376,345 @@ fn the_conversation_is_let_go_when_the_answer_begins() {
     let events = now(client.stream(request)).expect("a stream");
     assert!(tools.upgrade().is_none());
     drop(events);
+}
+
+/// The name of a long stream of the adapter, with reasoning, text and calls.
+fn long_stream(adapter: &str) -> &'static str {
+    match adapter {
+        "anthropic" => "thinking_text_and_two_calls",
+        "gemini" => "thought_text_and_two_calls",
+        _ => "reasoning_and_two_calls",
+    }
+}
+
+/// A client of one adapter that plays `answers`.
+fn client_of(adapter: &str, answers: Vec<Answer>) -> (Client, Rc<Scripted>) {
+    let transport = Rc::new(Scripted {
+        answers: RefCell::new(answers.into()),
+        ..Scripted::default()
+    });
+    let client =
+        Client::for_adapter(transport.clone(), adapter, endpoint(adapter)).expect("a client");
+    (client, transport)
+}
+
+/// The long stream of the adapter in chunks of `size` bytes.
+fn long_answer(adapter: &str, size: usize) -> Answer {
+    let fixture: Value = parse(&format!("streams/{adapter}/{}.json", long_stream(adapter)));
+    let events = fixture["data"].as_array().expect("data");
+    let frame = |event: &Value| match event {
+        Value::String(text) => format!("data: {text}\n\n"),
+        event => format!("data: {event}\n\n"),
+    };
+    let body: String = events.iter().map(frame).collect();
+    let chunks = body.as_bytes().chunks(size);
+    Answer {
+        status: 200,
+        headers: Vec::new(),
+        chunks: chunks
+            .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
+            .collect(),
+        hangs: false,
+    }
+}
+
+fn request_to(adapter: &str) -> Request {
+    Request {
+        model: crate::support::test_model(adapter).to_owned(),
+        ..request()
+    }
+}
+
+/// Checklist 23, for every adapter: one call, one stream, the same response.
+#[test]
+fn every_adapter_completes_as_it_streams() {
+    for adapter in ADAPTERS {
+        let answers = vec![long_answer(adapter, 7), long_answer(adapter, 1_000)];
+        let (client, transport) = client_of(adapter, answers);
+        let response = now(client.complete(request_to(adapter))).expect("a response");
+        let events = now(client.stream(request_to(adapter))).expect("a stream");
+        let mut folded = StreamAccumulator::new(adapter);
+        for event in now(events.collect::<Vec<_>>()) {
+            folded.push(&event);
+        }
+        assert_eq!(folded.into_result().as_ref(), Ok(&response), "{adapter}");
+        assert_eq!(response.tool_calls().count(), 2, "{adapter}");
+        let replay = response.message.replay.as_ref().expect("a replay");
+        assert_eq!(replay.provider, adapter);
+        assert_eq!(transport.open.get(), 0);
+
+        // The answer goes back as it came.
+        let mut next = request_to(adapter);
+        next.conversation.push(response.message.clone());
+        for call in response.tool_calls() {
+            let result = ToolResult {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                content: "ok".to_owned(),
+                media: Vec::new(),
+                is_error: false,
+            };
+            next.conversation.push(Message {
+                role: Role::Tool,
+                content: vec![ContentPart::ToolResult(result)],
+                replay: None,
+            });
+        }
+        now(client.stream(next)).expect_err("no third answer");
+        let requests = transport.requests.borrow();
+        let body = String::from_utf8(requests[2].body.to_vec()).expect("text");
+        for item in &replay.items {
+            assert!(
+                body.contains(&item.to_string()),
+                "{adapter}: {item} in {body}"
+            );
+        }
+    }
+}
+
+/// Checklist 46: one exchange, whatever comes back.
+#[test]
+fn no_adapter_retries() {
+    for adapter in ADAPTERS {
+        let busy = || Answer {
+            status: 503,
+            headers: vec![("retry-after".to_owned(), "1".to_owned())],
+            chunks: Vec::new(),
+            hangs: false,
+        };
+        let (client, transport) = client_of(adapter, vec![busy(), busy(), busy()]);
+        let error = now(client.complete(request_to(adapter))).expect_err("an error");
+        assert_eq!(
+            (error.kind, error.retry_after_ms),
+            (LlmErrorKind::Server, Some(1_000))
+        );
+        now(client.stream(request_to(adapter))).expect_err("an error");
+        assert_eq!(transport.requests.borrow().len(), 2, "{adapter}");
+    }
+}
+
+/// Checklist 29: giving up closes the exchange and is an error of its own.
+#[test]
+fn giving_up_is_an_abort() {
+    for adapter in ADAPTERS {
+        let mut hanging = long_answer(adapter, 50);
+        hanging.chunks.truncate(hanging.chunks.len() - 3);
+        hanging.hangs = true;
+        let (client, transport) = client_of(adapter, vec![hanging]);
+        let given_up = Rc::new(Cell::new(false));
+        let flag = given_up.clone();
+        let abort = std::future::poll_fn(move |_| match flag.get() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let mut events = now(client.stream(request_to(adapter)))
+            .expect("a stream")
+            .until(abort);
+        let mut seen = Vec::new();
+        while let Some(event) = events.next().now_or_never() {
+            seen.push(event.expect("no end yet"));
+        }
+        assert!(seen.len() > 2);
+        assert_eq!(transport.open.get(), 1);
+        given_up.set(true);
+        match now(events.next()) {
+            Some(StreamEvent::Error { error, partial }) => {
+                assert_eq!((error.kind, error.retryable), (LlmErrorKind::Abort, false));
+                let mut folded = StreamAccumulator::new("");
+                seen.iter().for_each(|event| folded.push(event));
+                assert_eq!(*partial, folded.response());
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(transport.open.get(), 0, "{adapter}");
+        assert_eq!(now(events.next()), None);
+    }
+}
+
+/// An abort that never comes changes nothing.
+#[test]
+fn an_abort_that_never_comes_changes_nothing() {
+    let (client, _) = client_of(
+        "openai",
+        vec![long_answer("openai", 9), long_answer("openai", 9)],
+    );
+    let plain = now(client.stream(request_to("openai"))).expect("a stream");
+    let until = now(client.stream(request_to("openai"))).expect("a stream");
+    let until = until.until(std::future::pending());
+    assert_eq!(
+        now(until.collect::<Vec<_>>()),
+        now(plain.collect::<Vec<_>>())
+    );
+}
+
+/// Checklist 26: what is no event still counts as a sign of life.
+#[test]
+fn pings_are_signs_of_life() {
+    for adapter in ADAPTERS {
+        let mut hanging = long_answer(adapter, 1 << 20);
+        hanging.chunks.clear();
+        for _ in 0..3 {
+            hanging.chunks.push(Ok(Bytes::from_static(b": ping\n\n")));
+        }
+        hanging.hangs = true;
+        let (client, _) = client_of(adapter, vec![hanging]);
+        let mut events = now(client.stream(request_to(adapter))).expect("a stream");
+        assert_eq!(events.received_bytes(), 0);
+        assert!(events.next().now_or_never().is_none());
+        assert_eq!(events.received_bytes(), 24, "{adapter}");
+    }
+}
+
+#[test]
+fn rate_limits_are_in_the_response() {
+    let headers = |names: &[(&str, &str)]| -> Vec<(String, String)> {
+        names
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let openai = headers(&[
+        ("x-ratelimit-limit-requests", "500"),
+        ("x-ratelimit-remaining-requests", "499"),
+        ("x-ratelimit-limit-tokens", "30000"),
+        ("x-ratelimit-remaining-tokens", "29000"),
+        ("x-ratelimit-reset-requests", "120ms"),
+        ("x-ratelimit-reset-tokens", "6m0s"),
+    ]);
+    let anthropic = headers(&[
+        ("anthropic-ratelimit-requests-limit", "500"),
+        ("anthropic-ratelimit-requests-remaining", "499"),
+        ("anthropic-ratelimit-input-tokens-limit", "30000"),
+        ("anthropic-ratelimit-input-tokens-remaining", "29000"),
+        ("anthropic-ratelimit-input-tokens-reset", "6m0s"),
+    ]);
+    let expected = RateLimit {
+        requests_limit: Some(500),
+        requests_remaining: Some(499),
+        tokens_limit: Some(30_000),
+        tokens_remaining: Some(29_000),
+        reset_at: Some("6m0s".to_owned()),
+    };
+    let cases = [
+        ("openai", openai.clone(), Some(expected.clone())),
+        ("chat", openai, Some(expected.clone())),
+        ("anthropic", anthropic, Some(expected)),
+        (
+            "gemini",
+            headers(&[("x-ratelimit-limit-requests", "1")]),
+            None,
+        ),
+        (
+            "openai",
+            headers(&[("x-ratelimit-limit-requests", "many")]),
+            None,
+        ),
+    ];
+    for (adapter, headers, expected) in cases {
+        let answer = Answer {
+            headers,
+            ..long_answer(adapter, 100)
+        };
+        let (client, _) = client_of(adapter, vec![answer]);
+        let response = now(client.complete(request_to(adapter))).expect("a response");
+        assert_eq!(response.rate_limit, expected, "{adapter}");
+    }
+}
+
+/// Checklist 50: a client from environment variables.
+fn from_environment(variables: &[(&str, &str)]) -> (Client, Rc<Scripted>) {
+    let transport = Rc::new(Scripted::default());
+    let client = Client::from_environment(transport.clone(), |wanted| {
+        let found = variables.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, value)| (*value).to_owned())
+    });
+    (client, transport)
+}
+
+fn sent_by(client: &Client, transport: &Scripted, provider: Option<&str>) -> Option<HttpRequest> {
+    let request = Request {
+        provider: provider.map(str::to_owned),
+        ..request()
+    };
+    now(client.stream(request)).expect_err("no answer");
+    transport.requests.borrow_mut().pop()
+}
+
+#[test]
+fn the_environment_sets_providers_up() {
+    let (client, transport) = from_environment(&[
+        ("GEMINI_API_KEY", " "),
+        ("GOOGLE_API_KEY", "secret-g"),
+        ("ANTHROPIC_API_KEY", "secret-a"),
+        ("ANTHROPIC_BASE_URL", "https://proxy.example.com"),
+        ("CHAT_BASE_URL", "http://127.0.0.1:1234/v1"),
+    ]);
+    let default = sent_by(&client, &transport, None).expect("a request");
+    assert_eq!(default.url, "https://proxy.example.com/v1/messages");
+    let gemini = sent_by(&client, &transport, Some("gemini")).expect("a request");
+    let auth = gemini.auth.as_ref().expect("a credential");
+    assert_eq!(
+        (
+            auth.credential.as_str(),
+            auth.header.as_str(),
+            auth.prefix.as_str()
+        ),
+        ("gemini", "x-goog-api-key", "")
+    );
+    let chat = sent_by(&client, &transport, Some("chat")).expect("a request");
+    assert_eq!(chat.url, "http://127.0.0.1:1234/v1/chat/completions");
+    assert_eq!(chat.auth, None);
+    assert!(sent_by(&client, &transport, Some("openai")).is_none());
+    for request in [default, gemini, chat] {
+        let shown = format!("{request:?}{}", String::from_utf8_lossy(&request.body));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
+
+#[test]
+fn the_first_provider_of_the_environment_is_the_default() {
+    let (client, transport) = from_environment(&[
+        ("ANTHROPIC_API_KEY", "secret"),
+        ("OPENAI_API_KEY", "secret"),
+        ("OPENAI_ORG_ID", "org-1"),
+        ("OPENAI_PROJECT_ID", "proj-2"),
+    ]);
+    let request = sent_by(&client, &transport, None).expect("a request");
+    assert_eq!(request.url, "https://api.openai.com/v1/responses");
+    for (name, value) in [
+        ("openai-organization", "org-1"),
+        ("openai-project", "proj-2"),
+    ] {
+        let header = (name.to_owned(), value.to_owned());
+        assert!(request.headers.contains(&header), "{:?}", request.headers);
+    }
+    let (empty, transport) = from_environment(&[]);
+    assert!(sent_by(&empty, &transport, None).is_none());
+}
+
+/// Checklist 49, for every adapter and both modes.
+#[test]
+fn middleware_wraps_every_adapter() {
+    for adapter in ADAPTERS {
+        let notes = Rc::new(RefCell::new(Vec::new()));
+        let (client, transport) = client_of(
+            adapter,
+            vec![long_answer(adapter, 99), long_answer(adapter, 99)],
+        );
+        let client = client
+            .with_middleware(Rc::new(Noting("1", notes.clone())))
+            .with_middleware(Rc::new(Noting("2", notes.clone())));
+        now(client.complete(request_to(adapter))).expect("a response");
+        let complete = notes.take();
+        let events = now(client.stream(request_to(adapter))).expect("a stream");
+        now(events.collect::<Vec<_>>());
+        assert_eq!(notes.take(), complete);
+        assert_eq!(complete[..2], ["1 request", "2 request"]);
+        let inner = complete.iter().filter(|note| note.starts_with("2 sees"));
+        let outer = complete.iter().filter(|note| note.starts_with("1 sees"));
+        for (inner, outer) in inner.zip(outer) {
+            assert_eq!(format!("{}2", &inner[1..]), outer[1..]);
+        }
+        assert_eq!(transport.requests.borrow().len(), 2);
+    }
 }

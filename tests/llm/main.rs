@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod client;
+mod conformance;
 mod errors;
 mod prefix;
 mod requests;

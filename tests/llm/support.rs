@@ -8,17 +8,47 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// One `#[test]` per name, each calling `check` with that name.
+/// All adapters.
+pub(crate) const ADAPTERS: [&str; 4] = ["openai", "anthropic", "gemini", "chat"];
+
+/// A module per adapter with one `#[test]` per name, each calling `check` with
+/// the adapter and that name.
 macro_rules! cases {
-    ($check:path: $($name:ident),* $(,)?) => {
-        $(#[test] fn $name() { $check(stringify!($name)); })*
-        #[test]
-        fn every_fixture_has_a_test() {
-            crate::support::assert_listed(DIRECTORY, &[$(stringify!($name)),*]);
-        }
+    ($check:path, $directory:expr; $($adapter:ident: [$($name:ident),* $(,)?])*) => {
+        $(mod $adapter {
+            $(#[test] fn $name() { $check(stringify!($adapter), stringify!($name)); })*
+
+            #[test]
+            fn every_fixture_has_a_test() {
+                let directory = format!("{}/{}", $directory, stringify!($adapter));
+                crate::support::assert_listed(&directory, &[$(stringify!($name)),*]);
+            }
+        })*
     };
 }
 pub(crate) use cases;
+
+/// A module per name with one `#[test]` per adapter, for fixtures that say what
+/// every adapter makes of the same thing.
+macro_rules! shared_cases {
+    ($check:path, $directory:expr; $($name:ident),* $(,)?) => {
+        $(mod $name {
+            #[test] fn openai() { $check("openai", stringify!($name)); }
+            #[test] fn anthropic() { $check("anthropic", stringify!($name)); }
+            #[test] fn gemini() { $check("gemini", stringify!($name)); }
+            #[test] fn chat() { $check("chat", stringify!($name)); }
+        })*
+
+        #[test]
+        fn every_fixture_has_a_test() {
+            crate::support::assert_listed($directory, &[$(stringify!($name)),*]);
+        }
+    };
+}
+pub(crate) use shared_cases;
+
+/// Held while a fixture is rewritten that several tests share.
+pub(crate) static UPDATING: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 pub(crate) fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -73,6 +103,10 @@ struct RequestFixture {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
+    provider: Option<String>,
+    #[serde(default)]
+    cache_key: Option<String>,
+    #[serde(default)]
     system: Vec<String>,
     #[serde(default)]
     tools: Vec<hermitcrab::llm::ToolDefinition>,
@@ -107,11 +141,19 @@ fn yes() -> bool {
 }
 
 /// The model of fixtures that name none: not in the catalogue.
-pub(crate) const MODEL: &str = "claude-test";
+pub(crate) fn test_model(adapter: &str) -> &'static str {
+    match adapter {
+        "openai" => "gpt-test",
+        "anthropic" => "claude-test",
+        "gemini" => "gemini-test",
+        _ => "test",
+    }
+}
 
-pub(crate) fn request(fixture: Value) -> Request {
+pub(crate) fn request(adapter: &str, fixture: Value) -> Request {
     let fixture: RequestFixture = serde_json::from_value(fixture).expect("a request");
     Request {
+        provider: fixture.provider,
         system: fixture.system,
         tools: fixture.tools.into(),
         tool_choice: fixture.tool_choice,
@@ -124,14 +166,17 @@ pub(crate) fn request(fixture: Value) -> Request {
         response_format: fixture.response_format,
         metadata: fixture.metadata,
         provider_options: fixture.provider_options,
+        cache_key: fixture.cache_key,
         auto_cache: fixture.auto_cache,
         ..Request::new(
-            fixture.model.unwrap_or_else(|| MODEL.to_owned()),
+            fixture
+                .model
+                .unwrap_or_else(|| test_model(adapter).to_owned()),
             fixture.messages.into_iter().collect(),
         )
     }
 }
 
-pub(crate) fn endpoint() -> Endpoint {
-    Endpoint::new("", "anthropic")
+pub(crate) fn endpoint(adapter: &str) -> Endpoint {
+    Endpoint::new("", adapter)
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::NAME;
 use super::error::of_body;
-use super::messages::{invalid_input, raw_object};
+use crate::llm::adapter::call::{invalid_input, raw_object};
+use crate::llm::adapter::freeform::Freeform;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
 use crate::llm::message::{ContentPart, Replay};
@@ -25,7 +26,7 @@ pub(super) struct Decoder {
 /// What the events have told so far.
 struct Answer {
     names: Names,
-    custom_tools: Vec<String>,
+    freeform: Freeform,
     builder: ResponseBuilder,
     /// Content blocks by index, in the shape in which they go back.
     blocks: BTreeMap<u32, Block>,
@@ -55,11 +56,10 @@ struct Stop {
 
 impl Decoder {
     pub(super) fn new(request: &Request, names: Names) -> Self {
-        let custom = request.tools.iter().filter(|tool| tool.custom.is_some());
         Self {
             sse: SseDecoder::new(),
             answer: Answer {
-                custom_tools: custom.map(|tool| tool.name.clone()).collect(),
+                freeform: Freeform::of(&request.tools),
                 builder: ResponseBuilder::new(&names.provider, &request.model),
                 names,
                 blocks: BTreeMap::new(),
@@ -213,7 +213,7 @@ impl Answer {
             }
             "tool_use" => {
                 let (id, name) = (text("id")?, text("name")?);
-                let custom = self.custom_tools.contains(&name);
+                let custom = self.freeform.contains(&name);
                 self.builder.call_start(index, &id, &name, custom, out)?;
                 BlockKind::ToolUse
             }
@@ -357,9 +357,8 @@ impl Answer {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        let freeform = input["input"].as_str().map(str::to_owned);
-        block.insert("input".to_owned(), input);
-        if let (true, Some(text)) = (self.custom_tools.contains(&name), freeform) {
+        block.insert("input".to_owned(), input.clone());
+        if let Some(text) = self.freeform.unwrap(&name, &input) {
             return self.builder.set_arguments(index, text);
         }
         match given {

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::messages::MessageFormat;
 use super::thinking::{Plan, Wish, plan};
-use crate::llm::adapter::Encoded;
+use crate::llm::adapter::freeform::{Freeform, parameters};
+use crate::llm::adapter::{Encoded, body};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::http::{Auth, HttpRequest};
-use crate::llm::model::{ModelInfo, model_info};
+use crate::llm::model::ModelInfo;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
 
@@ -30,11 +31,9 @@ pub(super) fn encode(
 ) -> Result<Encoded, LlmError> {
     let mut encoder = Encoder::new(request, target);
     let head = encoder.head()?;
-    let body = encoder.body(&head)?;
-    let base_url = match target.base_url.trim_end_matches('/') {
-        "" => default_base_url,
-        url => url.strip_suffix("/v1").unwrap_or(url),
-    };
+    let body = encoder.body(head)?;
+    let base_url = body::base_url(target, default_base_url, "");
+    let base_url = base_url.strip_suffix("/v1").unwrap_or(&base_url);
     Ok(Encoded {
         http: HttpRequest {
             method: "POST".to_owned(),
@@ -61,7 +60,8 @@ struct Encoder<'a> {
 
 impl<'a> Encoder<'a> {
     fn new(request: &'a Request, target: &'a Endpoint) -> Self {
-        let mut options = request.options(NAME).cloned().unwrap_or_default();
+        let mut warnings = Vec::new();
+        let mut options = body::options(request, NAME, &["messages", "stream"], &mut warnings);
         let auto_cache = options
             .shift_remove("auto_cache")
             .and_then(|value| value.as_bool());
@@ -83,10 +83,10 @@ impl<'a> Encoder<'a> {
             request,
             target,
             options,
-            info: model_info(&request.model),
+            info: body::known_model(NAME, request),
             marker,
             betas,
-            warnings: Vec::new(),
+            warnings,
         }
     }
 
@@ -95,7 +95,10 @@ impl<'a> Encoder<'a> {
         let request = self.request;
         let plan = self.plan();
         let mut head = Map::new();
-        head.insert("model".to_owned(), Value::from(self.model()));
+        head.insert(
+            "model".to_owned(),
+            Value::from(body::wire_model(self.info, request)),
+        );
         head.insert("max_tokens".to_owned(), Value::from(plan.max_tokens));
         head.insert("stream".to_owned(), Value::Bool(true));
         if let Some(system) = self.system() {
@@ -130,25 +133,16 @@ impl<'a> Encoder<'a> {
         }
         self.sampling(&plan, &mut head);
         self.metadata(&mut head);
-        for reserved in ["messages", "stream"] {
-            if self.options.shift_remove(reserved).is_some() {
-                self.warn(
-                    "option_dropped",
-                    format!(
-                        "provider_options.anthropic.{reserved} is not an option and is left out"
-                    ),
-                );
-            }
-        }
-        merge(&mut head, std::mem::take(&mut self.options));
+        body::merge(&mut head, std::mem::take(&mut self.options));
         Ok(head)
     }
 
     /// The head, then the kept messages with cache markers put in between:
     /// one copy of the bytes, whatever the length of the history.
-    fn body(&mut self, head: &Map<String, Value>) -> Result<Bytes, LlmError> {
+    fn body(&mut self, head: Map<String, Value>) -> Result<Bytes, LlmError> {
         let format = MessageFormat {
             system_in_messages: self.info.is_some_and(|info| info.system_in_messages),
+            freeform: Freeform::of(&self.request.tools),
         };
         let wire = self
             .request
@@ -171,21 +165,14 @@ impl<'a> Encoder<'a> {
             Some(_) => wire.marks.len().saturating_sub(allowed),
             None => wire.marks.len(),
         };
-        let head = Value::Object(head.clone()).to_string();
-        let open = head.strip_suffix('}').unwrap_or(&head);
-        let extra = marker.len() * (wire.marks.len() - skipped);
-        let mut body = Vec::with_capacity(open.len() + wire.bytes.len() + extra + 16);
-        body.extend_from_slice(open.as_bytes());
-        body.extend_from_slice(b",\"messages\":[");
+        let mut pieces: Vec<&[u8]> = Vec::new();
         let mut from = 0;
         for mark in &wire.marks[skipped..] {
-            body.extend_from_slice(&wire.bytes[from..*mark]);
-            body.extend_from_slice(marker.as_bytes());
+            pieces.extend([&wire.bytes[from..*mark], marker.as_bytes()]);
             from = *mark;
         }
-        body.extend_from_slice(&wire.bytes[from..]);
-        body.extend_from_slice(b"]}");
-        Ok(Bytes::from(body))
+        pieces.push(&wire.bytes[from..]);
+        Ok(body::with_history(head, "messages", &pieces))
     }
 
     fn headers(&self) -> Vec<(String, String)> {
@@ -210,23 +197,11 @@ impl<'a> Encoder<'a> {
         } else {
             ("x-api-key", "")
         };
-        (!self.target.credential.is_empty()).then(|| Auth {
-            credential: self.target.credential.clone(),
-            header: header.to_owned(),
-            prefix: prefix.to_owned(),
-        })
+        body::auth(self.target, header, prefix)
     }
 
     fn version(&self) -> &str {
         self.target.options["version"].as_str().unwrap_or(VERSION)
-    }
-
-    /// The id on the wire; an alias of the catalogue is not one.
-    fn model(&self) -> &str {
-        match self.info {
-            Some(info) if info.aliases.contains(&self.request.model) => &info.id,
-            _ => &self.request.model,
-        }
     }
 
     fn plan(&mut self) -> Plan {
@@ -371,20 +346,10 @@ impl<'a> Encoder<'a> {
 }
 
 fn definition(tool: &ToolDefinition) -> Value {
-    // The API has no freeform tools: one string field stands for the text.
-    let schema = match &tool.custom {
-        None => tool.parameters.clone(),
-        Some(_) => json!({
-            "type": "object",
-            "properties": {"input": {"type": "string"}},
-            "required": ["input"],
-            "additionalProperties": false,
-        }),
-    };
     let mut value = json!({
         "name": tool.name,
         "description": tool.description,
-        "input_schema": schema,
+        "input_schema": parameters(tool),
     });
     if let Some(true) = tool.strict {
         value["strict"] = Value::Bool(true);
@@ -402,27 +367,9 @@ fn beta_headers(value: Option<Value>) -> Vec<String> {
         Some(Value::String(names)) => names.split(',').map(str::to_owned).collect(),
         _ => Vec::new(),
     };
-    // A header value must not hold control characters, whoever gives it.
-    let clean = |name: String| name.trim().replace(|c: char| !c.is_ascii_graphic(), "");
     names
-        .into_iter()
-        .map(clean)
+        .iter()
+        .map(|name| body::header_value(name))
         .filter(|name| !name.is_empty())
         .collect()
-}
-
-/// Merges objects into objects, replaces everything else, and takes out what
-/// is `null`.
-fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
-    for (name, value) in patch {
-        match (target.get_mut(&name), value) {
-            (_, Value::Null) => {
-                target.shift_remove(&name);
-            }
-            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
-            (_, value) => {
-                target.insert(name, value);
-            }
-        }
-    }
 }

@@ -5,31 +5,6 @@ use serde_json::Value;
 use super::super::header;
 use crate::llm::error::{LlmError, LlmErrorKind, Names};
 use crate::llm::response::RateLimit;
-use crate::llm::retry;
-
-/// The error of a response outside of 200–299.
-pub(super) fn of_response(
-    names: &Names,
-    status: u16,
-    headers: &[(String, String)],
-    body: &[u8],
-) -> LlmError {
-    let mut error = match serde_json::from_slice::<Value>(body) {
-        Ok(body) => of_body(names, Some(status), body),
-        Err(_) => {
-            let text = String::from_utf8_lossy(body);
-            let mut error = names.error(LlmErrorKind::of_status(status), Some(status), None, &text);
-            let text: String = text.chars().take(2_000).collect();
-            error.raw = Some(Box::new(Value::from(text)));
-            error
-        }
-    };
-    if let Some(id) = header(headers, "request-id") {
-        error.request_id = Some(id.into());
-    }
-    retry::read_headers(&mut error, headers);
-    error
-}
 
 /// The error in `body`, of a response or of an event in a stream.
 pub(super) fn of_body(names: &Names, status: Option<u16>, body: Value) -> LlmError {

@@ -2,20 +2,16 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::NAME;
+use crate::llm::adapter::call::{FAILED_SILENTLY, invalid_input, raw_object, results, with_raw};
+use crate::llm::adapter::freeform::Freeform;
+use crate::llm::adapter::media::{self, Place};
 use crate::llm::conversation::{Wire, WireFormat};
-use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, MediaSource, Message, Role, ToolCall, ToolResult};
 use crate::llm::request::Warning;
-
-/// Image types that the API accepts; another one would make every later
-/// request of the session fail.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Cache markers go on the last two user messages.
 const MARKED_MESSAGES: usize = 2;
@@ -24,26 +20,37 @@ const MARKED_MESSAGES: usize = 2;
 pub(super) struct MessageFormat {
     /// Whether system messages may stand among the others.
     pub(super) system_in_messages: bool,
+    /// How calls of freeform tools are wrapped.
+    pub(super) freeform: Freeform,
 }
 
 impl WireFormat for MessageFormat {
     fn key(&self) -> String {
-        format!("{NAME} system={}", self.system_in_messages)
+        format!(
+            "{NAME} system={}{}",
+            self.system_in_messages,
+            self.freeform.key()
+        )
     }
 
     fn append(
         &self,
+        _before: &[Message],
         group: &[Message],
         wire: &mut Wire,
         warnings: &mut Vec<Warning>,
     ) -> Result<(), LlmError> {
         let is_assistant = |message: &Message| message.role == Role::Assistant;
         for run in group.chunk_by(|a, b| is_assistant(a) == is_assistant(b)) {
-            let mut writer = Writer { wire, warnings };
+            let mut writer = Writer {
+                format: self,
+                wire,
+                warnings,
+            };
             if run.first().is_some_and(is_assistant) {
                 writer.assistant(run);
             } else {
-                writer.others(run, self.system_in_messages)?;
+                writer.others(run)?;
             }
         }
         Ok(())
@@ -51,6 +58,7 @@ impl WireFormat for MessageFormat {
 }
 
 struct Writer<'a> {
+    format: &'a MessageFormat,
     wire: &'a mut Wire,
     warnings: &'a mut Vec<Warning>,
 }
@@ -118,7 +126,7 @@ impl Writer<'_> {
         match part {
             ContentPart::Text { text } => Block::text(text),
             ContentPart::ToolCall(call) => Some(Block {
-                json: tool_use(call),
+                json: tool_use(call, &self.format.freeform),
                 cacheable: true,
                 reasoning: false,
             }),
@@ -148,12 +156,10 @@ impl Writer<'_> {
 
     /// A run of user, tool and late system messages. The results come first in
     /// one user message: the API wants them right after the calls.
-    fn others(&mut self, run: &[Message], system_in_messages: bool) -> Result<(), LlmError> {
+    fn others(&mut self, run: &[Message]) -> Result<(), LlmError> {
         let mut blocks = Vec::new();
-        for result in run.iter().flat_map(|message| &message.content) {
-            if let ContentPart::ToolResult(result) = result {
-                blocks.push(self.tool_result(result)?);
-            }
+        for result in results(run) {
+            blocks.push(self.tool_result(result)?);
         }
         // A system message is accepted only right after a user message, so
         // only those at the end of the run stand as such.
@@ -169,7 +175,7 @@ impl Writer<'_> {
         let system = trailing
             .iter()
             .filter_map(|message| Block::text(&message.joined_text()));
-        if !system_in_messages || blocks.is_empty() {
+        if !self.format.system_in_messages || blocks.is_empty() {
             blocks.extend(system);
             self.message("user", &blocks);
             return Ok(());
@@ -217,7 +223,7 @@ impl Writer<'_> {
             content = Value::from(parts);
         } else if result.is_error && result.content.trim().is_empty() {
             // An error without content is a 400.
-            content = Value::from("the tool failed without a message");
+            content = Value::from(FAILED_SILENTLY);
         }
         let mut block = json!({
             "type": "tool_result",
@@ -232,35 +238,22 @@ impl Writer<'_> {
 
     /// An image or a document; what the API refuses becomes a text that says so.
     fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
-        let media_type = media.media_type.as_str();
-        let kind = match media_type {
-            "" => "image",
-            _ if IMAGE_TYPES.contains(&media_type) => "image",
+        let kind = match media.media_type.as_str() {
+            _ if media::is_image(media) => "image",
             "application/pdf" | "text/plain" => "document",
-            _ if media_type.starts_with("image/")
-                && matches!(media.source, MediaSource::Url(_)) =>
-            {
-                "image"
-            }
             _ => {
-                self.warn(
-                    "media_dropped",
-                    format!("anthropic does not take {media_type}; the model is told that it was left out"),
-                );
-                let text = format!("[{media_type} left out: this model cannot read it]");
+                let text = media::left_out(NAME, media, self.warnings);
                 return Ok(json!({"type": "text", "text": text}));
             }
         };
-        let source = match &media.source {
-            MediaSource::Url(url) => url_source(url)?,
-            MediaSource::Data(data) if media_type == "text/plain" => json!({
-                "type": "text", "media_type": media_type, "data": String::from_utf8_lossy(data),
+        let source = match (&media.source, media::place(NAME, media)?) {
+            (_, Place::Web(url)) => json!({"type": "url", "url": url}),
+            (MediaSource::Data(data), _) if media.media_type == "text/plain" => json!({
+                "type": "text", "media_type": "text/plain", "data": String::from_utf8_lossy(data),
             }),
-            MediaSource::Data(data) => json!({
-                "type": "base64",
-                "media_type": if media_type.is_empty() { "image/png" } else { media_type },
-                "data": BASE64.encode(data),
-            }),
+            (_, Place::Inline(media_type, data)) => {
+                json!({"type": "base64", "media_type": media_type, "data": data})
+            }
         };
         let mut block = json!({"type": kind, "source": source});
         if let (Some(name), "document") = (&media.file_name, kind) {
@@ -317,7 +310,7 @@ fn replayed(item: &Value, message: &Message) -> Option<Block> {
                 .tool_calls()
                 .find(|call| call.id == id && !call.custom);
             match call.and_then(|call| raw_object(&call.arguments)) {
-                Some(arguments) => with_raw_input(block, arguments),
+                Some(arguments) => with_raw(block, "input", arguments),
                 None => item.to_string(),
             }
         }
@@ -330,28 +323,9 @@ fn replayed(item: &Value, message: &Message) -> Option<Block> {
     })
 }
 
-/// `block` with its input as the model wrote it: a number that does not fit a
-/// `f64` would change on the way through a [`Value`].
-fn with_raw_input(block: &Map<String, Value>, input: &str) -> String {
-    let mut json = String::from("{");
-    for (index, (name, value)) in block.iter().enumerate() {
-        if index > 0 {
-            json.push(',');
-        }
-        json.push_str(&Value::from(name.as_str()).to_string());
-        json.push(':');
-        match name.as_str() {
-            "input" => json.push_str(input),
-            _ => json.push_str(&value.to_string()),
-        }
-    }
-    json.push('}');
-    json
-}
-
-fn tool_use(call: &ToolCall) -> String {
+fn tool_use(call: &ToolCall, freeform: &Freeform) -> String {
     let input = if call.custom {
-        json!({"input": call.arguments}).to_string()
+        freeform.wrap(&call.name, &call.arguments).to_string()
     } else if let Some(arguments) = raw_object(&call.arguments) {
         arguments.to_owned()
     } else {
@@ -360,25 +334,9 @@ fn tool_use(call: &ToolCall) -> String {
     let block =
         json!({"type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": null});
     match block.as_object() {
-        Some(block) => with_raw_input(block, &input),
+        Some(block) => with_raw(block, "input", &input),
         None => block.to_string(),
     }
-}
-
-/// What stands in the history for arguments that are not a JSON object: the
-/// API takes only objects, and the model should see what it wrote.
-pub(super) fn invalid_input(arguments: &str) -> Value {
-    if arguments.trim().is_empty() {
-        json!({})
-    } else {
-        json!({"INVALID_JSON": arguments})
-    }
-}
-
-/// `arguments` if they are one JSON object.
-pub(super) fn raw_object(arguments: &str) -> Option<&str> {
-    let raw: &RawValue = serde_json::from_str(arguments).ok()?;
-    raw.get().starts_with('{').then_some(raw.get())
 }
 
 /// Ids of other providers may hold characters that this API refuses.
@@ -395,21 +353,4 @@ fn wire_id(id: &str) -> Cow<'_, str> {
                 .collect(),
         )
     }
-}
-
-fn url_source(url: &str) -> Result<Value, LlmError> {
-    if let Some((media_type, data)) = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"))
-    {
-        return Ok(json!({"type": "base64", "media_type": media_type, "data": data}));
-    }
-    if url.starts_with("http://") || url.starts_with("https://") {
-        return Ok(json!({"type": "url", "url": url}));
-    }
-    Err(LlmError::new(
-        LlmErrorKind::InvalidRequest,
-        NAME,
-        format!("`{url}` is not a web address; read the file and attach its bytes"),
-    ))
 }

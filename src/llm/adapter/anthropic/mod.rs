@@ -13,7 +13,7 @@ mod error;
 mod messages;
 mod thinking;
 
-use super::{Adapter, Encoded};
+use super::{Adapter, Encoded, Environment, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -35,6 +35,15 @@ impl Adapter for Anthropic {
         "https://api.anthropic.com"
     }
 
+    fn environment(&self) -> Environment {
+        Environment {
+            keys: &["ANTHROPIC_API_KEY"],
+            base_url: "ANTHROPIC_BASE_URL",
+            options: &[],
+            key_optional: false,
+        }
+    }
+
     fn encode(&self, request: &Request, target: &Endpoint) -> Result<Encoded, LlmError> {
         encode::encode(request, target, self.default_base_url())
     }
@@ -53,7 +62,7 @@ impl Adapter for Anthropic {
         headers: &[(String, String)],
         body: &[u8],
     ) -> LlmError {
-        error::of_response(names, status, headers, body)
+        failure::of_response(names, status, headers, body, "request-id", error::of_body)
     }
 
     fn rate_limit(&self, headers: &[(String, String)]) -> Option<RateLimit> {

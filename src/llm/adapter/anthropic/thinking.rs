@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::llm::adapter::effort::{changed, nearest};
 use crate::llm::model::{ModelInfo, ThinkingControl};
 use crate::llm::request::Warning;
 
@@ -10,8 +11,6 @@ use crate::llm::request::Warning;
 const MIN_BUDGET: u64 = 1_024;
 /// Room for the answer beside the budget.
 const ANSWER_TOKENS: u64 = 8_192;
-/// All levels, ascending.
-const LEVELS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What goes into the body.
 #[derive(Debug, Default, PartialEq)]
@@ -94,40 +93,19 @@ fn by_level(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<W
     let asked = if effort == "minimal" { "low" } else { effort };
     plan.thinking = Some(adaptive(wish.info));
     let given = match wish.info {
-        Some(info) => nearest(asked, &info.effort_levels),
+        Some(info) => nearest(asked, &info.levels()),
         None => Some(asked),
     };
     if let Some(given) = given.filter(|given| *given != asked) {
-        warnings.push(Warning::new(
-            "effort_changed",
-            format!(
-                "the model `{}` has no effort `{asked}`; `{given}` is used",
-                wish.model
-            ),
-        ));
+        warnings.push(changed(wish.model, asked, given));
     }
     plan.effort = given.map(str::to_owned);
-}
-
-/// The accepted level nearest below `asked`, else the lowest one; a word that
-/// is no level passes through, for levels that this table does not know yet.
-fn nearest<'a>(asked: &'a str, accepted: &'a [String]) -> Option<&'a str> {
-    let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
-    if accepted.iter().any(|level| level == asked) || rank(asked).is_none() {
-        return Some(asked);
-    }
-    accepted
-        .iter()
-        .rev()
-        .find(|level| rank(level) <= rank(asked))
-        .or(accepted.first())
-        .map(String::as_str)
 }
 
 fn by_budget(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<Warning>) {
     if let Some(info) = wish.info.filter(|info| !info.effort_levels.is_empty()) {
         let asked = if effort == "minimal" { "low" } else { effort };
-        plan.effort = nearest(asked, &info.effort_levels).map(str::to_owned);
+        plan.effort = nearest(asked, &info.levels()).map(str::to_owned);
     }
     if wish.forced_call {
         warnings.push(Warning::new(

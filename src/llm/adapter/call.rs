@@ -1,0 +1,99 @@
+//! Calls and results as the text that goes over the wire.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::llm::message::{Message, ToolCall, ToolResult};
+
+/// What stands in the history for arguments that are not a JSON object: the
+/// APIs take only objects, and the model should see what it wrote.
+pub(super) fn invalid_input(arguments: &str) -> Value {
+    if arguments.trim().is_empty() {
+        json!({})
+    } else {
+        json!({"INVALID_JSON": arguments})
+    }
+}
+
+/// `arguments` if they are one JSON object whose numbers can be read: one
+/// such as `1e400` would make every later request of the session fail.
+pub(super) fn raw_object(arguments: &str) -> Option<&str> {
+    let raw: &RawValue = serde_json::from_str(arguments).ok()?;
+    let object = serde_json::from_str::<Map<String, Value>>(raw.get());
+    object.is_ok().then_some(raw.get())
+}
+
+/// `object` with the raw JSON `value` as its `field`: a number that does not
+/// fit a `f64` would change on the way through a [`Value`].
+pub(super) fn with_raw(object: &Map<String, Value>, field: &str, value: &str) -> String {
+    let mut json = String::from("{");
+    for (index, (name, other)) in object.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        json.push_str(&Value::from(name.as_str()).to_string());
+        json.push(':');
+        if name == field {
+            json.push_str(value);
+        } else {
+            json.push_str(&other.to_string());
+        }
+    }
+    json.push('}');
+    json
+}
+
+/// What the model reads of an error without a text.
+pub(super) const FAILED_SILENTLY: &str = "the tool failed without a message";
+
+/// The text of a result for APIs without a flag for errors.
+pub(super) fn result_text(result: &ToolResult) -> Cow<'_, str> {
+    let text = result.content.as_str();
+    if !result.is_error || text.trim_start().starts_with("Error") {
+        Cow::Borrowed(text)
+    } else if text.trim().is_empty() {
+        Cow::Owned(format!("Error: {FAILED_SILENTLY}"))
+    } else {
+        Cow::Owned(format!("Error: {text}"))
+    }
+}
+
+/// The results in `run`, which go first: every API wants them right after the
+/// calls that they answer.
+pub(super) fn results(run: &[Message]) -> impl Iterator<Item = &ToolResult> {
+    use crate::llm::message::ContentPart;
+    run.iter()
+        .flat_map(|message| &message.content)
+        .filter_map(|part| match part {
+            ContentPart::ToolResult(result) => Some(result),
+            _ => None,
+        })
+}
+
+/// The latest call `id` in `messages`.
+pub(super) fn find_call<'a>(messages: &'a [Message], id: &str) -> Option<&'a ToolCall> {
+    messages
+        .iter()
+        .rev()
+        .flat_map(Message::tool_calls)
+        .find(|call| call.id == id)
+}
+
+/// Longest call id that OpenAI takes.
+const MAX_ID: usize = 64;
+
+/// `id`, or a short stand-in for one that is too long: its beginning and a
+/// hash, so that call and result still agree.
+pub(super) fn short_id(id: &str) -> Cow<'_, str> {
+    if id.len() <= MAX_ID {
+        return Cow::Borrowed(id);
+    }
+    // FNV-1a, 64 bits.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let end = id.floor_char_boundary(MAX_ID - 17);
+    Cow::Owned(format!("{}_{hash:016x}", &id[..end]))
+}

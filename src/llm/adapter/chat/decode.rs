@@ -1,0 +1,493 @@
+//! The chunks of an answer: `{id, model, choices: [{delta, finish_reason}],
+//! usage}`, then `[DONE]`. Servers differ in details, so this reads
+//! generously: reasoning under three names, calls without index or id, an end
+//! without `[DONE]`.
+
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use super::messages::{content, object};
+use crate::llm::adapter::call::raw_object;
+use crate::llm::adapter::freeform::Freeform;
+use crate::llm::adapter::openai_error::of_body;
+use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::message::Replay;
+use crate::llm::request::{Request, Warning};
+use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::sse::{SseDecoder, SseItem};
+use crate::llm::stream::{StreamDecoder, StreamEvent};
+
+/// Fields under which servers send reasoning text.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+pub(super) struct Decoder {
+    sse: SseDecoder,
+    answer: Answer,
+}
+
+/// What the chunks have told so far.
+struct Answer {
+    names: Names,
+    freeform: Freeform,
+    builder: ResponseBuilder,
+    /// Makes ids of calls unique in the conversation.
+    seed: String,
+    /// Number of the next segment.
+    next: u32,
+    /// The segment that text goes to, and whether it is reasoning.
+    open: Option<(u32, bool)>,
+    text: String,
+    /// Reasoning text, with the name of its field.
+    reasoning: Option<(&'static str, String)>,
+    /// OpenRouter's signed reasoning.
+    details: Vec<Value>,
+    calls: Vec<Call>,
+    finish: Option<String>,
+    refused: bool,
+    usage: Value,
+}
+
+/// A call as it grows.
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// Arguments that came before the name.
+    waiting: String,
+    /// Set once the name is known.
+    segment: Option<u32>,
+    /// Fields of the call that this client does not model, such as signatures.
+    extra: Map<String, Value>,
+}
+
+impl Decoder {
+    pub(super) fn new(request: &Request, names: Names) -> Self {
+        Self {
+            sse: SseDecoder::new(),
+            answer: Answer {
+                freeform: Freeform::of(&request.tools),
+                builder: ResponseBuilder::new(&names.provider, &request.model),
+                names,
+                seed: request.conversation.len().to_string(),
+                next: 0,
+                open: None,
+                text: String::new(),
+                reasoning: None,
+                details: Vec::new(),
+                calls: Vec::new(),
+                finish: None,
+                refused: false,
+                usage: Value::Null,
+            },
+        }
+    }
+}
+
+impl StreamDecoder for Decoder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if !answer.builder.has_ended() {
+            self.sse.feed(bytes, |item| answer.take(item, out));
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if answer.builder.has_ended() {
+            return;
+        }
+        self.sse.finish(|item| answer.take(item, out));
+        if answer.finish.is_some() && !answer.builder.has_ended() {
+            return answer.end(out);
+        }
+        let cause = match self.sse.first_stray_line() {
+            "" => "it ended without a finish reason".to_owned(),
+            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
+        };
+        answer.broken(cause, out);
+    }
+
+    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        self.answer.error(error, out);
+    }
+}
+
+impl Answer {
+    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
+        if self.builder.has_ended() {
+            return;
+        }
+        let result = match item {
+            SseItem::Event { data, .. } if data.trim() == "[DONE]" => {
+                self.end(out);
+                Ok(())
+            }
+            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
+            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
+        };
+        if let Err(Misuse(cause)) = result {
+            self.broken(cause, out);
+        }
+    }
+
+    fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let mut chunk: Value = serde_json::from_str(data)
+            .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
+        if !chunk.is_object() {
+            return Err(Misuse(format!(
+                "an event is not an object: `{}`",
+                clip(data)
+            )));
+        }
+        let failed = chunk.get("error").is_some_and(|error| !error.is_null());
+        if failed || chunk["object"] == "error" || chunk["type"] == "error" {
+            self.error(of_body(&self.names, None, chunk), out);
+            return Ok(());
+        }
+        let text = |name: &str| chunk[name].as_str().unwrap_or_default();
+        let (id, model) = (text("id").to_owned(), text("model").to_owned());
+        if !id.is_empty() {
+            self.seed = id.clone();
+        }
+        // Every chunk names the answer; the first one counts.
+        let _ = self.builder.start(&id, &model, out);
+        if chunk["usage"].is_object() {
+            self.usage = chunk["usage"].take();
+        }
+        let Some(mut choice) = chunk.pointer_mut("/choices/0").map(Value::take) else {
+            if chunk.get("choices").is_none() {
+                self.builder.provider_event(chunk, out);
+            }
+            return Ok(());
+        };
+        let delta = choice.get_mut("delta").map_or(Value::Null, Value::take);
+        self.delta(&delta, out)?;
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            self.finish = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if !delta.is_object() && !delta.is_null() {
+            return Err(Misuse("the delta of an event is not an object".to_owned()));
+        }
+        if let Some(details) = delta["reasoning_details"].as_array() {
+            details.iter().for_each(|detail| self.detail(detail));
+        }
+        // Some servers send the same text under both names.
+        let reasoning = REASONING.into_iter().find_map(|field| {
+            Some((
+                field,
+                delta[field].as_str().filter(|text| !text.is_empty())?,
+            ))
+        });
+        if let Some((field, text)) = reasoning {
+            let segment = self.segment(true, out)?;
+            self.builder.delta(segment, text, out)?;
+            let (_, kept) = self.reasoning.get_or_insert((field, String::new()));
+            kept.push_str(text);
+        }
+        for field in ["content", "refusal"] {
+            let text = match &delta[field] {
+                Value::Null => continue,
+                Value::String(text) => text.clone(),
+                // Mistral's form: a list of parts.
+                Value::Array(parts) => parts
+                    .iter()
+                    .filter_map(|part| part["text"].as_str())
+                    .collect(),
+                _ => return Err(Misuse(format!("the {field} of a delta is not a text"))),
+            };
+            if text.is_empty() {
+                continue;
+            }
+            self.refused |= field == "refusal";
+            let segment = self.segment(false, out)?;
+            self.builder.delta(segment, &text, out)?;
+            self.text.push_str(&text);
+        }
+        match &delta["tool_calls"] {
+            Value::Null => Ok(()),
+            Value::Array(calls) => calls.iter().try_for_each(|call| self.call(call, out)),
+            _ => Err(Misuse(
+                "the tool calls of a delta are not a list".to_owned(),
+            )),
+        }
+    }
+
+    /// Adds a piece of signed reasoning: text goes to the piece before it with
+    /// the same index and type.
+    fn detail(&mut self, detail: &Value) {
+        let Some(new) = detail.as_object() else {
+            return;
+        };
+        let same =
+            |last: &Value| last["index"] == detail["index"] && last["type"] == detail["type"];
+        let Some(Value::Object(last)) = self.details.last_mut().filter(|last| same(last)) else {
+            self.details.push(detail.clone());
+            return;
+        };
+        for (name, value) in new {
+            match (last.get_mut(name), value) {
+                (Some(Value::String(text)), Value::String(more))
+                    if matches!(name.as_str(), "text" | "summary" | "data") =>
+                {
+                    text.push_str(more);
+                }
+                (_, Value::Null) => {}
+                (_, value) => {
+                    last.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let Some(fields) = call.as_object() else {
+            return Err(Misuse("a tool call is not an object".to_owned()));
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (id, name) = (text(&call["id"]), text(&call["function"]["name"]));
+        let index = call["index"].as_u64();
+        let arguments = match &call["function"]["arguments"] {
+            Value::Null => String::new(),
+            Value::String(arguments) => arguments.clone(),
+            // Some servers send the arguments as a value.
+            arguments => arguments.to_string(),
+        };
+        let position = match self.find(index, &id, &name) {
+            Some(position) => position,
+            None => {
+                self.calls.push(Call {
+                    index,
+                    id: String::new(),
+                    name: String::new(),
+                    waiting: String::new(),
+                    segment: None,
+                    extra: Map::new(),
+                });
+                self.calls.len() - 1
+            }
+        };
+        let default_id = format!("call_{}_{position}", self.seed);
+        let known = &mut self.calls[position];
+        if known.id.is_empty() {
+            known.id = id;
+        }
+        if known.name.is_empty() {
+            known.name = name;
+        }
+        for (field, value) in fields {
+            if !matches!(field.as_str(), "index" | "id" | "type" | "function") && !value.is_null() {
+                known.extra.insert(field.clone(), value.clone());
+            }
+        }
+        if let Some(segment) = known.segment {
+            return self.builder.delta(segment, &arguments, out);
+        }
+        known.waiting.push_str(&arguments);
+        if known.name.is_empty() {
+            return Ok(());
+        }
+        if known.id.is_empty() {
+            known.id = default_id;
+        }
+        let (id, name) = (known.id.clone(), known.name.clone());
+        let waiting = std::mem::take(&mut known.waiting);
+        self.close(out)?;
+        let segment = self.number();
+        self.calls[position].segment = Some(segment);
+        let custom = self.freeform.contains(&name);
+        self.builder.call_start(segment, &id, &name, custom, out)?;
+        self.builder.delta(segment, &waiting, out)
+    }
+
+    /// The call that a piece belongs to. An index may be missing, or the same
+    /// for all; then another id, or a name, begins another call.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let position = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
+            None if !id.is_empty() => self
+                .calls
+                .iter()
+                .rposition(|call| call.id == id)
+                .or_else(|| self.calls.len().checked_sub(1))?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        let call = &self.calls[position];
+        let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
+        let other_name =
+            index.is_none() && id.is_empty() && !name.is_empty() && !call.name.is_empty();
+        (!other_id && !other_name).then_some(position)
+    }
+
+    /// The open segment for text; switching between text and reasoning closes
+    /// the other.
+    fn segment(&mut self, reasoning: bool, out: &mut Vec<StreamEvent>) -> Result<u32, Misuse> {
+        if let Some((segment, is_reasoning)) = self.open
+            && is_reasoning == reasoning
+        {
+            return Ok(segment);
+        }
+        self.close(out)?;
+        let segment = self.number();
+        if reasoning {
+            self.builder.reasoning_start(segment, out)?;
+        } else {
+            self.builder.text_start(segment, out)?;
+        }
+        self.open = Some((segment, reasoning));
+        Ok(segment)
+    }
+
+    fn close(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        match self.open.take() {
+            Some((segment, _)) => self.builder.end(segment, out),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<StreamEvent>) {
+        if let Err(Misuse(cause)) = self.try_end(out) {
+            self.broken(cause, out);
+        }
+    }
+
+    fn try_end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let nothing = self.text.is_empty() && self.calls.is_empty() && self.reasoning.is_none();
+        if nothing && self.finish.is_none() {
+            return Err(Misuse("it ended before it said anything".to_owned()));
+        }
+        let raw = self.finish.take().unwrap_or_default();
+        let mut reason = match raw.as_str() {
+            "stop" | "eos" | "" => FinishKind::Stop,
+            "tool_calls" | "function_call" => FinishKind::ToolCalls,
+            "length" | "model_length" => FinishKind::Length,
+            "content_filter" => FinishKind::ContentFilter,
+            "error" => FinishKind::Error,
+            _ => FinishKind::Other,
+        };
+        self.close(out)?;
+        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
+            self.drop_cut_off_call();
+        }
+        let calls = self.end_calls(out)?;
+        if reason == FinishKind::Stop && !calls.is_empty() {
+            reason = FinishKind::ToolCalls;
+        } else if reason == FinishKind::ToolCalls && calls.is_empty() {
+            reason = FinishKind::Stop;
+        } else if reason == FinishKind::Stop && self.refused {
+            reason = FinishKind::ContentFilter;
+        }
+        let replay = self.replay(calls);
+        let usage = self.usage();
+        self.builder
+            .finish(FinishReason { reason, raw }, usage, replay, out);
+        Ok(())
+    }
+
+    /// Ends the calls and returns them in the shape in which they go back.
+    fn end_calls(&mut self, out: &mut Vec<StreamEvent>) -> Result<Vec<Value>, Misuse> {
+        let mut ended = Vec::new();
+        for call in std::mem::take(&mut self.calls) {
+            let Some(segment) = call.segment else {
+                return Err(Misuse("a tool call has no name".to_owned()));
+            };
+            let arguments = object(self.builder.collected(segment));
+            if self.freeform.contains(&call.name) {
+                let input = serde_json::from_str(&arguments).unwrap_or_default();
+                if let Some(text) = self.freeform.unwrap(&call.name, &input) {
+                    self.builder.set_arguments(segment, text)?;
+                }
+            }
+            self.builder.end(segment, out)?;
+            let mut value = json!({
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": arguments},
+            });
+            for (field, extra) in call.extra {
+                value[field] = extra;
+            }
+            ended.push(value);
+        }
+        Ok(ended)
+    }
+
+    /// The message as it goes back. Reasoning goes along only beside calls:
+    /// there some servers want it, elsewhere some refuse it.
+    fn replay(&mut self, calls: Vec<Value>) -> Option<Replay> {
+        if self.text.is_empty() && calls.is_empty() {
+            return None;
+        }
+        let mut message = json!({"role": "assistant", "content": content(&self.text)});
+        if !self.details.is_empty() {
+            message["reasoning_details"] = Value::from(std::mem::take(&mut self.details));
+        } else if let Some((field, text)) = self.reasoning.take().filter(|_| !calls.is_empty()) {
+            message[field] = Value::from(text);
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = Value::from(calls);
+        }
+        Some(Replay {
+            provider: NAME.to_owned(),
+            model: self.builder.model().to_owned(),
+            items: vec![message],
+        })
+    }
+
+    /// A limit cuts off what is being written: a last call whose arguments are
+    /// not a whole object was not meant to be run.
+    fn drop_cut_off_call(&mut self) {
+        let Some(call) = self.calls.last() else {
+            return;
+        };
+        let cut_off = call
+            .segment
+            .is_none_or(|segment| raw_object(self.builder.collected(segment)).is_none());
+        if cut_off && let Some(call) = self.calls.pop() {
+            if let Some(segment) = call.segment {
+                self.builder.drop_call(segment);
+            }
+            let message = "the last tool call was cut off and is left out";
+            self.builder.warn(Warning::new("call_truncated", message));
+        }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn usage(&self) -> Usage {
+        let usage = &self.usage;
+        let count = |name: &str| usage[name].as_u64();
+        let prompt = &usage["prompt_tokens_details"];
+        let input = count("prompt_tokens").unwrap_or(0);
+        let output = count("completion_tokens").unwrap_or(0);
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: count("total_tokens").unwrap_or(input.saturating_add(output)),
+            reasoning_tokens: usage["completion_tokens_details"]["reasoning_tokens"].as_u64(),
+            cache_read_tokens: prompt["cached_tokens"]
+                .as_u64()
+                .or_else(|| count("prompt_cache_hit_tokens")),
+            cache_write_tokens: prompt["cache_write_tokens"].as_u64(),
+            uncounted_input_tokens: 0,
+            raw: usage.is_object().then(|| usage.clone()),
+        }
+    }
+
+    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
+        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
+        self.error(error, out);
+    }
+
+    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        let usage = self.usage();
+        self.builder.error(error, usage, out);
+    }
+}

@@ -1,0 +1,245 @@
+//! A request as an HTTP exchange. The body's head is small and written anew;
+//! the contents come last and are kept bytes (DESIGN §5).
+
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use super::contents::{ContentFormat, continuation};
+use super::thinking;
+use crate::llm::adapter::freeform::{Freeform, parameters};
+use crate::llm::adapter::{Encoded, body, system_texts};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::HttpRequest;
+use crate::llm::model::ModelInfo;
+use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::tool::{ToolChoice, ToolDefinition};
+
+/// Tools of the provider itself: the option and the name on the wire.
+const OWN_TOOLS: [(&str, &str); 3] = [
+    ("grounding", "googleSearch"),
+    ("url_context", "urlContext"),
+    ("code_execution", "codeExecution"),
+];
+
+pub(super) fn encode(
+    request: &Request,
+    target: &Endpoint,
+    default_base_url: &str,
+) -> Result<Encoded, LlmError> {
+    let mut warnings = Vec::new();
+    let mut options = body::options(request, NAME, &["contents"], &mut warnings);
+    let info = body::known_model(NAME, request);
+    let mut head = Head {
+        request,
+        info,
+        fields: Map::new(),
+        warnings,
+    };
+    head.write(&mut options)?;
+    let Head {
+        mut fields,
+        mut warnings,
+        ..
+    } = head;
+    body::merge(&mut fields, options);
+
+    let is_old = super::is_old(request);
+    let format = ContentFormat {
+        is_old,
+        result_media: info.map_or(!is_old, |info| info.tool_result_media),
+        freeform: Freeform::of(&request.tools),
+    };
+    let wire = request.conversation.encode(&format, &mut warnings)?;
+    let mut contents: &[u8] = &wire.bytes;
+    if let Some(token) = continuation(request.conversation.messages()) {
+        // The provider goes on where it stopped, from its own copy.
+        fields.insert("continuationToken".to_owned(), token.clone());
+        contents = &contents[..wire.marks.last().copied().unwrap_or(contents.len())];
+    }
+    if contents.is_empty() {
+        let message = "the conversation has no message for gemini; add a user message with text";
+        return Err(LlmError::new(LlmErrorKind::InvalidRequest, NAME, message));
+    }
+    Ok(Encoded {
+        http: HttpRequest {
+            method: "POST".to_owned(),
+            url: url(request, target, info, default_base_url),
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body::with_history(fields, "contents", &[contents]),
+            auth: body::auth(target, "x-goog-api-key", ""),
+            connect_timeout_ms: target.connect_timeout_ms,
+        },
+        warnings,
+    })
+}
+
+/// The model's name is part of the path; what cannot stand there is escaped.
+fn url(
+    request: &Request,
+    target: &Endpoint,
+    info: Option<&'static ModelInfo>,
+    default_base_url: &str,
+) -> String {
+    let base_url = body::base_url(target, default_base_url, "");
+    let versioned = ["/v1beta", "/v1alpha", "/v1"]
+        .iter()
+        .any(|version| base_url.ends_with(version));
+    let version = if versioned { "" } else { "/v1beta" };
+    let id = body::wire_model(info, request);
+    let id = id.strip_prefix("models/").unwrap_or(id);
+    let folder = if id.contains('/') { "" } else { "models/" };
+    let mut path = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                path.push(char::from(byte));
+            }
+            byte => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    format!("{base_url}{version}/{folder}{path}:streamGenerateContent?alt=sse")
+}
+
+/// Everything of the body but the contents.
+struct Head<'a> {
+    request: &'a Request,
+    info: Option<&'static ModelInfo>,
+    fields: Map<String, Value>,
+    warnings: Vec<Warning>,
+}
+
+impl Head<'_> {
+    fn write(&mut self, options: &mut Map<String, Value>) -> Result<(), LlmError> {
+        let texts = system_texts(self.request).into_iter();
+        let system: Vec<Value> = texts.map(|text| json!({"text": text})).collect();
+        if !system.is_empty() {
+            self.set("systemInstruction", json!({"parts": system}));
+        }
+        self.tools(options)?;
+        if let Some(settings) = options.shift_remove("safety_settings") {
+            self.set("safetySettings", settings);
+        }
+        let generation = self.generation();
+        if !generation.is_empty() {
+            self.set("generationConfig", generation);
+        }
+        if !self.request.metadata.is_empty() {
+            self.warn(
+                "metadata_dropped",
+                "gemini takes no metadata; it is left out",
+            );
+        }
+        Ok(())
+    }
+
+    fn tools(&mut self, options: &mut Map<String, Value>) -> Result<(), LlmError> {
+        let request = self.request;
+        let tools = &request.tools;
+        let mut list = Vec::new();
+        if !tools.is_empty() {
+            let declarations: Vec<Value> = tools.iter().map(declaration).collect();
+            list.push(json!({"functionDeclarations": declarations}));
+        }
+        for (option, name) in OWN_TOOLS {
+            if options.shift_remove(option) == Some(Value::Bool(true)) {
+                list.push(json!({name: {}}));
+            }
+        }
+        if !list.is_empty() {
+            self.set("tools", list);
+        }
+        let config = match &request.tool_choice {
+            ToolChoice::Auto => Value::Null,
+            ToolChoice::None if tools.is_empty() => Value::Null,
+            ToolChoice::None => json!({"mode": "NONE"}),
+            ToolChoice::Required => json!({"mode": "ANY"}),
+            ToolChoice::Named(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        };
+        let forced = matches!(
+            request.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        );
+        if forced && tools.is_empty() {
+            return Err(unsupported(
+                "forces a call, but there are no tools; use the choice `auto`",
+            ));
+        }
+        if let ToolChoice::Named(name) = &request.tool_choice
+            && !tools.iter().any(|tool| tool.name == *name)
+        {
+            return Err(unsupported(&format!(
+                "names `{name}`, which is not among the tools; add it or choose another"
+            )));
+        }
+        if !config.is_null() {
+            self.set("toolConfig", json!({"functionCallingConfig": config}));
+        }
+        if request.parallel_tool_calls == Some(false) && !tools.is_empty() {
+            self.warn(
+                "parallel_calls_kept",
+                "gemini cannot be limited to one tool call per answer",
+            );
+        }
+        Ok(())
+    }
+
+    fn generation(&mut self) -> Map<String, Value> {
+        let request = self.request;
+        let mut config = Map::new();
+        let mut set = |name: &str, value: Value| config.insert(name.to_owned(), value);
+        if let Some(temperature) = request.temperature {
+            set("temperature", Value::from(temperature));
+        }
+        if let Some(top_p) = request.top_p {
+            set("topP", Value::from(top_p));
+        }
+        if let Some(most) = request.max_tokens {
+            set("maxOutputTokens", Value::from(most));
+        }
+        if !request.stop_sequences.is_empty() {
+            set("stopSequences", json!(request.stop_sequences));
+        }
+        match &request.response_format {
+            ResponseFormat::Text => {}
+            ResponseFormat::Json => {
+                set("responseMimeType", Value::from("application/json"));
+            }
+            ResponseFormat::JsonSchema { schema, .. } => {
+                set("responseMimeType", Value::from("application/json"));
+                set("responseJsonSchema", schema.clone());
+            }
+        }
+        let thinking = thinking::config(
+            request.reasoning_effort.as_deref(),
+            &request.model,
+            self.info,
+            super::is_old(request),
+            &mut self.warnings,
+        );
+        if let Some(thinking) = thinking {
+            set("thinkingConfig", thinking);
+        }
+        config
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    fn warn(&mut self, code: &str, message: &str) {
+        self.warnings.push(Warning::new(code, message));
+    }
+}
+
+fn unsupported(why: &str) -> LlmError {
+    let message = format!("the tool choice {why}");
+    LlmError::new(LlmErrorKind::UnsupportedToolChoice, NAME, message)
+}
+
+fn declaration(tool: &ToolDefinition) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parametersJsonSchema": parameters(tool),
+    })
+}

@@ -1,0 +1,581 @@
+//! The event stream of an answer (LLM-client brief §8). An item's `done` event
+//! is authoritative; deltas are for showing what arrives.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::NAME;
+use crate::llm::adapter::call::raw_object;
+use crate::llm::adapter::openai_error::of_body;
+use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::message::{ContentPart, Replay};
+use crate::llm::request::{Request, Warning};
+use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::sse::{SseDecoder, SseItem};
+use crate::llm::stream::{StreamDecoder, StreamEvent};
+
+pub(super) struct Decoder {
+    sse: SseDecoder,
+    answer: Answer,
+}
+
+/// What the events have told so far.
+struct Answer {
+    names: Names,
+    builder: ResponseBuilder,
+    /// Output items by index.
+    items: BTreeMap<u32, Item>,
+    /// Number of the next segment.
+    next: u32,
+    refused: bool,
+    usage: Value,
+}
+
+struct Item {
+    kind: ItemKind,
+    /// Texts of a message by content index: segment, and whether it is open.
+    texts: BTreeMap<u32, (u32, bool)>,
+    /// The item as it goes back, once it is complete.
+    done: Option<Value>,
+    /// Whether its end has come, complete or not.
+    ended: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ItemKind {
+    Message,
+    /// With its segment.
+    Reasoning(u32),
+    /// With its segment.
+    Call(u32),
+    Other,
+}
+
+impl Decoder {
+    pub(super) fn new(request: &Request, names: Names) -> Self {
+        Self {
+            sse: SseDecoder::new(),
+            answer: Answer {
+                builder: ResponseBuilder::new(&names.provider, &request.model),
+                names,
+                items: BTreeMap::new(),
+                next: 0,
+                refused: false,
+                usage: Value::Null,
+            },
+        }
+    }
+}
+
+impl StreamDecoder for Decoder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if !answer.builder.has_ended() {
+            self.sse.feed(bytes, |item| answer.take(item, out));
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
+        let answer = &mut self.answer;
+        if answer.builder.has_ended() {
+            return;
+        }
+        self.sse.finish(|item| answer.take(item, out));
+        let cause = match self.sse.first_stray_line() {
+            "" => "it ended without its last event".to_owned(),
+            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
+        };
+        answer.broken(cause, out);
+    }
+
+    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        self.answer.error(error, out);
+    }
+}
+
+/// The events that come thousands of times, read without building a tree.
+#[derive(Deserialize)]
+struct DeltaEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    output_index: u32,
+    #[serde(default)]
+    content_index: u32,
+    #[serde(borrow)]
+    delta: Cow<'a, str>,
+}
+
+impl Answer {
+    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
+        if self.builder.has_ended() {
+            return;
+        }
+        let result = match item {
+            SseItem::Event { data: "[DONE]", .. } => Ok(()),
+            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
+            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
+        };
+        if let Err(Misuse(cause)) = result {
+            self.broken(cause, out);
+        }
+    }
+
+    fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
+            && self.delta(&event, out)?
+        {
+            return Ok(());
+        }
+        let event: Value = serde_json::from_str(data)
+            .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
+        match event["type"].as_str() {
+            Some("response.created" | "response.in_progress" | "response.queued") => {
+                self.start(&event["response"], out);
+                Ok(())
+            }
+            Some("response.output_item.added") => {
+                self.start(&Value::Null, out);
+                self.added(index(&event, "output_index")?, &event["item"], out)
+            }
+            Some("response.output_item.done") => {
+                self.start(&Value::Null, out);
+                self.done(index(&event, "output_index")?, &event["item"], out)
+            }
+            Some("response.content_part.added") => self.part_added(&event, out),
+            Some("response.output_text.done") => self.text_done(&event, "text", out),
+            Some("response.refusal.done") => self.text_done(&event, "refusal", out),
+            Some("response.reasoning_summary_part.added") => self.summary_part(&event, out),
+            // Their items say it all once more.
+            Some(
+                "response.content_part.done"
+                | "response.function_call_arguments.done"
+                | "response.custom_tool_call_input.done"
+                | "response.reasoning_summary_part.done"
+                | "response.reasoning_summary_text.done"
+                | "response.reasoning_text.done",
+            ) => Ok(()),
+            Some(
+                "response.completed"
+                | "response.incomplete"
+                | "response.failed"
+                | "response.cancelled",
+            ) => self.end(event, out),
+            Some("error") => {
+                self.error(of_body(&self.names, None, event), out);
+                Ok(())
+            }
+            Some(kind) if kind.ends_with(".delta") && MODELED.contains(&kind) => {
+                Err(Misuse(format!("a {kind} event is malformed")))
+            }
+            Some(_) => {
+                self.builder.provider_event(event, out);
+                Ok(())
+            }
+            None if event.get("error").is_some_and(|error| !error.is_null()) => {
+                self.error(of_body(&self.names, None, event), out);
+                Ok(())
+            }
+            None => Err(Misuse(format!("an event has no type: `{}`", clip(data)))),
+        }
+    }
+
+    fn start(&mut self, response: &Value, out: &mut Vec<StreamEvent>) {
+        let text = |name: &str| response[name].as_str().unwrap_or_default();
+        // Several events may tell of the beginning; the first one counts.
+        let _ = self.builder.start(text("id"), text("model"), out);
+    }
+
+    /// `false` for an event that is not one of these deltas.
+    fn delta(
+        &mut self,
+        event: &DeltaEvent<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<bool, Misuse> {
+        if !MODELED.contains(&&*event.kind) {
+            return Ok(false);
+        }
+        let kind = self.open_item(event.output_index)?.kind;
+        let segment = match (&*event.kind, kind) {
+            ("response.output_text.delta" | "response.refusal.delta", ItemKind::Message) => {
+                self.refused |= event.kind == "response.refusal.delta";
+                self.text(event.output_index, event.content_index, out)?
+            }
+            (
+                "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
+                ItemKind::Call(segment),
+            )
+            | (
+                "response.reasoning_summary_text.delta" | "response.reasoning_text.delta",
+                ItemKind::Reasoning(segment),
+            ) => segment,
+            _ => {
+                let message = format!("output item {} got a {}", event.output_index, event.kind);
+                return Err(Misuse(message));
+            }
+        };
+        self.builder.delta(segment, &event.delta, out)?;
+        Ok(true)
+    }
+
+    fn added(
+        &mut self,
+        index: u32,
+        item: &Value,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        if self.items.contains_key(&index) {
+            return Err(Misuse(format!("output item {index} began twice")));
+        }
+        let text = |name: &str| match item[name].as_str() {
+            Some(text) if !text.is_empty() => Ok(text),
+            _ => Err(Misuse(format!("output item {index} has no {name}"))),
+        };
+        let kind = match text("type")? {
+            "message" => ItemKind::Message,
+            "reasoning" => {
+                let segment = self.number();
+                self.builder.reasoning_start(segment, out)?;
+                ItemKind::Reasoning(segment)
+            }
+            kind @ ("function_call" | "custom_tool_call") => {
+                let segment = self.number();
+                let custom = kind == "custom_tool_call";
+                let (id, name) = (text("call_id")?, text("name")?);
+                self.builder.call_start(segment, id, name, custom, out)?;
+                ItemKind::Call(segment)
+            }
+            _ => ItemKind::Other,
+        };
+        self.items.insert(
+            index,
+            Item {
+                kind,
+                texts: BTreeMap::new(),
+                done: None,
+                ended: false,
+            },
+        );
+        Ok(())
+    }
+
+    fn part_added(&mut self, event: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let item = index(event, "output_index")?;
+        let content = index(event, "content_index")?;
+        if self.open_item(item)?.kind != ItemKind::Message {
+            return Ok(());
+        }
+        match event["part"]["type"].as_str() {
+            Some("output_text") => self.text(item, content, out).map(drop),
+            Some("refusal") => {
+                self.refused = true;
+                self.text(item, content, out).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The segment of a message's text, opened if it is new.
+    fn text(&mut self, item: u32, content: u32, out: &mut Vec<StreamEvent>) -> Result<u32, Misuse> {
+        if let Some((segment, _)) = self.open_item(item)?.texts.get(&content) {
+            return Ok(*segment);
+        }
+        let segment = self.number();
+        self.builder.text_start(segment, out)?;
+        self.open_item(item)?.texts.insert(content, (segment, true));
+        Ok(segment)
+    }
+
+    fn text_done(
+        &mut self,
+        event: &Value,
+        field: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        let item = index(event, "output_index")?;
+        let content = index(event, "content_index")?;
+        self.refused |= field == "refusal";
+        self.close_text(
+            item,
+            content,
+            event[field].as_str().unwrap_or_default(),
+            out,
+        )
+    }
+
+    /// Ends a message's text, with what the deltas left out of `whole`.
+    fn close_text(
+        &mut self,
+        item: u32,
+        content: u32,
+        whole: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        let segment = self.text(item, content, out)?;
+        let texts = &mut self.open_item(item)?.texts;
+        match texts.insert(content, (segment, false)) {
+            Some((_, true)) => {
+                self.complete(segment, whole, out)?;
+                self.builder.end(segment, out)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn summary_part(&mut self, event: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let kind = self.open_item(index(event, "output_index")?)?.kind;
+        match kind {
+            ItemKind::Reasoning(segment) if !self.builder.collected(segment).is_empty() => {
+                self.builder.delta(segment, "\n\n", out)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The item's last word.
+    fn done(&mut self, index: u32, item: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        match self.items.get(&index) {
+            None => self.added(index, item, out)?,
+            Some(known) if known.ended => return Ok(()),
+            Some(_) => {}
+        }
+        let kind = self.open_item(index)?.kind;
+        // A call that a limit cut off has no end: it must not be run.
+        let cut_off = matches!(kind, ItemKind::Call(_)) && item["status"] == "incomplete";
+        match kind {
+            ItemKind::Message => self.message_done(index, item, out)?,
+            ItemKind::Reasoning(segment) => {
+                self.complete(segment, &reasoning_text(item), out)?;
+                self.builder.end(segment, out)?;
+            }
+            ItemKind::Call(_) if cut_off => {}
+            ItemKind::Call(segment) => {
+                let text = item["arguments"].as_str().or(item["input"].as_str());
+                if let Some(text) = text {
+                    self.complete(segment, text, out)?;
+                    if !text.is_empty() {
+                        self.builder.set_arguments(segment, text.to_owned())?;
+                    }
+                }
+                self.builder.end(segment, out)?;
+            }
+            ItemKind::Other => {
+                let segment = self.number();
+                let part = ContentPart::Other {
+                    kind: item["type"].as_str().unwrap_or_default().to_owned(),
+                    value: item.clone(),
+                };
+                self.builder.whole(segment, part)?;
+                self.builder.end(segment, out)?;
+                self.builder.provider_event(item.clone(), out);
+            }
+        }
+        let known = self.open_item(index)?;
+        known.ended = true;
+        known.done = (!cut_off).then(|| item.clone());
+        Ok(())
+    }
+
+    fn message_done(
+        &mut self,
+        index: u32,
+        item: &Value,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        for (content, part) in (0_u32..).zip(item["content"].as_array().into_iter().flatten()) {
+            let field = match part["type"].as_str() {
+                Some("output_text") => "text",
+                Some("refusal") => {
+                    self.refused = true;
+                    "refusal"
+                }
+                _ => continue,
+            };
+            let whole = part[field].as_str().unwrap_or_default();
+            if !whole.is_empty() || self.open_item(index)?.texts.contains_key(&content) {
+                self.close_text(index, content, whole, out)?;
+            }
+        }
+        let open: Vec<u32> = self.open_item(index)?.texts.keys().copied().collect();
+        open.into_iter()
+            .try_for_each(|content| self.close_text(index, content, "", out))
+    }
+
+    /// Adds what `whole` has beyond the deltas.
+    fn complete(
+        &mut self,
+        segment: u32,
+        whole: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        match whole.strip_prefix(self.builder.collected(segment)) {
+            Some(rest) => self.builder.delta(segment, rest, out),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, mut event: Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let response = event["response"].take();
+        if !response.is_object() {
+            return Err(Misuse("the last event has no response".to_owned()));
+        }
+        self.start(&response, out);
+        self.usage = response["usage"].clone();
+        let error = &response["error"];
+        if event["type"] == "response.failed" || response["status"] == "failed" {
+            let body = serde_json::json!({"error": error});
+            self.error(of_body(&self.names, None, body), out);
+            return Ok(());
+        }
+        // What was not streamed item by item.
+        for (index, item) in (0_u32..).zip(response["output"].as_array().into_iter().flatten()) {
+            if self.items.get(&index).is_none_or(|known| !known.ended) {
+                self.done(index, item, out)?;
+            }
+        }
+        let detail = response["incomplete_details"]["reason"].as_str();
+        let status = match event["type"].as_str() {
+            Some("response.incomplete") => "incomplete",
+            Some("response.cancelled") => "cancelled",
+            _ => response["status"].as_str().unwrap_or("completed"),
+        };
+        let (mut reason, mut raw) = match (status, detail) {
+            ("completed", _) => (FinishKind::Stop, "completed"),
+            ("incomplete", Some("max_output_tokens")) => (FinishKind::Length, "max_output_tokens"),
+            ("incomplete", Some("content_filter")) => (FinishKind::ContentFilter, "content_filter"),
+            ("incomplete", detail) => (FinishKind::Other, detail.unwrap_or("incomplete")),
+            ("cancelled", _) => (FinishKind::Error, "cancelled"),
+            (status, _) => (FinishKind::Other, status),
+        };
+        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
+            self.drop_cut_off_call();
+        }
+        if reason == FinishKind::Stop && self.builder.has_calls() {
+            reason = FinishKind::ToolCalls;
+        } else if reason == FinishKind::Stop && self.refused {
+            (reason, raw) = (FinishKind::ContentFilter, "refusal");
+        }
+        let removed = response["input_transformations"].as_array();
+        for removed in removed.into_iter().flatten() {
+            let message = clip(&format!("openai changed the input: {removed}"));
+            self.builder
+                .warn(Warning::new("input_transformed", message));
+        }
+        let reason = FinishReason {
+            reason,
+            raw: raw.to_owned(),
+        };
+        let (usage, replay) = (self.usage(), self.replay());
+        self.builder.finish(reason, usage, replay, out);
+        Ok(())
+    }
+
+    /// `None` when an item other than a cut-off call never came to its end:
+    /// then the parts of the answer are all that there is.
+    fn replay(&mut self) -> Option<Replay> {
+        let lost = |item: &Item| !item.ended && !matches!(item.kind, ItemKind::Call(_));
+        if self.items.values().any(lost) {
+            return None;
+        }
+        let items = std::mem::take(&mut self.items);
+        Some(Replay {
+            provider: NAME.to_owned(),
+            model: self.builder.model().to_owned(),
+            items: items.into_values().filter_map(|item| item.done).collect(),
+        })
+    }
+
+    /// A limit cuts off what is being written: a last call whose arguments are
+    /// not a whole object was not meant to be run, whatever its status says.
+    fn drop_cut_off_call(&mut self) {
+        let Some((index, item)) = self.items.last_key_value() else {
+            return;
+        };
+        let ItemKind::Call(segment) = item.kind else {
+            return;
+        };
+        let is_function = item
+            .done
+            .as_ref()
+            .is_some_and(|item| item["type"] == "function_call");
+        let whole = raw_object(self.builder.collected(segment)).is_some();
+        if !item.ended || item.done.is_none() || (is_function && !whole) {
+            let index = *index;
+            self.items.remove(&index);
+            self.builder.drop_call(segment);
+            let message = "the last tool call was cut off and is left out";
+            self.builder.warn(Warning::new("call_truncated", message));
+        }
+    }
+
+    fn open_item(&mut self, index: u32) -> Result<&mut Item, Misuse> {
+        match self.items.get_mut(&index) {
+            Some(item) if !item.ended => Ok(item),
+            _ => Err(Misuse(format!("output item {index} is not open"))),
+        }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn usage(&self) -> Usage {
+        let count = |value: &Value| value.as_u64();
+        let usage = &self.usage;
+        let input = count(&usage["input_tokens"]).unwrap_or(0);
+        let output = count(&usage["output_tokens"]).unwrap_or(0);
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: count(&usage["total_tokens"]).unwrap_or(input.saturating_add(output)),
+            reasoning_tokens: count(&usage["output_tokens_details"]["reasoning_tokens"]),
+            cache_read_tokens: count(&usage["input_tokens_details"]["cached_tokens"]),
+            cache_write_tokens: count(&usage["input_tokens_details"]["cache_write_tokens"]),
+            uncounted_input_tokens: 0,
+            raw: usage.is_object().then(|| usage.clone()),
+        }
+    }
+
+    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
+        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
+        self.error(error, out);
+    }
+
+    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
+        let usage = self.usage();
+        self.builder.error(error, usage, out);
+    }
+}
+
+/// The deltas that become events.
+const MODELED: [&str; 6] = [
+    "response.output_text.delta",
+    "response.refusal.delta",
+    "response.function_call_arguments.delta",
+    "response.custom_tool_call_input.delta",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_text.delta",
+];
+
+/// The text of a reasoning item, its parts separated by blank lines.
+fn reasoning_text(item: &Value) -> String {
+    let texts = |field: &str| -> Vec<&str> {
+        let parts = item[field].as_array().into_iter().flatten();
+        parts.filter_map(|part| part["text"].as_str()).collect()
+    };
+    match texts("summary") {
+        summary if summary.is_empty() => texts("content").concat(),
+        summary => summary.join("\n\n"),
+    }
+}
+
+fn index(event: &Value, field: &str) -> Result<u32, Misuse> {
+    event[field]
+        .as_u64()
+        .and_then(|index| u32::try_from(index).ok())
+        .ok_or_else(|| Misuse(format!("an event has no usable {field}")))
+}

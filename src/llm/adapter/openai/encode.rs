@@ -1,0 +1,278 @@
+//! A request as an HTTP exchange. The body's head is small and written anew;
+//! the input items come last and are kept bytes (DESIGN §5).
+
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use super::input::InputFormat;
+use crate::llm::adapter::effort::{changed, nearest};
+use crate::llm::adapter::{Encoded, body, system_texts};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::HttpRequest;
+use crate::llm::model::ModelInfo;
+use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::tool::{CustomFormat, ToolChoice, ToolDefinition};
+
+/// Fields of the body that are not options: history, and what the decoder and
+/// the stateless history rely on.
+const RESERVED: [&str; 3] = ["input", "stream", "previous_response_id"];
+/// Most metadata pairs, and most characters of a key and of a value.
+const MAX_METADATA: (usize, usize, usize) = (16, 64, 512);
+
+pub(super) fn encode(
+    request: &Request,
+    target: &Endpoint,
+    default_base_url: &str,
+) -> Result<Encoded, LlmError> {
+    let mut warnings = Vec::new();
+    let options = body::options(request, NAME, &RESERVED, &mut warnings);
+    let mut head = Head {
+        request,
+        target,
+        info: body::known_model(NAME, request),
+        fields: Map::new(),
+        warnings,
+    };
+    head.write()?;
+    let Head {
+        mut fields,
+        mut warnings,
+        ..
+    } = head;
+    body::merge(&mut fields, options);
+    let wire = request.conversation.encode(&InputFormat, &mut warnings)?;
+    if wire.bytes.is_empty() {
+        let message = "the conversation has no message for openai; add a user message with text";
+        return Err(LlmError::new(LlmErrorKind::InvalidRequest, NAME, message));
+    }
+    let base_url = body::base_url(target, default_base_url, "/v1");
+    Ok(Encoded {
+        http: HttpRequest {
+            method: "POST".to_owned(),
+            url: format!("{base_url}/responses"),
+            headers: headers(target),
+            body: body::with_history(fields, "input", &[&wire.bytes]),
+            auth: body::auth(target, "authorization", "Bearer "),
+            connect_timeout_ms: target.connect_timeout_ms,
+        },
+        warnings,
+    })
+}
+
+fn headers(target: &Endpoint) -> Vec<(String, String)> {
+    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    for (name, option) in [
+        ("openai-organization", "organization"),
+        ("openai-project", "project"),
+    ] {
+        if let Some(value) = target.options[option].as_str() {
+            headers.push((name.to_owned(), body::header_value(value)));
+        }
+    }
+    headers
+}
+
+/// Everything of the body but the input.
+struct Head<'a> {
+    request: &'a Request,
+    target: &'a Endpoint,
+    info: Option<&'static ModelInfo>,
+    fields: Map<String, Value>,
+    warnings: Vec<Warning>,
+}
+
+impl Head<'_> {
+    fn write(&mut self) -> Result<(), LlmError> {
+        let request = self.request;
+        self.set("model", body::wire_model(self.info, request));
+        self.set("stream", true);
+        self.set("stream_options", json!({"include_obfuscation": false}));
+        self.set("store", false);
+        let system = system_texts(request).join("\n\n");
+        if !system.is_empty() {
+            self.set("instructions", system);
+        }
+        self.tools()?;
+        self.reasoning();
+        if let Some(key) = &request.cache_key {
+            self.set("prompt_cache_key", key.as_str());
+        }
+        if let Some(most) = request.max_tokens {
+            self.set("max_output_tokens", most);
+        }
+        match &request.response_format {
+            ResponseFormat::Text => {}
+            ResponseFormat::Json => self.set("text", json!({"format": {"type": "json_object"}})),
+            ResponseFormat::JsonSchema { schema, strict } => {
+                let format = json!({
+                    "type": "json_schema", "name": "answer", "schema": schema, "strict": strict,
+                });
+                self.set("text", json!({"format": format}));
+            }
+        }
+        self.sampling();
+        if !request.stop_sequences.is_empty() {
+            self.warn(
+                "stop_dropped",
+                "openai has no stop sequences; they are left out",
+            );
+        }
+        self.metadata();
+        Ok(())
+    }
+
+    fn tools(&mut self) -> Result<(), LlmError> {
+        let request = self.request;
+        let tools = &request.tools;
+        let choice = match &request.tool_choice {
+            ToolChoice::Auto => Value::Null,
+            ToolChoice::None => Value::from("none"),
+            ToolChoice::Required => Value::from("required"),
+            ToolChoice::Named(name) => match tools.iter().find(|tool| tool.name == *name) {
+                Some(tool) => json!({"type": kind(tool), "name": name}),
+                None => {
+                    return Err(unsupported(&format!(
+                        "names `{name}`, which is not among the tools; add it or choose another"
+                    )));
+                }
+            },
+        };
+        if tools.is_empty() {
+            return match request.tool_choice {
+                ToolChoice::Auto | ToolChoice::None => Ok(()),
+                _ => Err(unsupported(
+                    "forces a call, but there are no tools; use the choice `auto`",
+                )),
+            };
+        }
+        let definitions: Vec<Value> = tools.iter().map(definition).collect();
+        self.set("tools", definitions);
+        if !choice.is_null() {
+            self.set("tool_choice", choice);
+        }
+        // Models that make one call at a time refuse the field.
+        if let Some(parallel) = request.parallel_tool_calls
+            && self.info.is_none_or(|info| info.parallel_tool_calls)
+        {
+            self.set("parallel_tool_calls", parallel);
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self) {
+        let reasons = self.info.is_none_or(|info| info.supports_reasoning);
+        let mut reasoning = Map::new();
+        if let Some(asked) = self.request.reasoning_effort.as_deref() {
+            let model = &self.request.model;
+            let known = self.info.map(ModelInfo::levels).unwrap_or_default();
+            if !reasons && asked != "none" {
+                let message =
+                    format!("the model `{model}` does not reason; the effort is left out");
+                self.warn("effort_dropped", message);
+            } else if reasons {
+                let given = match known.is_empty() {
+                    true => asked,
+                    false => nearest(asked, &known).unwrap_or(asked),
+                };
+                if given != asked {
+                    self.warnings.push(changed(model, asked, given));
+                }
+                reasoning.insert("effort".to_owned(), Value::from(given));
+            }
+        }
+        if let Some(summary) = self.target.options["reasoning_summary"].as_str()
+            && reasons
+        {
+            reasoning.insert("summary".to_owned(), Value::from(summary));
+        }
+        if !reasoning.is_empty() {
+            self.set("reasoning", reasoning);
+        }
+        // Models that do not reason refuse the field.
+        if reasons {
+            self.set("include", json!(["reasoning.encrypted_content"]));
+        }
+    }
+
+    fn sampling(&mut self) {
+        let request = self.request;
+        let refused = self.info.is_some_and(|info| !info.sampling_params);
+        for (name, value) in [
+            ("temperature", request.temperature),
+            ("top_p", request.top_p),
+        ] {
+            match value {
+                None => {}
+                Some(_) if refused => {
+                    let message = format!(
+                        "the model `{}` does not take {name}; it is left out",
+                        request.model
+                    );
+                    self.warn("sampling_dropped", message);
+                }
+                Some(value) => self.set(name, value),
+            }
+        }
+    }
+
+    fn metadata(&mut self) {
+        let (pairs, key_chars, value_chars) = MAX_METADATA;
+        let request = self.request;
+        let fits = |name: &str, value: &str| {
+            name.chars().count() <= key_chars && value.chars().count() <= value_chars
+        };
+        let mut kept = Map::new();
+        for (name, value) in &request.metadata {
+            if kept.len() < pairs && fits(name, value) {
+                kept.insert(name.clone(), Value::from(value.as_str()));
+            } else {
+                let message = format!(
+                    "openai takes {pairs} metadata of {key_chars} and {value_chars} characters; one is left out"
+                );
+                self.warn("metadata_dropped", message);
+            }
+        }
+        if !kept.is_empty() {
+            self.set("metadata", kept);
+        }
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    fn warn(&mut self, code: &str, message: impl Into<String>) {
+        self.warnings.push(Warning::new(code, message));
+    }
+}
+
+fn unsupported(why: &str) -> LlmError {
+    let message = format!("the tool choice {why}");
+    LlmError::new(LlmErrorKind::UnsupportedToolChoice, NAME, message)
+}
+
+fn kind(tool: &ToolDefinition) -> &'static str {
+    match tool.custom {
+        None => "function",
+        Some(_) => "custom",
+    }
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    let mut value = json!({
+        "type": kind(tool), "name": tool.name, "description": tool.description,
+    });
+    match &tool.custom {
+        None => {
+            value["parameters"] = tool.parameters.clone();
+            // The field is required, and `true` needs a closed schema.
+            value["strict"] = Value::Bool(tool.strict == Some(true));
+        }
+        Some(CustomFormat::Text) => value["format"] = json!({"type": "text"}),
+        Some(CustomFormat::Grammar { syntax, definition }) => {
+            value["format"] =
+                json!({"type": "grammar", "syntax": syntax, "definition": definition});
+        }
+    }
+    value
+}
