@@ -77,10 +77,7 @@ fn steps(plan: &Plan) -> Vec<Step> {
             before,
         })
     });
-    let in_the_way = |step: &Step| {
-        let below = format!("{}/", step.path());
-        writes.iter().any(|write| write.path().starts_with(&below))
-    };
+    let in_the_way = |step: &Step| plan.has_below(step.path());
     let (mut steps, removed): (Vec<_>, Vec<_>) = removed.partition(in_the_way);
     steps.extend(writes);
     steps.extend(removed);

@@ -18,6 +18,8 @@ use crate::tool::{MAX_FILE_BYTES, ToolError};
 pub(super) struct Plan {
     /// By absolute path, in the order in which the patch names them.
     pub(super) files: Vec<(String, FileState)>,
+    /// Where in `files` a path is.
+    index: BTreeMap<String, usize>,
     /// Directories that are not there and come into being.
     pub(super) new_dirs: BTreeSet<String>,
     /// Directories that are there.
@@ -156,8 +158,17 @@ impl Plan {
 
     /// The state of the file at `absolute`, where the patch touched it.
     pub(super) fn get(&self, absolute: &str) -> Option<&FileState> {
-        let mut files = self.files.iter();
-        files.find_map(|(path, state)| (path == absolute).then_some(state))
+        let index = self.index.get(absolute)?;
+        self.files.get(*index).map(|(_, state)| state)
+    }
+
+    /// Whether the patch leaves a file below `absolute`.
+    pub(super) fn has_below(&self, absolute: &str) -> bool {
+        let below = format!("{absolute}/");
+        self.index
+            .range(below.clone()..)
+            .take_while(|(path, _)| path.starts_with(&below))
+            .any(|(_, index)| self.files[*index].1.after.is_some())
     }
 
     fn note(&mut self, change: Change, path: &str) {
@@ -236,13 +247,9 @@ impl Plan {
         let (absolute, state) = &self.files[index];
         let absolute = absolute.clone();
         if state.after.is_none() {
-            let below = format!("{absolute}/");
-            let mut files = self.files.iter();
-            if files.any(|(other, state)| other.starts_with(&below) && state.after.is_some()) {
-                return Err(at(
-                    line,
-                    format!("{path} is a directory of the files above"),
-                ));
+            if self.has_below(&absolute) {
+                let message = format!("{path} is a directory of files further up in the patch");
+                return Err(at(line, message));
             }
             self.check_parents(environment, line, &absolute).await?;
         }
@@ -295,9 +302,8 @@ impl Plan {
         path: &str,
     ) -> Result<usize, ToolError> {
         let absolute = resolve(environment, line, path)?;
-        let mut known = self.files.iter();
-        if let Some(index) = known.position(|(known, _)| *known == absolute) {
-            return Ok(index);
+        if let Some(index) = self.index.get(&absolute) {
+            return Ok(*index);
         }
         let before = match environment.read(&absolute, MAX_FILE_BYTES).await {
             Ok(content) => Some(content),
@@ -319,8 +325,10 @@ impl Plan {
             origin: before.is_some().then(|| absolute.clone()),
             before,
         };
+        let index = self.files.len();
+        self.index.insert(absolute.clone(), index);
         self.files.push((absolute, state));
-        Ok(self.files.len() - 1)
+        Ok(index)
     }
 }
 
