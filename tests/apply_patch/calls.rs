@@ -1,0 +1,128 @@
+//! How a patch reaches the tool, and calls that run side by side.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures_util::FutureExt as _;
+use hermitcrab::effect::Executor;
+use hermitcrab::environment::{Environment, Scope};
+use hermitcrab::llm::{CustomFormat, ToolCall};
+use hermitcrab::tool::{ApplyPatch, CallContext, Tool, ToolError};
+use serde_json::{Value, json};
+
+use crate::support::{freeform, pipeline, run};
+use crate::tree::Tree;
+
+const PATCH: &str = "*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\n";
+
+/// What the tool itself makes of `arguments`, which no schema has seen.
+fn check(arguments: Value, expected: Result<&str, &str>) {
+    let tree = Rc::new(Tree::new(std::iter::empty(), &[]));
+    let pipeline = pipeline(tree.clone());
+    let scope = Scope::new("s");
+    let call = CallContext {
+        environment: Environment::new(tree, scope.clone()),
+        call_id: "c1".into(),
+        scope,
+        port: pipeline.port,
+        timeouts: pipeline.timeouts,
+        max_captured_bytes: pipeline.max_captured_bytes,
+        files: pipeline.files,
+        progress: Rc::new(|_, _| ()),
+    };
+    let tool = freeform();
+    let result = tool.execute(&call, arguments).now_or_never();
+    let result = result.expect("the tree answers at once");
+    let result = result.as_ref().map(|output| output.text.as_str());
+    assert_eq!(
+        result.map_err(|error: &ToolError| error.message.as_str()),
+        expected
+    );
+}
+
+#[test]
+fn forms_of_arguments() {
+    let added = Ok("Patch applied. Changed files:\nA n");
+    check(json!({ "patch": PATCH }), added);
+    check(json!({ "input": PATCH }), added);
+    check(json!(PATCH), added);
+    check(
+        json!({ "text": PATCH }),
+        Err("invalid arguments: missing field `patch`"),
+    );
+    check(
+        json!({ "patch": 1 }),
+        Err("invalid arguments: invalid type: integer `1`, expected a string"),
+    );
+}
+
+#[test]
+fn the_schema_asks_for_the_patch() {
+    let pipeline = pipeline(Rc::new(Tree::new(std::iter::empty(), &[])));
+    let executed = run(&pipeline, false, "{}".to_owned());
+    assert!(executed.is_error);
+    assert!(executed.full.contains("patch"), "{}", executed.full);
+}
+
+#[test]
+fn the_grammar_is_offered_as_it_stands() {
+    let CustomFormat::Grammar { syntax, definition } = ApplyPatch::freeform() else {
+        panic!("not a grammar");
+    };
+    assert_eq!(syntax, "lark");
+    assert_eq!(definition, ApplyPatch::GRAMMAR);
+    for marker in [
+        "*** Begin Patch",
+        "*** End Patch",
+        "*** Add File: ",
+        "*** Delete File: ",
+        "*** Update File: ",
+        "*** Move to: ",
+        "*** End of File",
+    ] {
+        assert!(definition.contains(marker), "{marker}");
+    }
+}
+
+/// Every one of many calls changes the same two files, named in either order.
+#[test]
+fn parallel_patches_take_turns() {
+    let files = [("a", "0\n"), ("b", "0\n")];
+    let files = files.map(|(path, text)| (path, bytes::Bytes::from_static(text.as_bytes())));
+    let tree = Rc::new(Tree::new(files.into_iter(), &[]));
+    let pipeline = pipeline(tree.clone());
+    let mut executor = Executor::new();
+    let results = Rc::new(RefCell::new(Vec::new()));
+    for round in 1..=20 {
+        let (first, second) = if round % 2 == 0 {
+            ("a", "b")
+        } else {
+            ("b", "a")
+        };
+        let last = round - 1;
+        let patch = format!(
+            "*** Begin Patch\n*** Update File: {first}\n@@\n-{last}\n+{round}\n\
+             *** Update File: {second}\n@@\n-{last}\n+{round}\n*** End Patch"
+        );
+        let call = ToolCall {
+            id: format!("c{round}"),
+            name: "apply_patch".to_owned(),
+            arguments: json!({ "patch": patch }).to_string(),
+            custom: false,
+        };
+        let (pipeline, results) = (pipeline.clone(), results.clone());
+        executor.spawner().spawn(async move {
+            let executed = pipeline.run(&Scope::new("s"), &call).await;
+            results
+                .borrow_mut()
+                .push((executed.is_error, executed.full));
+        });
+    }
+    executor.run(|| false);
+    assert!(executor.is_empty());
+    assert_eq!(results.borrow().len(), 20);
+    assert!(results.borrow().iter().all(|(is_error, _)| !is_error));
+    let nodes = tree.nodes();
+    assert_eq!(nodes["a"].as_deref(), Some(&b"20\n"[..]));
+    assert_eq!(nodes["b"].as_deref(), Some(&b"20\n"[..]));
+}
