@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::parser::{Anchor, Hunk, HunkLine, PatchError};
 use super::seek::{Exhausted, Work, seek};
-use crate::text::nearest;
+use crate::text::{NearMiss, nearest};
 use crate::tool::edit_file::quote;
 
 /// The text of the file at `path` with `hunks` applied.
@@ -21,8 +21,8 @@ pub fn apply(path: &str, old: &str, hunks: &[Hunk]) -> Result<String, PatchError
     let mut work = Work::default();
     let mut at = 0;
     for hunk in hunks {
-        let edit = place(&file, hunk, &mut at, &mut work);
-        edits.push(edit.map_err(|(line, message)| PatchError {
+        let placed = place(&file, hunk, &mut at, &mut work);
+        edits.extend(placed.map_err(|(line, message)| PatchError {
             line,
             path: Some(path.to_owned()),
             message,
@@ -41,17 +41,10 @@ struct File<'a> {
     endings: Vec<&'a str>,
 }
 
-/// Lines to put in the place of others.
+/// Neighbouring lines to put in the place of others, or between two.
 struct Edit<'a> {
     range: Range<usize>,
-    new: Vec<NewLine<'a>>,
-}
-
-#[derive(Clone, Copy)]
-enum NewLine<'a> {
-    /// The old line of this index, counted from the start of the range.
-    Keep(usize),
-    Add(&'a str),
+    new: Vec<&'a str>,
 }
 
 const MARK: &str = "\u{FEFF}";
@@ -101,13 +94,8 @@ impl<'a> File<'a> {
         for edit in edits {
             (at..edit.range.start).for_each(|index| keep(&mut text, index));
             for line in &edit.new {
-                match line {
-                    NewLine::Keep(index) => keep(&mut text, edit.range.start + index),
-                    NewLine::Add(line) => {
-                        text.push_str(line);
-                        text.push_str(ending);
-                    }
-                }
+                text.push_str(line);
+                text.push_str(ending);
             }
             at = edit.range.end;
         }
@@ -116,16 +104,19 @@ impl<'a> File<'a> {
     }
 }
 
+static ADDED_EMPTY: HunkLine = HunkLine::Add(String::new());
+static REMOVED_EMPTY: HunkLine = HunkLine::Remove(String::new());
+
 /// A line of the patch and what is wrong with it.
 type Wrong = (usize, String);
 
-/// Where `hunk` goes, from line index `at` on, which moves past it.
+/// The edits of `hunk`, looked for from line index `at` on, which moves past it.
 fn place<'a>(
     file: &File<'_>,
     hunk: &'a Hunk,
     at: &mut usize,
     work: &mut Work,
-) -> Result<Edit<'a>, Wrong> {
+) -> Result<Vec<Edit<'a>>, Wrong> {
     let exhausted = |Exhausted| {
         let message = "finding its place among so many equal lines takes too long; use smaller \
                        hunks or write the whole file";
@@ -138,23 +129,10 @@ fn place<'a>(
             None => return Err((anchor.line, lost_anchor(file, anchor, *at, work))),
         }
     }
-    let (mut old, mut new) = (Vec::new(), Vec::new());
-    for line in &hunk.lines {
-        match line {
-            HunkLine::Context(text) => {
-                new.push((NewLine::Keep(old.len()), text.as_str()));
-                old.push(file.bare(text));
-            }
-            HunkLine::Remove(text) => old.push(file.bare(text)),
-            HunkLine::Add(text) => new.push((NewLine::Add(file.bare(text)), text.as_str())),
-        }
-    }
+    let mut lines: Vec<&HunkLine> = hunk.lines.iter().collect();
+    let mut old = old_lines(file, hunk);
     if old.is_empty() {
-        let end = file.lines.len();
-        return Ok(Edit {
-            range: end..end,
-            new: new.into_iter().map(|(line, _)| line).collect(),
-        });
+        return Ok(edits(file, &lines, file.lines.len()));
     }
     let mut find = |old: &[&str]| {
         let start = match file.lines.len().checked_sub(old.len()) {
@@ -165,26 +143,77 @@ fn place<'a>(
     };
     let mut found = find(&old)?;
     if found.is_none() && old.last() == Some(&"") {
-        // A hunk often ends with one empty line too many.
         old.pop();
         found = find(&old)?;
-        if new.last().is_some_and(|(_, text)| text.is_empty()) {
-            new.pop();
+        lines = without_surplus(lines);
+    }
+    let Some(first) = found else {
+        return Err((hunk.line, lost_hunk(file, hunk, *at, work)));
+    };
+    *at = first + old.len();
+    Ok(edits(file, &lines, first))
+}
+
+/// The lines that stand in the file.
+fn old_lines<'a>(file: &File<'_>, hunk: &'a Hunk) -> Vec<&'a str> {
+    let old = hunk.lines.iter().filter_map(|line| match line {
+        HunkLine::Context(text) | HunkLine::Remove(text) => Some(file.bare(text)),
+        HunkLine::Add(_) => None,
+    });
+    old.collect()
+}
+
+/// A hunk whose last old line, an empty one, is not in the file: models often
+/// end a hunk with one empty line too many. It goes, and with it an empty line
+/// at the end of the new ones; if others follow it there, it is a new line.
+fn without_surplus(mut lines: Vec<&HunkLine>) -> Vec<&HunkLine> {
+    let is_old = |line: &&HunkLine| !matches!(line, HunkLine::Add(_));
+    let is_new = |line: &&HunkLine| !matches!(line, HunkLine::Remove(_));
+    if let Some(surplus) = lines.iter().rposition(is_old) {
+        match lines[surplus] {
+            HunkLine::Context(_) => lines[surplus] = &ADDED_EMPTY,
+            _ => drop(lines.remove(surplus)),
         }
-        for (line, text) in &mut new {
-            if matches!(line, NewLine::Keep(index) if *index == old.len()) {
-                *line = NewLine::Add(text);
+    }
+    if let Some(last) = lines.iter().rposition(is_new) {
+        match lines[last] {
+            HunkLine::Add(text) if text.is_empty() => drop(lines.remove(last)),
+            // The file has it, but the new lines have one less.
+            HunkLine::Context(text) if text.is_empty() => lines[last] = &REMOVED_EMPTY,
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// The changes of `lines`, the first old one of which is line index `at`.
+/// Context belongs to none of them, so that it keeps its place and its bytes.
+fn edits<'a>(file: &File<'_>, lines: &[&'a HunkLine], mut at: usize) -> Vec<Edit<'a>> {
+    let mut edits: Vec<Edit<'a>> = Vec::new();
+    let mut open = false;
+    for line in lines {
+        if let HunkLine::Context(_) = line {
+            at += 1;
+            open = false;
+            continue;
+        }
+        if !open {
+            edits.push(Edit {
+                range: at..at,
+                new: Vec::new(),
+            });
+            open = true;
+        }
+        let Some(edit) = edits.last_mut() else { break };
+        match line {
+            HunkLine::Add(text) => edit.new.push(file.bare(text)),
+            _ => {
+                at += 1;
+                edit.range.end = at;
             }
         }
     }
-    let Some(first) = found else {
-        return Err((hunk.line, lost_hunk(file, hunk, &old, *at, work)));
-    };
-    *at = first + old.len();
-    Ok(Edit {
-        range: first..*at,
-        new: new.into_iter().map(|(line, _)| line).collect(),
-    })
+    edits
 }
 
 fn lost_anchor(file: &File<'_>, anchor: &Anchor, at: usize, work: &mut Work) -> String {
@@ -197,14 +226,17 @@ fn lost_anchor(file: &File<'_>, anchor: &Anchor, at: usize, work: &mut Work) -> 
     message + &elsewhere(file, &[file.bare(&anchor.text)], at, false, work)
 }
 
-fn lost_hunk(file: &File<'_>, hunk: &Hunk, old: &[&str], at: usize, work: &mut Work) -> String {
-    let place = if hunk.end_of_file {
-        " at the end of the file".to_owned()
+fn lost_hunk(file: &File<'_>, hunk: &Hunk, at: usize, work: &mut Work) -> String {
+    let old = old_lines(file, hunk);
+    let message = if hunk.end_of_file {
+        "the old lines of this hunk are not the end of the file".to_owned()
     } else {
-        after(at)
+        format!(
+            "the old lines of this hunk do not stand in the file{}",
+            after(at)
+        )
     };
-    let message = format!("the old lines of this hunk do not stand in the file{place}");
-    message + &elsewhere(file, old, at, hunk.end_of_file, work)
+    message + &elsewhere(file, &old, at, hunk.end_of_file, work)
 }
 
 /// ` after line 12`, which anchors or the hunk before have reached.
@@ -225,15 +257,15 @@ fn elsewhere(
 ) -> String {
     if let Ok(Some(found)) = seek(&file.lines, wanted, 0, work) {
         let line = found + 1;
-        return if found < at {
-            format!("; line {line} has them, but hunks and @@ lines follow the order of the file")
-        } else if end_of_file {
-            format!("; line {line} has them, but is not at the end")
+        return if found >= at && end_of_file {
+            format!("; line {line} is such a place, but not at the end")
         } else {
-            format!("; line {line} has them")
+            format!(
+                "; line {line} is such a place, but hunks and @@ lines follow the order of the file"
+            )
         };
     }
-    let Some(near) = nearest(&file.lines.join("\n"), &wanted.join("\n")) else {
+    let Some(near) = near(file, wanted, at) else {
         return "; nothing like it is there, read the file again".to_owned();
     };
     let mut message = format!("; the nearest place is line {}", near.line);
@@ -245,4 +277,26 @@ fn elsewhere(
         );
     }
     message
+}
+
+/// The place most like `wanted`; of equal ones one after `at`.
+fn near(file: &File<'_>, wanted: &[&str], at: usize) -> Option<NearMiss> {
+    // With a final newline each, so that a last empty line counts as one.
+    let text = |lines: &[&str]| lines.join("\n") + "\n";
+    let wanted = text(wanted);
+    let near = nearest(&text(&file.lines), &wanted)?;
+    if near.line > at {
+        return Some(near);
+    }
+    let later = file.lines.get(at..).unwrap_or_default();
+    match nearest(&text(later), &wanted) {
+        Some(mut later) if later.equal_lines >= near.equal_lines => {
+            later.line += at;
+            if let Some((line, ..)) = &mut later.first_difference {
+                *line += at;
+            }
+            Some(later)
+        }
+        _ => Some(near),
+    }
 }

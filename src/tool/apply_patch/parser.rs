@@ -425,12 +425,12 @@ fn bad_header(line: &str) -> String {
         );
     }
     let known = format!("{ADD}PATH, {DELETE}PATH or {UPDATE}PATH");
-    let name = line.split(':').next().unwrap_or_default();
-    if MARKERS[2..5]
-        .iter()
-        .any(|marker| marker.trim_end_matches(':') == name.trim_end())
-    {
+    let name = line.split_inclusive(':').next().unwrap_or_default();
+    if MARKERS[2..5].contains(&line) {
         return format!("{} lacks its path; write {known}", quote(line));
+    }
+    if MARKERS.contains(&name) {
+        return format!("{} has no place here; expected {known}", quote(line));
     }
     format!(
         "expected {known}, found {}{}",
@@ -467,7 +467,7 @@ fn unknown_marker(line: &str) -> String {
         END => format!("{END} may stand only once, at the end"),
         "*** Move to:" => format!("{MOVE}PATH may stand only in the line after {UPDATE}PATH"),
         _ => format!(
-            "{} is no marker of a patch{}; to keep a line that begins so, put a space before it",
+            "{} is no marker of a patch; to keep a line that begins so, put a space before it{}",
             quote(line),
             did_you_mean(line)
         ),
@@ -478,7 +478,7 @@ fn unknown_marker(line: &str) -> String {
 fn did_you_mean(line: &str) -> String {
     let name = line.split_inclusive(':').next().unwrap_or_default();
     match near_names(name, MARKERS.into_iter(), 1).first() {
-        Some(marker) => format!("; did you mean {marker}?"),
+        Some(marker) => format!("; did you mean {}?", quote(marker)),
         None => String::new(),
     }
 }

@@ -105,11 +105,11 @@ fn at(line: usize, message: String) -> ToolError {
     ToolError::new(format!("patch line {line}: {message}"))
 }
 
-/// `error` as one about line `line` of the patch.
-fn failed(line: usize, error: EnvironmentError) -> ToolError {
+/// `error` as one about `path`, which line `line` of the patch names.
+fn failed(line: usize, path: &str, error: EnvironmentError) -> ToolError {
     match error.kind {
         EnvironmentErrorKind::Cancelled => error.into(),
-        _ => at(line, error.message),
+        _ => at(line, format!("cannot look at {path}: {}", error.message)),
     }
 }
 
@@ -275,7 +275,7 @@ impl Plan {
                 None => match environment.stat(parent).await {
                     Ok(metadata) => Some(metadata.is_dir),
                     Err(error) if is_missing(&error) => None,
-                    Err(error) => return Err(failed(line, error)),
+                    Err(error) => return Err(failed(line, parent, error)),
                 },
             };
             match is_dir {
@@ -318,7 +318,7 @@ impl Plan {
                     format!("{path} is larger than {limit} bytes; use shell"),
                 ));
             }
-            Err(error) => return Err(failed(line, error)),
+            Err(error) => return Err(failed(line, path, error)),
         };
         let state = FileState {
             after: before.clone(),
