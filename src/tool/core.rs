@@ -80,13 +80,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_six_tools_are_declared() {
+    fn a_tool_has_its_own_executor() {
         let registry = Registry::declared(CORE_TOOLS).expect("valid declarations");
-        let keys: Vec<_> = EXECUTORS.iter().map(|(key, _)| *key).take(6).collect();
-        assert_eq!(registry.names().collect::<Vec<_>>(), keys);
-        for name in keys {
+        assert_eq!(registry.names().count(), 6);
+        for name in registry.names() {
             let tool = registry.get(name).expect("a tool of this name");
             assert_eq!(tool.kind(), name);
+        }
+    }
+
+    #[test]
+    fn an_executor_is_of_the_kind_of_its_key() {
+        for (key, make) in EXECUTORS {
+            let tool = make(ToolDefinition {
+                name: "renamed".to_owned(),
+                description: String::new(),
+                parameters: serde_json::json!({"type": "object"}),
+                custom: None,
+                strict: None,
+            });
+            assert_eq!(tool.kind(), *key);
         }
     }
 

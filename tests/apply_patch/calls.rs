@@ -1,11 +1,13 @@
-//! How a patch reaches the tool, and calls that run side by side.
+//! How a patch reaches the tool, calls that run side by side, and interrupts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures_util::FutureExt as _;
-use hermitcrab::effect::Executor;
-use hermitcrab::environment::{Environment, Scope};
+use hermitcrab::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
+use hermitcrab::environment::{
+    Environment, EnvironmentCall, EnvironmentInfo, EnvironmentReply, RemoteEnvironment, Scope,
+};
 use hermitcrab::llm::{CustomFormat, ToolCall};
 use hermitcrab::tool::{ApplyPatch, CallContext, Tool, ToolError};
 use serde_json::{Value, json};
@@ -125,4 +127,115 @@ fn parallel_patches_take_turns() {
     let nodes = tree.nodes();
     assert_eq!(nodes["a"].as_deref(), Some(&b"20\n"[..]));
     assert_eq!(nodes["b"].as_deref(), Some(&b"20\n"[..]));
+}
+
+/// What a host sees of a call, one word per effect, and the result.
+struct Interrupted {
+    effects: Vec<String>,
+    result: String,
+}
+
+/// Plays a patch of two files for a host that interrupts the call when the
+/// first write arrives. The write ends well, or only when it is cancelled.
+fn interrupt(is_hung: bool) -> Interrupted {
+    let port = EffectPort::new();
+    let info = EnvironmentInfo {
+        working_directory: "/work".to_owned(),
+        platform: "linux".to_owned(),
+        os_version: String::new(),
+        utc_offset_minutes: 0,
+    };
+    let environment = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
+    let mut pipeline = pipeline(Rc::new(environment));
+    pipeline.port = port.clone();
+    let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n\
+                 *** Update File: b\n@@\n-1\n+2\n*** End Patch";
+    let call = ToolCall {
+        id: "c1".to_owned(),
+        name: "apply_patch".to_owned(),
+        arguments: json!({ "patch": patch }).to_string(),
+        custom: false,
+    };
+    let scope = Scope::new("s");
+    let result = Rc::new(RefCell::new(None));
+    let mut executor = Executor::new();
+    let (running, slot, owner) = (pipeline, result.clone(), scope.clone());
+    executor.spawner().spawn(async move {
+        let executed = running.run(&owner, &call).await;
+        slot.replace(Some(executed.full));
+    });
+    let mut seen = Vec::new();
+    loop {
+        executor.run(|| false);
+        let effects = port.take_effects();
+        if effects.is_empty() {
+            break;
+        }
+        for effect in effects {
+            let deliver = |id, kind| port.deliver(Outcome { id, kind });
+            let done = |reply| OutcomeKind::Environment(Ok(reply));
+            match effect.kind {
+                EffectKind::Environment { call, .. } => match call {
+                    EnvironmentCall::Read { path, .. } => {
+                        seen.push(format!("read {path}"));
+                        let content = bytes::Bytes::from_static(b"1\n");
+                        deliver(effect.id, done(EnvironmentReply::Bytes(content)));
+                    }
+                    EnvironmentCall::Write { path, .. } => {
+                        seen.push(format!("write {path}"));
+                        scope.cancel.cancel();
+                        if !is_hung {
+                            deliver(effect.id, done(EnvironmentReply::Done));
+                        }
+                    }
+                    other => panic!("{other:?}"),
+                },
+                EffectKind::Sleep { ms } => {
+                    seen.push(format!("sleep {ms}"));
+                    if is_hung && seen.len() < 5 {
+                        deliver(effect.id, OutcomeKind::Slept);
+                    }
+                }
+                EffectKind::Cancel { target } => {
+                    seen.push("cancel".to_owned());
+                    deliver(target, OutcomeKind::Cancelled);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(executor.is_empty());
+    assert_eq!(port.outstanding(None), 0);
+    let result = result.take().expect("the call ends");
+    Interrupted {
+        effects: seen,
+        result,
+    }
+}
+
+#[test]
+fn an_interrupt_lets_begun_writes_finish() {
+    let played = interrupt(false);
+    assert_eq!(played.result, "Patch applied. Changed files:\nM a\nM b");
+    let reads = ["read /work/a", "read /work/b", "write /work/a"];
+    assert_eq!(played.effects[..3], reads);
+    assert!(played.effects.contains(&"write /work/b".to_owned()));
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_ever() {
+    let played = interrupt(true);
+    assert_eq!(
+        played.result,
+        "Tool error (apply_patch): interrupted before it ended; the patch changed nothing"
+    );
+    let expected = [
+        "read /work/a",
+        "read /work/b",
+        "write /work/a",
+        "sleep 2000",
+        "cancel",
+        "read /work/a",
+    ];
+    assert_eq!(played.effects[..6], expected);
 }

@@ -234,6 +234,7 @@ cases! {
     end_of_file_with_anchor,
     end_of_file_overlap,
     end_of_file_fuzzy,
+    end_of_file_surplus,
     end_of_file_insert,
     end_of_file_blank_lines,
     end_of_file_then_line,

@@ -238,7 +238,9 @@ function generate(seed) {
       if (chance(8)) body.push(of(["", "", " ", "-", "+"]));
       if (chance(3)) body.splice(below(body.length + 1), 0, of(["bad", "\tbad", "*** Frob", "@@bad", "*** Add File:", "***"]));
       patch.push(...body);
-      if (chance(at >= old.length ? 30 : 3)) patch.push("*** End of File");
+      // Of empty old lines codex forgets the end of the file (case end_of_file_surplus).
+      const pins = body.some((line) => !["", " ", "-"].includes(line) && !line.startsWith("+"));
+      if (pins && chance(at >= old.length ? 30 : 3)) patch.push("*** End of File");
     }
     if (chance(3)) patch.push(...(patch.at(-1)?.startsWith("@@") ? [] : ["@@"]));
     if (chance(5) && patch.length > 6) patch.reverse();

@@ -1,13 +1,20 @@
-//! Writes what a plan came to, and takes everything back if a step fails or
-//! the call is interrupted: a patch changes all of its files or none.
+//! Writes what a plan came to, and takes everything back if a step fails: a
+//! patch changes all of its files or none.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 
 use super::plan::Plan;
-use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
-use crate::tool::{MAX_FILE_BYTES, ToolError};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, Scope};
+use crate::tool::{CallContext, MAX_FILE_BYTES, ToolError};
+
+/// Time in ms that an interrupted call still has for writing, and as much again
+/// for taking back what it wrote. Files are written in less, unless the
+/// environment does not answer.
+const GRACE_MS: u64 = 2_000;
 
 /// Levels of a new directory that are looked at before it is removed again.
 const MAX_DEPTH: u32 = 1_000;
@@ -27,18 +34,54 @@ enum Step {
     Remove { path: String, before: Bytes },
 }
 
-/// Carries out `plan`.
-pub(super) async fn commit(environment: &Environment, plan: Plan) -> Result<(), ToolError> {
-    let steps = steps(&plan);
-    for (index, step) in steps.iter().enumerate() {
-        let Err(error) = step.run(environment).await else {
-            continue;
-        };
-        let done = &steps[..=index];
-        let kept = roll_back(&environment.detached(), done, &plan.new_dirs).await;
-        return Err(explain(step, error, &kept));
+/// Carries out `plan`. An interrupt that comes before the first write stops it;
+/// one that comes later lets it finish, if the environment still answers: what
+/// a host has begun to write may reach the disk also after it is cancelled, and
+/// then no one could say what the files hold.
+pub(super) async fn commit(call: &CallContext, plan: Plan) -> Result<(), ToolError> {
+    if call.scope.cancel.is_cancelled() {
+        return Err(ToolError::new("interrupted before it changed anything"));
     }
-    Ok(())
+    let steps = steps(&plan);
+    let environment = call.environment.detached();
+    let failure = in_time(call, &environment, run(&environment, &steps)).await;
+    let Some((failed, error)) = failure else {
+        return Ok(());
+    };
+    let environment = call.environment.detached();
+    let back = roll_back(&environment, &steps[..=failed], &plan.new_dirs);
+    let kept = in_time(call, &environment, back).await;
+    Err(explain(&steps[failed], error, &kept))
+}
+
+/// Awaits `work`, which goes on in `environment` after an interrupt of the
+/// call, but not for longer than [`GRACE_MS`].
+async fn in_time<T>(
+    call: &CallContext,
+    environment: &Environment,
+    work: impl Future<Output = T>,
+) -> T {
+    let limit = async {
+        call.scope.cancel.cancelled().await;
+        call.port
+            .sleep(&Scope::new(call.scope.owner.clone()), GRACE_MS)
+            .await;
+        environment.scope().cancel.cancel();
+    };
+    match select(pin!(work), pin!(limit)).await {
+        Either::Left((result, _)) => result,
+        Either::Right(((), work)) => work.await,
+    }
+}
+
+/// Runs all steps, up to the first that fails: its index and why.
+async fn run(environment: &Environment, steps: &[Step]) -> Option<(usize, EnvironmentError)> {
+    for (index, step) in steps.iter().enumerate() {
+        if let Err(error) = step.run(environment).await {
+            return Some((index, error));
+        }
+    }
+    None
 }
 
 /// What to do, in an order in which as little as possible is lost if even the

@@ -3,6 +3,20 @@
 //!
 //! The way of a patch: [`parse`] reads it, `plan` applies it in memory to what
 //! the files hold, `commit` writes the result and takes it back if it cannot.
+//!
+//! Where the appendix is silent the tool does what codex 0.169 does, which
+//! `tests/peers/apply-patch.mjs` compares. It differs on purpose:
+//!
+//! | | here | codex |
+//! |---|---|---|
+//! | a patch that fails | changes nothing | leaves what came before the failure |
+//! | a path that leaves the working directory | refused | written |
+//! | several `@@` lines before a hunk | nest | refused |
+//! | a byte-order mark | overlooked and kept | its line is not found |
+//! | a move to the same path | an update | deletes the file |
+//! | `*** End of File` after one surplus empty line | pins to the end | is forgotten |
+//! | a heredoc with `apply_patch` or another word than `EOF` | tolerated | refused |
+//! | `*** Environment ID:` | refused | chooses where to work |
 
 mod apply;
 mod commit;
@@ -76,7 +90,7 @@ impl Tool for ApplyPatch {
         }
         let plan = plan::plan(&call.environment, &patch).await?;
         let summary = plan.summary();
-        commit::commit(&call.environment, plan).await?;
+        commit::commit(call, plan).await?;
         Ok(ToolOutput::bounded(summary, call.max_captured_bytes))
     }
 }
