@@ -7,6 +7,7 @@
 
 mod calls;
 mod cases;
+mod grammar;
 mod random;
 mod support;
 mod tree;

@@ -4,9 +4,13 @@
 use hermitcrab::tool::apply_patch::{Action, Hunk, HunkLine, apply, parse};
 
 /// A small generator of numbers (splitmix64): the same in every run.
-struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -16,11 +20,11 @@ impl Numbers {
     }
 
     /// A number below `end`.
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+    pub(crate) fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 
@@ -88,7 +92,7 @@ const FILES: [&str; 6] = [
 
 #[test]
 fn no_text_makes_it_panic() {
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers::new(1);
     let (mut read, mut applied) = (0, 0);
     for round in 0..60_000 {
         let mut text = String::new();
@@ -151,7 +155,7 @@ fn no_text_makes_it_panic() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    let mut numbers = Numbers(2);
+    let mut numbers = Numbers::new(2);
     for _ in 0..20_000 {
         let bytes: Vec<u8> = (0..numbers.below(60))
             .map(|_| numbers.next() as u8)
@@ -287,7 +291,7 @@ fn hunks(text: &str) -> Vec<Hunk> {
 
 #[test]
 fn the_reverse_gives_the_original() {
-    let mut numbers = Numbers(3);
+    let mut numbers = Numbers::new(3);
     let mut played = 0;
     for round in 0..10_000 {
         let Change {
