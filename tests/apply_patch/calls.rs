@@ -2,11 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::task::Poll;
 
+use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use hermitcrab::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use hermitcrab::environment::{
-    Environment, EnvironmentCall, EnvironmentInfo, EnvironmentReply, RemoteEnvironment, Scope,
+    Environment, EnvironmentCall, EnvironmentError, EnvironmentInfo, EnvironmentReply, ExecRequest,
+    ExecStatus, ExecutionEnvironment, OutputSink, RemoteEnvironment, Scope,
 };
 use hermitcrab::llm::{CustomFormat, ToolCall};
 use hermitcrab::tool::{ApplyPatch, CallContext, Tool, ToolError};
@@ -86,13 +89,49 @@ fn the_grammar_is_offered_as_it_stands() {
     }
 }
 
+/// A tree that lets others go first before each of its answers.
+struct Slow(Rc<Tree>);
+
+#[async_trait(?Send)]
+impl ExecutionEnvironment for Slow {
+    fn info(&self) -> &EnvironmentInfo {
+        self.0.info()
+    }
+
+    async fn call(
+        &self,
+        scope: &Scope,
+        call: EnvironmentCall,
+    ) -> Result<EnvironmentReply, EnvironmentError> {
+        let mut polled = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut polled, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        self.0.call(scope, call).await
+    }
+
+    async fn exec(
+        &self,
+        scope: &Scope,
+        request: ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> Result<ExecStatus, EnvironmentError> {
+        self.0.exec(scope, request, output).await
+    }
+}
+
 /// Every one of many calls changes the same two files, named in either order.
 #[test]
 fn parallel_patches_take_turns() {
     let files = [("a", "0\n"), ("b", "0\n")];
     let files = files.map(|(path, text)| (path, bytes::Bytes::from_static(text.as_bytes())));
     let tree = Rc::new(Tree::new(files.into_iter(), &[]));
-    let pipeline = pipeline(tree.clone());
+    let pipeline = pipeline(Rc::new(Slow(tree.clone())));
     let mut executor = Executor::new();
     let results = Rc::new(RefCell::new(Vec::new()));
     for round in 1..=20 {
@@ -165,6 +204,7 @@ fn interrupt(is_hung: bool) -> Interrupted {
         slot.replace(Some(executed.full));
     });
     let mut seen = Vec::new();
+    let mut asleep = Vec::new();
     loop {
         executor.run(|| false);
         let effects = port.take_effects();
@@ -192,12 +232,18 @@ fn interrupt(is_hung: bool) -> Interrupted {
                 },
                 EffectKind::Sleep { ms } => {
                     seen.push(format!("sleep {ms}"));
+                    asleep.push(effect.id);
                     if is_hung && seen.len() < 5 {
                         deliver(effect.id, OutcomeKind::Slept);
                     }
                 }
                 EffectKind::Cancel { target } => {
-                    seen.push("cancel".to_owned());
+                    let what = if asleep.contains(&target) {
+                        "sleep"
+                    } else {
+                        "write"
+                    };
+                    seen.push(format!("cancel {what}"));
                     deliver(target, OutcomeKind::Cancelled);
                 }
                 other => panic!("{other:?}"),
@@ -217,9 +263,15 @@ fn interrupt(is_hung: bool) -> Interrupted {
 fn an_interrupt_lets_begun_writes_finish() {
     let played = interrupt(false);
     assert_eq!(played.result, "Patch applied. Changed files:\nM a\nM b");
-    let reads = ["read /work/a", "read /work/b", "write /work/a"];
-    assert_eq!(played.effects[..3], reads);
-    assert!(played.effects.contains(&"write /work/b".to_owned()));
+    let expected = [
+        "read /work/a",
+        "read /work/b",
+        "write /work/a",
+        "write /work/b",
+        "sleep 2000",
+        "cancel sleep",
+    ];
+    assert_eq!(played.effects, expected);
 }
 
 #[test]
@@ -234,8 +286,10 @@ fn an_interrupt_does_not_wait_for_ever() {
         "read /work/b",
         "write /work/a",
         "sleep 2000",
-        "cancel",
+        "cancel write",
         "read /work/a",
+        "sleep 2000",
+        "cancel sleep",
     ];
-    assert_eq!(played.effects[..6], expected);
+    assert_eq!(played.effects, expected);
 }

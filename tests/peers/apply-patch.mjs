@@ -216,7 +216,6 @@ function generate(seed) {
       const start = Math.min(old.length, at + below(Math.max(1, Math.ceil((old.length - at) / hunks))));
       result.push(...old.slice(at, start));
       at = start;
-      // Two @@ lines in a row, which codex refuses, do not come up: a hunk has lines.
       const anchor = start > 0 && chance(25) ? ` ${recalled(old[below(start)])}` : "";
       if (hunk > 0 || anchor || chance(80)) patch.push(`@@${anchor}`);
       const body = [];
@@ -288,7 +287,10 @@ function generate(seed) {
   if (chance(5)) framed.splice(0, 1, ` ${framed[0]}\t`);
   if (chance(5)) framed.unshift(of(["<<'EOF'", "<<EOF", '<<"EOF"'])), framed.push(chance(90) ? "EOF" : "EOT");
   if (chance(2)) framed.splice(below(framed.length), 1);
-  return { files, patch: framed.join(chance(8) ? "\r\n" : "\n") };
+  // Several @@ lines nest, which codex refuses (case anchor_nests).
+  const anchors = (line) => line !== undefined && /^@@(\s|$)/.test(line);
+  const lone = framed.filter((line, index) => !anchors(line) || !anchors(framed[index - 1]));
+  return { files, patch: lone.join(chance(8) ? "\r\n" : "\n") };
 }
 
 /** Numbers from 0 to 1, the same for a seed in every run (mulberry32). */
