@@ -299,6 +299,7 @@ cases! {
     write_fails_half_done,
     write_fails_later,
     remove_fails,
+    removed_last,
     rename_fails,
     rename_fails_half_done,
     write_after_rename_fails,
