@@ -28,6 +28,12 @@ impl Environment {
         &self.scope
     }
 
+    /// The same environment for the same owner, out of reach of the scope's
+    /// cancellation: for what must be put back in order after an interrupt.
+    pub(crate) fn detached(&self) -> Self {
+        Self::new(self.inner.clone(), Scope::new(self.scope.owner.clone()))
+    }
+
     /// Fixed facts of the environment.
     pub fn info(&self) -> &EnvironmentInfo {
         self.inner.info()

@@ -165,7 +165,7 @@ fn by_lines(text: &str, quote: &str, fold: fn(&str) -> String) -> Vec<Range<usiz
 }
 
 /// The ASCII character that `c` is a typographic form of.
-fn plain(c: char) -> char {
+pub(crate) fn plain(c: char) -> char {
     match c {
         '\u{2018}'..='\u{201B}' | '\u{2032}' => '\'',
         '\u{201C}'..='\u{201F}' | '\u{2033}' => '"',

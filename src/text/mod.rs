@@ -20,6 +20,7 @@ pub use ending::{LineEnding, TextFormat};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
+pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;
 pub use number::{NumberedLines, number_lines};

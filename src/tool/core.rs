@@ -5,7 +5,9 @@ use std::rc::Rc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{EditFile, Glob, Grep, ReadFile, RegisterError, Registry, Shell, Tool, WriteFile};
+use super::{
+    ApplyPatch, EditFile, Glob, Grep, ReadFile, RegisterError, Registry, Shell, Tool, WriteFile,
+};
 use crate::llm::ToolDefinition;
 
 /// The declarations that the tools' own tests run with: those of a profile.
@@ -25,6 +27,9 @@ const EXECUTORS: &[(&str, Make)] = &[
     ("shell", |definition| Rc::new(Shell::new(definition))),
     ("grep", |definition| Rc::new(Grep::new(definition))),
     ("glob", |definition| Rc::new(Glob::new(definition))),
+    ("apply_patch", |definition| {
+        Rc::new(ApplyPatch::new(definition))
+    }),
 ];
 
 /// One entry of a declaration file.
@@ -42,7 +47,7 @@ impl Registry {
     /// A registry of the tools that `json` declares: a list of objects with
     /// `name`, `description`, `parameters` and, where a profile calls a tool by
     /// another name, `executor` (`read_file`, `write_file`, `edit_file`,
-    /// `shell`, `grep` or `glob`).
+    /// `shell`, `grep`, `glob` or `apply_patch`).
     pub fn declared(json: &str) -> Result<Self, RegisterError> {
         let declarations: Vec<Declaration> = serde_json::from_str(json)
             .map_err(|error| RegisterError::Declarations(error.to_string()))?;
@@ -75,13 +80,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_six_tools_are_declared() {
+    fn a_tool_has_its_own_executor() {
         let registry = Registry::declared(CORE_TOOLS).expect("valid declarations");
-        let keys: Vec<_> = EXECUTORS.iter().map(|(key, _)| *key).collect();
-        assert_eq!(registry.names().collect::<Vec<_>>(), keys);
-        for name in keys {
+        assert_eq!(registry.names().count(), 6);
+        for name in registry.names() {
             let tool = registry.get(name).expect("a tool of this name");
             assert_eq!(tool.kind(), name);
+        }
+    }
+
+    #[test]
+    fn an_executor_is_of_the_kind_of_its_key() {
+        for (key, make) in EXECUTORS {
+            let tool = make(ToolDefinition {
+                name: "renamed".to_owned(),
+                description: String::new(),
+                parameters: serde_json::json!({"type": "object"}),
+                custom: None,
+                strict: None,
+            });
+            assert_eq!(tool.kind(), *key);
         }
     }
 

@@ -195,7 +195,7 @@ fn not_found(text: &str, arguments: &Arguments) -> String {
 }
 
 /// The line in quotes, with invisible characters shown.
-fn quote(line: &str) -> String {
+pub(super) fn quote(line: &str) -> String {
     let mut shown: String = line.chars().take(MAX_QUOTED_CHARS).collect();
     if shown.len() < line.len() {
         shown.push('…');

@@ -14,6 +14,7 @@ mod schema;
 #[cfg(test)]
 mod testing;
 
+pub mod apply_patch;
 mod edit_file;
 mod glob;
 mod grep;
@@ -29,6 +30,7 @@ pub use pipeline::{ApprovalPolicy, Executed, Pipeline, PipelineEvents};
 pub use registry::{RegisterError, Registry};
 pub use schema::{Schema, SchemaError};
 
+pub use apply_patch::ApplyPatch;
 pub use edit_file::EditFile;
 pub use glob::Glob;
 pub use grep::Grep;

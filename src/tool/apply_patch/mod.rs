@@ -1,0 +1,102 @@
+//! `apply_patch` (spec 3.4, appendix A): adds, deletes, changes and moves files
+//! as one patch says, all of it or nothing.
+//!
+//! The way of a patch: [`parse`] reads it, `plan` applies it in memory to what
+//! the files hold, `commit` writes the result and takes it back if it cannot.
+//!
+//! Where the appendix is silent the tool does what codex 0.169 does, which
+//! `tests/peers/apply-patch.mjs` compares. It differs on purpose:
+//!
+//! | | here | codex |
+//! |---|---|---|
+//! | a patch that fails | changes nothing | leaves what came before the failure |
+//! | a path that leaves the working directory | refused | written |
+//! | several `@@` lines before a hunk | nest | refused |
+//! | a byte-order mark | overlooked and kept | its line is not found |
+//! | a move to the same path | an update | deletes the file |
+//! | `*** End of File` after one surplus empty line | pins to the end | is forgotten |
+//! | a heredoc with `apply_patch` or another word than `EOF` | tolerated | refused |
+//! | `*** Environment ID:` | refused | chooses where to work |
+
+mod apply;
+mod commit;
+mod parser;
+mod plan;
+mod seek;
+
+pub use apply::apply;
+pub use parser::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError, parse};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CallContext, Tool, ToolError, ToolOutput, parse as parse_value};
+use crate::llm::{CustomFormat, ToolDefinition};
+
+/// Applies patches.
+#[derive(Clone, Debug)]
+pub struct ApplyPatch {
+    definition: ToolDefinition,
+}
+
+impl ApplyPatch {
+    /// The patch format as a Lark grammar, for a model that writes freeform input.
+    pub const GRAMMAR: &str = include_str!("grammar.lark");
+
+    /// Presents itself as `definition` says.
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self { definition }
+    }
+
+    /// The format of freeform input: put it into `definition.custom` and the
+    /// model writes the bare patch instead of JSON.
+    pub fn freeform() -> CustomFormat {
+        CustomFormat::Grammar {
+            syntax: "lark".to_owned(),
+            definition: Self::GRAMMAR.to_owned(),
+        }
+    }
+}
+
+/// The patch, under the name of spec 3.4 or that of a freeform tool.
+#[derive(Deserialize)]
+struct Arguments {
+    #[serde(alias = "input")]
+    patch: String,
+}
+
+#[async_trait(?Send)]
+impl Tool for ApplyPatch {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn kind(&self) -> &str {
+        "apply_patch"
+    }
+
+    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let text = match arguments {
+            Value::String(text) => text,
+            arguments => parse_value::<Arguments>(arguments)?.patch,
+        };
+        let patch = parse(&text)?;
+        let paths = plan::paths(&call.environment, &patch)?;
+        let mut turns = Vec::with_capacity(paths.len());
+        // In one order for all patches, so that no two wait for each other.
+        for path in &paths {
+            turns.push(call.files.lock(path).await);
+        }
+        let plan = plan::plan(&call.environment, &patch).await?;
+        let summary = plan.summary();
+        commit::commit(call, plan).await?;
+        Ok(ToolOutput::bounded(summary, call.max_captured_bytes))
+    }
+}
+
+impl From<PatchError> for ToolError {
+    fn from(error: PatchError) -> Self {
+        Self::new(error.to_string())
+    }
+}

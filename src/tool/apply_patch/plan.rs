@@ -1,0 +1,341 @@
+//! Verifies a whole patch in memory: every file is read and every hunk applied
+//! before the first write. Files that the patch changed earlier are seen as
+//! they then are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::apply::apply;
+use super::parser::{Action, FilePatch, Hunk, Patch};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
+use crate::text::decode_text;
+use crate::tool::read_file::read_existing;
+use crate::tool::{MAX_FILE_BYTES, ToolError};
+
+/// What the files that a patch names hold, before and after.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// By absolute path, in the order in which the patch names them.
+    pub(super) files: Vec<(String, FileState)>,
+    /// Where in `files` a path is.
+    index: BTreeMap<String, usize>,
+    /// Directories that are not there and come into being.
+    pub(super) new_dirs: BTreeSet<String>,
+    /// Directories that are there.
+    known_dirs: BTreeSet<String>,
+    changed: BTreeMap<Change, Vec<String>>,
+}
+
+/// One file before and after the patch.
+#[derive(Debug)]
+pub(super) struct FileState {
+    /// Its content; none where there is no file.
+    pub(super) before: Option<Bytes>,
+    /// What it shall be.
+    pub(super) after: Option<Bytes>,
+    /// The file on disk that it was or was moved from; none for a new one.
+    pub(super) origin: Option<String>,
+}
+
+/// Kinds of change in the order of the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Change {
+    fn letter(self) -> char {
+        match self {
+            Self::Added => 'A',
+            Self::Modified => 'M',
+            Self::Deleted => 'D',
+        }
+    }
+}
+
+/// Absolute paths of all files that `patch` names, sorted. Paths outside of the
+/// working directory are refused.
+pub(super) fn paths(
+    environment: &Environment,
+    patch: &Patch,
+) -> Result<BTreeSet<String>, ToolError> {
+    let mut paths = BTreeSet::new();
+    for file in &patch.files {
+        paths.insert(resolve(environment, file.line, &file.path)?);
+        if let Action::Update {
+            move_to: Some(target),
+            ..
+        } = &file.action
+        {
+            paths.insert(resolve(environment, file.line + 1, target)?);
+        }
+    }
+    Ok(paths)
+}
+
+fn resolve(environment: &Environment, line: usize, path: &str) -> Result<String, ToolError> {
+    let absolute = environment.absolute(path);
+    let root = root(environment);
+    match absolute.strip_prefix(&root) {
+        Some(inside) if inside.starts_with('/') => Ok(absolute),
+        Some("") => Err(at(
+            line,
+            format!("{path} is the working directory, not a file"),
+        )),
+        _ => Err(at(
+            line,
+            format!(
+                "{path} is outside of the working directory {}",
+                environment.info().working_directory
+            ),
+        )),
+    }
+}
+
+/// The working directory without a final `/`: empty for the root itself.
+fn root(environment: &Environment) -> String {
+    let root = environment.absolute("");
+    root.trim_end_matches('/').to_owned()
+}
+
+fn at(line: usize, message: String) -> ToolError {
+    ToolError::new(format!("patch line {line}: {message}"))
+}
+
+/// `error` as one about `path`, which line `line` of the patch names.
+fn failed(line: usize, path: &str, error: EnvironmentError) -> ToolError {
+    match error.kind {
+        EnvironmentErrorKind::Cancelled => error.into(),
+        _ => at(line, format!("cannot look at {path}: {}", error.message)),
+    }
+}
+
+/// Applies `patch` to what the files hold now.
+pub(super) async fn plan(environment: &Environment, patch: &Patch) -> Result<Plan, ToolError> {
+    let mut plan = Plan::default();
+    for file in &patch.files {
+        let (line, path) = (file.line, file.path.as_str());
+        match &file.action {
+            Action::Add { content } => {
+                let index = plan.create(environment, line, path).await?;
+                let state = &mut plan.files[index].1;
+                state.after = Some(Bytes::copy_from_slice(content.as_bytes()));
+                plan.note(Change::Added, path);
+            }
+            Action::Delete => {
+                let index = plan.existing(environment, line, path).await?;
+                let state = &mut plan.files[index].1;
+                state.after = None;
+                state.origin = None;
+                plan.note(Change::Deleted, path);
+            }
+            Action::Update { move_to, hunks } => {
+                plan.update(environment, file, move_to.as_deref(), hunks)
+                    .await?;
+            }
+        }
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// What the model is told: the letters and the order that codex uses.
+    pub(super) fn summary(&self) -> String {
+        let mut summary = "Patch applied. Changed files:".to_owned();
+        for (change, paths) in &self.changed {
+            for path in paths {
+                summary.push('\n');
+                summary.push(change.letter());
+                summary.push(' ');
+                summary.push_str(path);
+            }
+        }
+        summary
+    }
+
+    /// The state of the file at `absolute`, where the patch touched it.
+    pub(super) fn get(&self, absolute: &str) -> Option<&FileState> {
+        let index = self.index.get(absolute)?;
+        self.files.get(*index).map(|(_, state)| state)
+    }
+
+    /// Whether the patch leaves a file below `absolute`.
+    pub(super) fn has_below(&self, absolute: &str) -> bool {
+        let below = format!("{absolute}/");
+        self.index
+            .range(below.clone()..)
+            .take_while(|(path, _)| path.starts_with(&below))
+            .any(|(_, index)| self.files[*index].1.after.is_some())
+    }
+
+    fn note(&mut self, change: Change, path: &str) {
+        self.changed
+            .entry(change)
+            .or_default()
+            .push(path.to_owned());
+    }
+
+    async fn update(
+        &mut self,
+        environment: &Environment,
+        file: &FilePatch,
+        move_to: Option<&str>,
+        hunks: &[Hunk],
+    ) -> Result<(), ToolError> {
+        let (line, path) = (file.line, file.path.as_str());
+        let source = self.existing(environment, line, path).await?;
+        let old = self.files[source].1.after.clone().unwrap_or_default();
+        // A NUL byte is no obstacle to a patch, what is not UTF-8 is.
+        let text = std::str::from_utf8(&old).map_err(|_| {
+            let reason = decode_text(&old).err();
+            let reason = reason.map_or_else(String::new, |reason| reason.to_string());
+            at(line, format!("cannot change {path}: {reason}"))
+        })?;
+        let new = Bytes::from(apply(path, text, hunks)?);
+        let Some(target) = move_to else {
+            self.files[source].1.after = Some(new);
+            self.note(Change::Modified, path);
+            return Ok(());
+        };
+        let target_index = self.create(environment, line + 1, target).await?;
+        if target_index != source {
+            let source = &mut self.files[source].1;
+            source.after = None;
+            self.files[target_index].1.origin = source.origin.take();
+        }
+        self.files[target_index].1.after = Some(new);
+        self.note(Change::Modified, target);
+        Ok(())
+    }
+
+    /// Index of the file at `path`, which must be there.
+    async fn existing(
+        &mut self,
+        environment: &Environment,
+        line: usize,
+        path: &str,
+    ) -> Result<usize, ToolError> {
+        let index = self.load(environment, line, path).await?;
+        let state = &self.files[index].1;
+        if state.after.is_some() {
+            return Ok(index);
+        }
+        if state.before.is_some() {
+            let message = format!("file not found: {path}; the patch removed it further up");
+            return Err(at(line, message));
+        }
+        match read_existing(environment, path).await {
+            Err(error) => Err(at(line, error.message)),
+            Ok(_) => Err(at(
+                line,
+                format!("{path} came into being just now; try again"),
+            )),
+        }
+    }
+
+    /// Index of the file at `path`, which may be new but must be possible.
+    async fn create(
+        &mut self,
+        environment: &Environment,
+        line: usize,
+        path: &str,
+    ) -> Result<usize, ToolError> {
+        let index = self.load(environment, line, path).await?;
+        let (absolute, state) = &self.files[index];
+        let absolute = absolute.clone();
+        if state.after.is_none() {
+            if self.has_below(&absolute) {
+                let message = format!("{path} is a directory of files further up in the patch");
+                return Err(at(line, message));
+            }
+            self.check_parents(environment, line, &absolute).await?;
+        }
+        Ok(index)
+    }
+
+    /// That everything above `absolute` is a directory or can become one.
+    async fn check_parents(
+        &mut self,
+        environment: &Environment,
+        line: usize,
+        absolute: &str,
+    ) -> Result<(), ToolError> {
+        let root = root(environment);
+        let mut path = absolute;
+        while let Some((parent, _)) = path.rsplit_once('/') {
+            if parent.len() <= root.len() || self.known_dirs.contains(parent) {
+                break;
+            }
+            let is_dir = match self.get(parent).map(|state| state.after.is_some()) {
+                Some(true) => Some(false),
+                Some(false) => None,
+                None => match environment.stat(parent).await {
+                    Ok(metadata) => Some(metadata.is_dir),
+                    Err(error) if is_missing(&error) => None,
+                    Err(error) => return Err(failed(line, parent, error)),
+                },
+            };
+            match is_dir {
+                Some(true) => {
+                    self.known_dirs.insert(parent.to_owned());
+                    break;
+                }
+                Some(false) => {
+                    let message = format!("{parent} is a file, it cannot hold {absolute}");
+                    return Err(at(line, message));
+                }
+                None => self.new_dirs.insert(parent.to_owned()),
+            };
+            path = parent;
+        }
+        Ok(())
+    }
+
+    /// Index of the file at `path`, read if it is not yet known.
+    async fn load(
+        &mut self,
+        environment: &Environment,
+        line: usize,
+        path: &str,
+    ) -> Result<usize, ToolError> {
+        let absolute = resolve(environment, line, path)?;
+        if let Some(index) = self.index.get(&absolute) {
+            return Ok(*index);
+        }
+        let before = match environment.read(&absolute, MAX_FILE_BYTES).await {
+            Ok(content) => Some(content),
+            Err(error) if is_missing(&error) => None,
+            Err(error) if error.kind == EnvironmentErrorKind::IsDirectory => {
+                return Err(at(line, format!("{path} is a directory, not a file")));
+            }
+            Err(error) if error.kind == EnvironmentErrorKind::TooLarge => {
+                let limit = MAX_FILE_BYTES;
+                return Err(at(
+                    line,
+                    format!("{path} is larger than {limit} bytes; use shell"),
+                ));
+            }
+            Err(error) => return Err(failed(line, path, error)),
+        };
+        let state = FileState {
+            after: before.clone(),
+            origin: before.is_some().then(|| absolute.clone()),
+            before,
+        };
+        let index = self.files.len();
+        self.index.insert(absolute.clone(), index);
+        self.files.push((absolute, state));
+        Ok(index)
+    }
+}
+
+/// Whether nothing is there. Below a file nothing can be.
+fn is_missing(error: &EnvironmentError) -> bool {
+    matches!(
+        error.kind,
+        EnvironmentErrorKind::NotFound | EnvironmentErrorKind::NotDirectory
+    )
+}
