@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
+use hermitcrab_host::Guardian;
 
 use crate::archive::{self, Tree};
 use crate::cli::{Place, RunOptions};
@@ -17,6 +18,7 @@ use crate::output::Output;
 use crate::prompt;
 use crate::provider::{self, Chosen};
 use crate::render::{Renderer, Style};
+use crate::secrets::Secrets;
 use crate::session::{Face, drive};
 use crate::signal::Stops;
 
@@ -32,8 +34,8 @@ pub(crate) struct Plan {
 
 /// Where tools act.
 pub(crate) enum Ground {
-    /// This directory, absolute.
-    Local(PathBuf),
+    /// This directory, absolute, with who ends commands if this process cannot.
+    Local(PathBuf, Guardian),
     /// The sandbox, with this tar loaded.
     Memory(Bytes),
 }
@@ -42,7 +44,7 @@ pub(crate) enum Ground {
 ///
 /// # Errors
 /// Everything but a natural end, with its exit code and a sentence.
-pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
+pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let memory = options.env == Place::Memory;
     if options.out.is_some() && !memory {
         return Err(Failure::usage(
@@ -52,7 +54,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
     let provider = provider::choose(
         options.provider.as_deref(),
         options.base_url.as_deref(),
-        |name| std::env::var(name).ok(),
+        |name| secrets.variable(name),
     )?;
     let directory = directory(&options.dir)?;
     let instructions = match &options.instructions {
@@ -64,7 +66,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
 
     let mut before = Tree::new();
     let ground = match options.env {
-        Place::Local => Ground::Local(directory),
+        // SAFETY: nothing so far has started a thread.
+        Place::Local => Ground::Local(directory, unsafe { guardian() }?),
         Place::Memory => {
             before = archive::read_directory(&directory)?;
             Ground::Memory(Bytes::from(archive::to_tar(&before)?))
@@ -108,6 +111,16 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
         }
     }
     result
+}
+
+/// Who ends the commands of a run that is killed.
+///
+/// # Safety
+/// No other thread runs in this process yet.
+pub(crate) unsafe fn guardian() -> Result<Guardian, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { Guardian::start() }
+        .map_err(|error| Failure::failed(format!("cannot start a process: {}", reason(&error))))
 }
 
 /// The threads that sessions run on.

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::family::{Family, Kin};
+use super::guardian::Table;
 use super::spawn::{Spawned, spawn};
 use crate::environment::{ExecIo, OutputWriter};
 
@@ -45,6 +46,7 @@ pub(super) struct Command<'a> {
     pub(super) line: &'a CStr,
     pub(super) environment: &'a [CString],
     pub(super) directory: &'a CStr,
+    pub(super) guardian: Option<&'a Table>,
     /// None: no limit.
     pub(super) timeout: Option<Duration>,
 }
@@ -79,7 +81,7 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
         command.environment,
         command.directory,
     )?;
-    let mut family = Family::new(pid);
+    let mut family = Family::new(pid, command.guardian);
     let flow = Flow::default();
     let pump = pump(
         pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?,

@@ -16,7 +16,7 @@ use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::provider;
 use crate::render::{Color, Renderer, Style};
-use crate::run::{Ground, Plan, runtime};
+use crate::run::{Ground, Plan, guardian, runtime};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
 
@@ -37,6 +37,8 @@ const PROMPT: &str = "The tests of this repository fail. Find out why and fix it
 /// The tests do not pass afterwards, or something on the way failed.
 pub(crate) fn demo() -> Result<Code, Failure> {
     let style = Style::of_stdout();
+    // SAFETY: nothing so far has started a thread.
+    let guardian = unsafe { guardian() }?;
     let repository = Repository::create()?;
     let directory = &repository.0;
     let before = archive::read_directory(directory)?;
@@ -68,7 +70,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             ..SessionConfig::default()
         },
         provider: chosen,
-        ground: Ground::Local(directory.clone()),
+        ground: Ground::Local(directory.clone(), guardian),
     };
     let runtime = runtime()?;
     let mut face = Face::human(BufWriter::new(io::stdout()), style);
