@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code.0),
         Err(failure) => {
-            eprintln!("hermitcrab: {failure}");
+            eprintln!("hermitcrab: {}", render::harmless(&failure.message));
             ExitCode::from(failure.code.0)
         }
     }

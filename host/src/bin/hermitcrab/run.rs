@@ -17,7 +17,7 @@ use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
 use crate::prompt;
 use crate::provider::{self, Chosen};
-use crate::render::{Renderer, Style};
+use crate::render::{Renderer, Style, harmless};
 use crate::secrets::Secrets;
 use crate::session::{Face, drive};
 use crate::signal::Stops;
@@ -61,15 +61,16 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         Some(path) => Some(prompt::read_file(path, "--instructions")?),
         None => None,
     };
-    let output = options.out.as_deref().map(Output::create).transpose()?;
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
+    let output = options.out.as_deref().map(Output::create).transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
         // SAFETY: nothing so far has started a thread.
         Place::Local => Ground::Local(directory, unsafe { guardian() }?),
         Place::Memory => {
-            before = archive::read_directory(&directory)?;
+            let without = output.as_ref().map(Output::paths).unwrap_or_default();
+            before = archive::read_directory(&directory, &without)?;
             Ground::Memory(Bytes::from(archive::to_tar(&before)?))
         }
     };
@@ -96,7 +97,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let after = match memory && !ended.killed {
-            true => Some(session.export().await?),
+            true => match session.export().await {
+                Ok(tar) => Some(tar),
+                // A core that has died has told so already.
+                Err(failure) => return Err(ended.result.err().unwrap_or(failure)),
+            },
             false => None,
         };
         Ok::<_, Failure>((ended.result, after))
@@ -105,9 +110,13 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     // else is left to wait for.
     runtime.shutdown_timeout(Duration::from_millis(500));
     if let Some(tar) = after {
+        let after = archive::from_tar(&tar)?;
+        // An older result is worth more than the tree that was loaded.
+        let failed = matches!(&result, Err(failure) if failure.code == Code::FAILED);
         match output {
+            Some(_) if failed && before == after => {}
             Some(output) => output.finish(&tar)?,
-            None => print_diff(&before, &archive::from_tar(&tar)?, options.json, style)?,
+            None => print_diff(&before, &after, options.json, style)?,
         }
     }
     result
@@ -169,7 +178,13 @@ fn config(options: &RunOptions, provider: &Chosen, instructions: Option<String>)
 /// To stdout, but where that is for events, to stderr.
 fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(), Failure> {
     let diff = diff::trees(before, after);
-    if diff.is_empty() {
+    if !diff.left_out.is_empty() {
+        eprintln!(
+            "hermitcrab: the diff cannot hold binary files and empty directories ({}): use --out FILE.tar to get them",
+            harmless(&diff.left_out.join(", "))
+        );
+    }
+    if diff.patch.is_empty() {
         return Ok(());
     }
     let mut out: Box<dyn Write> = match json {
@@ -178,7 +193,7 @@ fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(
     };
     let mut renderer = Renderer::new(&mut out, style);
     renderer
-        .diff(&diff)
+        .diff(&diff.patch)
         .and_then(|()| renderer.flush())
         .map_err(|error| Failure::failed(format!("cannot write the diff: {}", reason(&error))))
 }

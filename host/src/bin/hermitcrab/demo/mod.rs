@@ -41,7 +41,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
     let guardian = unsafe { guardian() }?;
     let repository = Repository::create()?;
     let directory = &repository.0;
-    let before = archive::read_directory(directory)?;
+    let before = archive::read_directory(directory, &[])?;
     let tests = run_tests(directory)?;
     if tests.status.success() {
         return Err(Failure::failed(format!(
@@ -82,12 +82,12 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             .result
     })?;
 
-    let after = archive::read_directory(directory)?;
+    let after = archive::read_directory(directory, &[])?;
     let diff = diff::trees(&before, &after);
     let mut renderer = Renderer::new(BufWriter::new(io::stdout()), style);
     say(style, "\nWhat has changed on disk:")?;
     renderer
-        .diff(&diff)
+        .diff(&diff.patch)
         .and_then(|()| renderer.flush())
         .map_err(|error| cannot_write(&error))?;
     let tests = run_tests(directory)?;
@@ -95,7 +95,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
     io::stdout()
         .write_all(&tests.stdout)
         .map_err(|error| cannot_write(&error))?;
-    if !tests.status.success() || diff.is_empty() {
+    if !tests.status.success() || diff.patch.is_empty() {
         return Err(Failure::failed(
             "the tests still fail: the demo did not work",
         ));
