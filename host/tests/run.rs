@@ -237,6 +237,40 @@ fn the_key_is_in_no_environment_output_or_log() {
     }
 }
 
+/// Not even as the same user, but for `CAP_SYS_PTRACE`: a root runs this as nobody.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_binary_is_closed_to_commands_of_the_same_user() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    let open = std::fs::Permissions::from_mode(0o777);
+    let directory = scratch();
+    std::fs::set_permissions(directory.path(), open.clone()).expect("a mode");
+    let binary = directory.path().join("hermitcrab");
+    std::fs::copy(env!("CARGO_BIN_EXE_hermitcrab"), &binary).expect("a copy");
+    std::fs::set_permissions(&binary, open).expect("a mode");
+    let look = "cat /proc/self/environ > /dev/null && echo own is open; \
+                cat /proc/$PPID/environ > /dev/null || echo environ is closed; \
+                : < /proc/$PPID/mem || echo memory is closed";
+    let model = serve(json!([shell(look), {"text": "done"}]));
+    let mut command = Command::new(&binary);
+    command
+        .args(["run", "--json", "--base-url", &model.url(), "x"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if std::fs::metadata("/proc/self").expect("/proc").uid() == 0 {
+        command.uid(65534);
+    }
+    let ran = finish(command, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in ["own is open", "environ is closed", "memory is closed"] {
+        assert!(ran.stdout.contains(&format!("{line}\\n")), "{line}: {ran:?}");
+    }
+}
+
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

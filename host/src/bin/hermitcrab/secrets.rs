@@ -71,11 +71,11 @@ fn holds(value: &OsStr, key: &OsStr) -> bool {
 /// No other thread runs in this process, and nobody has changed the environment.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 unsafe fn overwrite(name: &OsStr) {
-    use std::ffi::{CStr, c_char};
+    use std::ffi::CStr;
 
     #[cfg(target_os = "linux")]
     unsafe extern "C" {
-        static environ: *const *mut c_char;
+        static environ: *const *mut std::ffi::c_char;
     }
     // SAFETY: the C library's own variable, set before `main`.
     #[cfg(target_os = "linux")]

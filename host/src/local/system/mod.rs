@@ -10,12 +10,12 @@ mod facts;
 mod failure;
 mod family;
 mod files;
-mod glob;
 mod guardian;
 mod policy;
 mod search;
 mod spawn;
 mod stop;
+mod watch;
 mod write;
 
 use std::borrow::Cow;

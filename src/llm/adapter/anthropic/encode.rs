@@ -171,7 +171,10 @@ impl<'a> Encoder<'a> {
             Some(_) => wire.marks.len().saturating_sub(allowed),
             None => wire.marks.len(),
         };
-        let head = Value::Object(head.clone()).to_string();
+        // Neither a copy of the tools nor a formatter: this is the dearest part of
+        // a round's own work.
+        let head = serde_json::to_string(head)
+            .map_err(|error| self.error(LlmErrorKind::InvalidRequest, error.to_string()))?;
         let open = head.strip_suffix('}').unwrap_or(&head);
         let extra = marker.len() * (wire.marks.len() - skipped);
         let mut body = Vec::with_capacity(open.len() + wire.bytes.len() + extra + 16);
@@ -381,15 +384,18 @@ fn definition(tool: &ToolDefinition) -> Value {
             "additionalProperties": false,
         }),
     };
-    let mut value = json!({
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": schema,
-    });
+    // By hand: `json!` would copy the schema once more, for every request.
+    let mut value = Map::new();
+    value.insert("name".to_owned(), Value::from(tool.name.as_str()));
+    value.insert(
+        "description".to_owned(),
+        Value::from(tool.description.as_str()),
+    );
+    value.insert("input_schema".to_owned(), schema);
     if let Some(true) = tool.strict {
-        value["strict"] = Value::Bool(true);
+        value.insert("strict".to_owned(), Value::Bool(true));
     }
-    value
+    Value::Object(value)
 }
 
 /// A list of names, or names separated by commas.
