@@ -267,7 +267,10 @@ fn the_binary_is_closed_to_commands_of_the_same_user() {
     let ran = finish(command, b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in ["own is open", "environ is closed", "memory is closed"] {
-        assert!(ran.stdout.contains(&format!("{line}\\n")), "{line}: {ran:?}");
+        assert!(
+            ran.stdout.contains(&format!("{line}\\n")),
+            "{line}: {ran:?}"
+        );
     }
 }
 
