@@ -34,7 +34,7 @@ pub use error::HostError;
 pub use event::Event;
 pub use host::{Host, HostBuilder, Instance};
 pub use http::{HttpTransport, OutcomeSink};
-pub use local::{EnvPolicy, LocalBuilder, LocalEnvironment};
+pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secret};
 pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use native_core::NativeCore;
 pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};

@@ -12,10 +12,9 @@ use hermitcrab::environment::{
 use hermitcrab::memory::{Change, MemoryLimits};
 use hermitcrab::session::JobReportKind;
 use serde_json::json;
-use tokio::sync::mpsc;
 
 use crate::core::CommandPolicy;
-use crate::driver::DriverHandle;
+use crate::driver::{DriverHandle, Queue};
 use crate::error::HostError;
 use crate::tool::ProgramFn;
 
@@ -252,7 +251,7 @@ impl EnvironmentHandle {
             .job(move |core| core.start_exec(number, request))
             .await?;
         loop {
-            match job.reports.recv().await {
+            match job.next().await {
                 Some(JobReportKind::Output { stream, data }) => output(stream, data),
                 Some(JobReportKind::Exec(result)) => return Ok(result?),
                 Some(JobReportKind::Call(Err(error))) => return Err(error.into()),
@@ -295,7 +294,7 @@ impl EnvironmentHandle {
     pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, HostError> {
         let number = self.number;
         let mut job = self.job(move |core| core.start_call(number, call)).await?;
-        match job.reports.recv().await {
+        match job.next().await {
             Some(JobReportKind::Call(result)) => Ok(result?),
             Some(_) => Err(out_of_place("call")),
             None => Err(HostError::Stopped),
@@ -308,12 +307,13 @@ impl EnvironmentHandle {
         + Send
         + 'static,
     ) -> Result<Job, HostError> {
-        let (sender, reports) = mpsc::unbounded_channel();
+        let reports = Arc::<Queue<JobReportKind>>::default();
+        let queue = reports.clone();
         let id = self
             .driver
             .call(move |driver| {
                 let id = start(&mut *driver.core)?;
-                driver.jobs.insert(id.clone(), sender);
+                driver.jobs.insert(id.clone(), queue);
                 Ok(id)
             })
             .await?;
@@ -345,11 +345,19 @@ impl std::fmt::Debug for EnvironmentHandle {
 struct Job {
     driver: DriverHandle,
     id: Arc<str>,
-    reports: mpsc::UnboundedReceiver<JobReportKind>,
+    reports: Arc<Queue<JobReportKind>>,
+}
+
+impl Job {
+    /// The next report; none when the driver has ended.
+    async fn next(&mut self) -> Option<JobReportKind> {
+        std::future::poll_fn(|cx| self.reports.poll_next(cx)).await
+    }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
+        self.reports.abandon();
         let id = self.id.clone();
         self.driver.send(move |driver| {
             if driver.jobs.remove(&id).is_some() {

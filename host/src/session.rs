@@ -12,7 +12,7 @@ use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, Turn};
 use serde_json::Value;
 
 use crate::core::{CallResult, Core};
-use crate::driver::{DriverHandle, EventQueue, SessionLink};
+use crate::driver::{DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
@@ -95,7 +95,7 @@ impl std::fmt::Debug for EnvironmentChoice {
 /// pause until some are taken. Nothing is dropped.
 pub struct Session {
     controller: Controller,
-    events: Arc<EventQueue>,
+    events: Arc<Queue<Event>>,
 }
 
 /// Steers a session from another task. Cheap to clone; does not keep the

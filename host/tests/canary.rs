@@ -1,6 +1,7 @@
 //! The key stays at the door (DESIGN §5): a canary key given to the host reaches
 //! the model's server in its header, and nothing else: no event, no history, no
-//! file, no command's environment, no log line, no byte of the guest's memory.
+//! file, no command's environment, no byte of the guest's memory. What the binary
+//! prints, and what the system shows of its process, `run.rs` looks at.
 
 mod glass;
 mod support;

@@ -66,7 +66,7 @@ fn missing_key() {
         hermitcrab(&["run", "x"]),
         b"",
         2,
-        "hermitcrab: no provider has a key: set one of ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none\n",
+        "hermitcrab: no provider has a key: set ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none\n",
     );
     check_command(
         hermitcrab(&["run", "--provider", "anthropic", "x"]),
@@ -82,7 +82,7 @@ fn unknown_provider() {
         &["run", "--provider", "acme", "x"],
         b"",
         2,
-        "hermitcrab: there is no provider \"acme\": choose one of anthropic\n",
+        "hermitcrab: there is no provider \"acme\": choose anthropic\n",
     );
 }
 
@@ -179,6 +179,16 @@ fn prompts_that_are_none() {
     );
 }
 
+#[test]
+fn prompt_that_is_too_long() {
+    check(
+        &["run", "-"],
+        &vec![b'x'; 100_000_000],
+        2,
+        "hermitcrab: the prompt on stdin has more than 32 MiB: put what is long into a file that the model can read\n",
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn prompt_argument_not_utf8() {
@@ -201,6 +211,20 @@ fn malformed_script() {
         2,
         &format!(
             "hermitcrab: {script} is not a script: step 1, line 2, column 16: trailing comma\n"
+        ),
+    );
+}
+
+#[test]
+fn script_that_is_a_list() {
+    let scratch = Scratch::new();
+    let script = scratch.write("script.json", "[]");
+    check(
+        &["serve-model", &script],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: {script} is not a script: line 1, column 1: a script is an object such as {{\"steps\": [{{\"text\": \"hello\"}}]}}, not a list\n"
         ),
     );
 }

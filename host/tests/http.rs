@@ -493,8 +493,8 @@ async fn tls_roots_are_loaded_for_https_only() {
         panic!("{outcomes:?}");
     };
     let message = format!(
-        "cannot connect to {https}: received corrupt message of type InvalidContentType; check \
-         the server's certificate and the system's root certificates"
+        "cannot connect to {https}: received corrupt message of type InvalidContentType; this \
+         server does not speak TLS: use http:// in the base URL"
     );
     assert_eq!(
         (error.kind, error.message.as_str()),

@@ -20,7 +20,7 @@ pub use handle::Environment;
 pub(crate) use handle::absolute_path;
 pub use program::{FileChange, FileNode, ProgramPort, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
-pub use search::{glob_files, grep_files};
+pub use search::{PathGlob, glob_files, grep_files};
 pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};
 
 use std::collections::BTreeMap;

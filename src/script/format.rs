@@ -81,7 +81,7 @@ pub struct ToolCall {
     pub name: String,
     /// Id; by default one that is unique in the run.
     pub id: Option<String>,
-    /// Arguments; `{}` by default.
+    /// Arguments; these or `raw_arguments`.
     pub arguments: Option<Map<String, Value>>,
     /// Arguments as text that is sent as it is.
     pub raw_arguments: Option<String>,
@@ -197,6 +197,17 @@ impl Script {
     /// The text is not JSON, or not a script.
     pub fn parse(json: &str) -> Result<Self, ScriptError> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
+        if json.trim_start().starts_with('[') {
+            // Serde would take a list for the fields in their order.
+            return Err(ScriptError {
+                message:
+                    r#"a script is an object such as {"steps": [{"text": "hello"}]}, not a list"#
+                        .to_owned(),
+                step: None,
+                line: 1,
+                column: 1,
+            });
+        }
         let script: Self =
             serde_json::from_str(json).map_err(|error| ScriptError::of_json(json, &error))?;
         if script.steps.is_empty() {
@@ -285,13 +296,13 @@ impl Step {
         if let Some(error) = &self.error {
             error.check()?;
         }
-        for call in &self.tool_calls {
-            if call.arguments.is_some() && call.raw_arguments.is_some() {
-                return Err(format!(
-                    "tool call {}: arguments and raw_arguments exclude each other",
-                    call.name
-                ));
-            }
+        for (index, call) in self.tool_calls.iter().enumerate() {
+            let wrong = match (&call.arguments, &call.raw_arguments) {
+                (Some(_), Some(_)) => "arguments and raw_arguments exclude each other",
+                (None, None) => "there are neither arguments nor raw_arguments; {} is for none",
+                _ => continue,
+            };
+            return Err(format!("tool_calls[{index}] ({}): {wrong}", call.name));
         }
         Ok(())
     }

@@ -177,11 +177,27 @@ impl ScriptedModel {
         self
     }
 
-    /// Answers one request with the step that is its turn, and records it.
+    /// Whether a request to `path` is for a model.
+    pub fn serves(path: &str) -> bool {
+        wire::for_path(path).is_some()
+    }
+
+    /// How the paths of models end, for people.
+    pub fn routes() -> String {
+        wire::routes()
+    }
+
+    /// Answers one request with the step that is its turn, and records it. What
+    /// no provider would take (another path, a body that is no JSON object) is
+    /// refused and uses up nothing.
     pub fn respond(&mut self, request: &ModelRequest) -> ScriptedResponse {
         let Some(wire) = wire::for_path(&request.path) else {
             return play::unknown_path(&request.path);
         };
+        if !wire::is_object(&request.body) {
+            let message = "the request's body is not a JSON object";
+            return play::refuse(wire, 400, message);
+        }
         self.count += 1;
         let step = self.take_step(wire, &request.body);
         self.record(request, step);

@@ -443,6 +443,13 @@ fn error_not_json() {
 }
 
 #[test]
+fn error_not_an_object() {
+    let expected = r#"line 1, column 1: a script is an object such as {"steps": [{"text": "hello"}]}, not a list"#;
+    check_error("[]", expected);
+    check_error(r#" [[{"text":"a"}], true]"#, expected);
+}
+
+#[test]
 fn error_no_steps() {
     check_error("{}", "line 1, column 2: missing field `steps`");
     check_error(
@@ -528,7 +535,11 @@ fn error_contradictions() {
     );
     check(
         r#"{"tool_calls":[{"name":"t","arguments":{},"raw_arguments":""}]}"#,
-        "tool call t: arguments and raw_arguments exclude each other",
+        "tool_calls[0] (t): arguments and raw_arguments exclude each other",
+    );
+    check(
+        r#"{"tool_calls":[{"name":"s","raw_arguments":""},{"name":"t"}]}"#,
+        "tool_calls[1] (t): there are neither arguments nor raw_arguments; {} is for none",
     );
 }
 

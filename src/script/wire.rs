@@ -100,6 +100,12 @@ pub(super) fn routes() -> String {
     WIRES.map(|wire| wire.route()).join(", ")
 }
 
+/// Whether a body is what every provider takes, one JSON object.
+pub(super) fn is_object(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"{")
+        && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+}
+
 /// `text` in `count` pieces of about equal length; fewer if it is short.
 pub(super) fn pieces(text: &str, count: usize) -> Vec<&str> {
     let length = text.len().div_ceil(count.max(1)).max(1);

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::usage::Used;
 use crate::workspace::{NATIVE, cargo, shell};
 use crate::{build, floor};
 
@@ -130,33 +131,30 @@ impl Drop for Model {
     }
 }
 
-/// What one process used.
-struct Used {
-    cpu_s: f64,
-    peak_mb: f64,
-}
-
-/// Runs a command to its end; CPU counts the commands that it ran, too.
-fn measure(command: &mut Command) -> Result<Used> {
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let pid = libc::pid_t::try_from(child.id())?;
-    let mut status = 0;
-    // SAFETY: all-zero bytes are a valid `rusage`.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live variables; the child is ours and
-    // nobody else waits for it.
-    let waited = unsafe { libc::wait4(pid, &mut status, 0, &mut usage) };
-    ensure!(waited == pid, "cannot wait for {command:?}");
-    ensure!(status == 0, "{command:?} failed with wait status {status}");
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Ok(Used {
-        cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
-        peak_mb: usage.ru_maxrss as f64 / 1024.0,
-    })
+/// Runs a command to its end, in a process of `crate::usage`.
+fn measure(command: &Command) -> Result<Used> {
+    let mut between = Command::new(std::env::current_exe()?);
+    between
+        .arg("usage")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => between.env(name, value),
+            None => between.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        between.current_dir(directory);
+    }
+    let output = between.output()?;
+    ensure!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Used::read(&String::from_utf8(output.stdout)?)
 }
 
 #[derive(Clone, Copy)]
@@ -209,7 +207,7 @@ fn run_table(binary: &Path, cycles: usize) -> Result<()> {
         for (index, subject) in [Subject::Floor, Subject::Ours].into_iter().enumerate() {
             start[index].push(first_request_ms(subject, binary, dir.path())?);
             let model = Model::start(binary, &rounds_script(ROUNDS))?;
-            let used = measure(&mut subject.command(binary, &model.url, dir.path())?)?;
+            let used = measure(&subject.command(binary, &model.url, dir.path())?)?;
             let measured = model.gaps_ms()?;
             ensure!(
                 measured.len() == ROUNDS,
@@ -220,7 +218,7 @@ fn run_table(binary: &Path, cycles: usize) -> Result<()> {
             cpu[index].push(used.cpu_s);
             peak[index].push(used.peak_mb);
             let model = Model::start(binary, &rounds_script(LONG))?;
-            measure(&mut subject.command(binary, &model.url, dir.path())?)?;
+            measure(&subject.command(binary, &model.url, dir.path())?)?;
             let measured = model.gaps_ms()?;
             ensure!(measured.len() == LONG, "{} gaps of {LONG}", measured.len());
             growth[index].push(median(&measured[LONG - 10..]) / median(&measured[5..15]));
@@ -228,7 +226,7 @@ fn run_table(binary: &Path, cycles: usize) -> Result<()> {
         let mut used = [0.0; 2];
         for (index, count) in [1, DELTAS].into_iter().enumerate() {
             let model = Model::start(binary, &deltas_script(count))?;
-            let command = &mut Subject::Ours.command(binary, &model.url, dir.path())?;
+            let command = &Subject::Ours.command(binary, &model.url, dir.path())?;
             used[index] = measure(command)?.cpu_s;
         }
         delta_us.push((used[1] - used[0]) * 1e6 / DELTAS as f64);

@@ -8,6 +8,7 @@ mod component;
 mod demo;
 mod floor;
 mod test;
+mod usage;
 mod web;
 mod workspace;
 
@@ -32,6 +33,9 @@ enum Command {
     /// The bare loop that `bench` compares with.
     #[command(hide = true)]
     Floor(floor::Options),
+    /// Runs a command and prints what it used, for `bench`.
+    #[command(hide = true)]
+    Usage(usage::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,5 +47,6 @@ fn main() -> anyhow::Result<()> {
         Command::Web(options) => web::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
+        Command::Usage(options) => usage::run(&options),
     }
 }

@@ -29,7 +29,7 @@ use crate::event::Event;
 use crate::http::HttpTransport;
 use crate::tool::{ApprovalFn, ProgramFn, ToolFn};
 use perform::Performer;
-pub(crate) use queue::EventQueue;
+pub(crate) use queue::{Gate, Queue};
 
 /// Outcomes that wait for the driver; then effects wait.
 const OUTCOMES: usize = 256;
@@ -59,7 +59,7 @@ impl DriverHandle {
             outcomes,
             live: HashMap::new(),
             sessions: BTreeMap::new(),
-            jobs: HashMap::new(),
+            jobs: BTreeMap::new(),
             environments: HashMap::new(),
             programs: HashMap::new(),
             failed: None,
@@ -103,7 +103,7 @@ impl DriverHandle {
 
 /// What a session of the host consists of besides its core part.
 pub(crate) struct SessionLink {
-    pub(crate) events: Arc<EventQueue>,
+    pub(crate) events: Arc<Queue<Event>>,
     pub(crate) tools: BTreeMap<String, ToolFn>,
     pub(crate) approval: Option<ApprovalFn>,
     /// The session's last event, for its number.
@@ -135,7 +135,7 @@ pub(crate) struct Driver {
     outcomes: mpsc::Sender<Outcome>,
     live: HashMap<u64, Live>,
     pub(crate) sessions: BTreeMap<Arc<str>, SessionLink>,
-    pub(crate) jobs: HashMap<Arc<str>, mpsc::UnboundedSender<JobReportKind>>,
+    pub(crate) jobs: BTreeMap<Arc<str>, Arc<Queue<JobReportKind>>>,
     pub(crate) environments: HashMap<u32, Arc<dyn HostEnvironment>>,
     /// Programs lent to a sandbox, by its number, by name.
     pub(crate) programs: HashMap<u32, Arc<BTreeMap<String, ProgramFn>>>,
@@ -200,12 +200,14 @@ impl Driver {
         self.step(std::mem::take(batch))
     }
 
-    /// Yields, and while a session's consumer is slow, waits for it or for a
-    /// call: otherwise a command that prints without end would fill memory.
+    /// Yields, and while the consumer of a session or job is slow, waits for it
+    /// or for a call: otherwise a command that prints without end would fill
+    /// memory.
     async fn consumers_ready(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) {
         tokio::task::yield_now().await;
-        let slow = self.sessions.values().find(|link| link.events.is_full());
-        let Some(events) = slow.map(|link| link.events.clone()) else {
+        let sessions = self.sessions.values().map(|link| link.events.gate());
+        let mut gates = sessions.chain(self.jobs.values().map(|job| job.gate()));
+        let Some(slow) = gates.find(|gate| gate.is_full()).cloned() else {
             return;
         };
         tokio::select! {
@@ -213,7 +215,7 @@ impl Driver {
             command = commands.recv() => if let Some(command) = command {
                 command(self);
             },
-            () = events.ready() => {}
+            () = slow.ready() => {}
         }
     }
 
@@ -287,10 +289,11 @@ impl Driver {
     fn report(&mut self, report: CoreReport) {
         if report.is_last() {
             if let Some(job) = self.jobs.remove(&report.job) {
-                let _ = job.send(report.kind);
+                job.push([report.kind]);
+                job.end();
             }
         } else if let Some(job) = self.jobs.get(&report.job) {
-            let _ = job.send(report.kind);
+            job.push([report.kind]);
         }
     }
 
@@ -307,10 +310,7 @@ impl Driver {
             id,
             owner: effect.owner.clone(),
             outcomes: self.outcomes.clone(),
-            events: self
-                .sessions
-                .get(&effect.owner)
-                .map(|link| link.events.clone()),
+            gate: self.gate(&effect.owner),
             cancel: cancel.clone(),
         };
         let work = perform::work(self, effect);
@@ -321,6 +321,13 @@ impl Driver {
             is_exec,
         };
         self.live.insert(id, live);
+    }
+
+    /// Whether the consumer of what an owner's effects stream takes more.
+    fn gate(&self, owner: &Arc<str>) -> Option<Arc<Gate>> {
+        let session = self.sessions.get(owner).map(|link| link.events.gate());
+        let job = || self.jobs.get(owner).map(|job| job.gate());
+        session.or_else(job).cloned()
     }
 
     /// Cancels an effect and sees to it that its final outcome comes in time.
@@ -377,9 +384,10 @@ impl Driver {
             link.events.end();
         }
         self.sessions.clear();
-        for (_, job) in self.jobs.drain() {
+        for job in std::mem::take(&mut self.jobs).into_values() {
             let error = EnvironmentError::new(EnvironmentErrorKind::Io, failure.message.clone());
-            let _ = job.send(JobReportKind::Call(Err(error)));
+            job.push([JobReportKind::Call(Err(error))]);
+            job.end();
         }
         self.failed = Some(failure);
         self.stop();
@@ -404,6 +412,9 @@ impl Driver {
             link.events.end();
         }
         self.sessions.clear();
+        for job in std::mem::take(&mut self.jobs).into_values() {
+            job.end();
+        }
     }
 }
 

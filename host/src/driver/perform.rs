@@ -15,7 +15,7 @@ use hermitcrab::environment::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, EventQueue};
+use super::{Driver, Gate};
 use crate::core::CoreEffect;
 use crate::environment::{ExecIo, OutputWriter};
 use crate::http::OutcomeSink;
@@ -27,8 +27,8 @@ pub(super) struct Performer {
     pub(super) id: u64,
     pub(super) owner: Arc<str>,
     pub(super) outcomes: mpsc::Sender<Outcome>,
-    /// Events of the session that owns the effect.
-    pub(super) events: Option<Arc<EventQueue>>,
+    /// Of the session or job that owns the effect.
+    pub(super) gate: Option<Arc<Gate>>,
     pub(super) cancel: CancellationToken,
 }
 
@@ -45,13 +45,13 @@ impl Performer {
         let _ = outcomes.send(Outcome { id, kind: last }).await;
     }
 
-    /// Sends a streamed outcome, once the session's consumer has caught up.
+    /// Sends a streamed outcome, once the consumer has caught up.
     async fn stream(&self, kind: OutcomeKind) {
-        if let Some(events) = &self.events
-            && events.is_full()
+        if let Some(gate) = &self.gate
+            && gate.is_full()
         {
             tokio::select! {
-                () = events.ready() => {}
+                () = gate.ready() => {}
                 () = self.cancel.cancelled() => {}
             }
         }

@@ -1,46 +1,101 @@
-//! `EventQueue`: the events of one session between driver and consumer.
+//! `Queue`: the events of one session, or the reports of one job, between driver
+//! and consumer.
 //!
-//! The driver never waits and never drops an event. Back-pressure works the
-//! other way round: while more than [`FULL`] events wait, the effects of the
-//! session hold back what they have streamed, down to the TCP window.
+//! The driver never waits and never drops an item. Back-pressure works the other
+//! way round: while more than [`FULL`] items wait, the effects of the session or
+//! job hold back what they have streamed, down to the TCP window or the pipe, and
+//! a core with work of its own is stepped no further.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use crate::event::Event;
-
-/// Waiting events from which on effects hold back.
+/// Waiting items from which on effects hold back.
 const FULL: usize = 1024;
 
-/// Events of one session, in order.
-#[derive(Default)]
-pub(crate) struct EventQueue {
-    state: Mutex<State>,
-    drained: Notify,
+/// Items of one session or job, in order.
+pub(crate) struct Queue<T> {
+    state: Mutex<State<T>>,
+    gate: Arc<Gate>,
 }
 
-#[derive(Default)]
-struct State {
-    events: VecDeque<Event>,
+struct State<T> {
+    items: VecDeque<T>,
     consumer: Option<Waker>,
-    /// No event follows: the session has ended.
+    /// No item follows: the session or job has ended.
     ended: bool,
     /// Nobody reads any more.
     abandoned: bool,
 }
 
-impl EventQueue {
-    /// Adds events of one step and wakes the consumer once.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>) {
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                items: VecDeque::new(),
+                consumer: None,
+                ended: false,
+                abandoned: false,
+            }),
+            gate: Arc::default(),
+        }
+    }
+}
+
+/// Whether a queue takes more.
+#[derive(Default)]
+pub(crate) struct Gate {
+    full: AtomicBool,
+    opened: Notify,
+}
+
+impl Gate {
+    /// Whether effects must hold back.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire)
+    }
+
+    /// Waits until effects may go on.
+    pub(crate) async fn ready(&self) {
+        loop {
+            let opened = self.opened.notified();
+            tokio::pin!(opened);
+            // Registered before the look, so that no notice is missed.
+            opened.as_mut().enable();
+            if !self.is_full() {
+                return;
+            }
+            opened.await;
+        }
+    }
+
+    fn open(&self) {
+        if self.full.swap(false, Ordering::AcqRel) {
+            self.opened.notify_waiters();
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// What those who fill the queue look at.
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Adds items of one step and wakes the consumer once.
+    pub(crate) fn push(&self, items: impl IntoIterator<Item = T>) {
         let waker = {
             let mut state = self.lock();
             if state.abandoned {
                 return;
             }
-            state.events.extend(events);
+            state.items.extend(items);
+            if state.items.len() >= FULL && !state.ended {
+                self.gate.full.store(true, Ordering::Release);
+            }
             state.consumer.take()
         };
         if let Some(waker) = waker {
@@ -48,39 +103,36 @@ impl EventQueue {
         }
     }
 
-    /// Says that no event follows.
+    /// Says that no item follows.
     pub(crate) fn end(&self) {
         let waker = {
             let mut state = self.lock();
             state.ended = true;
+            self.gate.open();
             state.consumer.take()
         };
         if let Some(waker) = waker {
             waker.wake();
         }
-        self.drained.notify_waiters();
     }
 
     /// Says that nobody reads any more.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
-        state.events.clear();
-        drop(state);
-        self.drained.notify_waiters();
+        state.items.clear();
+        self.gate.open();
     }
 
-    /// Takes the next event; `None` after the last one.
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    /// Takes the next item; `None` after the last one.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = self.lock();
-        match state.events.pop_front() {
-            Some(event) => {
-                let drained = state.events.len() == FULL / 2;
-                drop(state);
-                if drained {
-                    self.drained.notify_waiters();
+        match state.items.pop_front() {
+            Some(item) => {
+                if state.items.len() == FULL / 2 {
+                    self.gate.open();
                 }
-                Poll::Ready(Some(event))
+                Poll::Ready(Some(item))
             }
             None if state.ended => Poll::Ready(None),
             None => {
@@ -90,27 +142,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether effects must hold back.
-    pub(crate) fn is_full(&self) -> bool {
-        let state = self.lock();
-        state.events.len() >= FULL && !state.ended && !state.abandoned
-    }
-
-    /// Waits until effects may go on.
-    pub(crate) async fn ready(&self) {
-        loop {
-            let drained = self.drained.notified();
-            tokio::pin!(drained);
-            // Registered before the look, so that no notice is missed.
-            drained.as_mut().enable();
-            if !self.is_full() {
-                return;
-            }
-            drained.await;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,24 +155,20 @@ mod tests {
 
     use super::*;
 
-    fn event(number: usize) -> Event {
-        Event::from_json(format!(r#"{{"kind":"WARNING","seq":{number}}}"#).into())
-    }
-
     #[tokio::test]
     async fn a_full_queue_holds_effects_back_until_it_is_half_empty() {
-        let queue = Arc::new(EventQueue::default());
-        queue.push((0..FULL).map(event));
-        assert!(queue.is_full());
+        let queue = Arc::new(Queue::default());
+        queue.push(0..FULL);
+        assert!(queue.gate().is_full());
         let waiting = tokio::spawn({
             let queue = queue.clone();
-            async move { queue.ready().await }
+            async move { queue.gate().ready().await }
         });
         for number in 0..=FULL / 2 {
             tokio::task::yield_now().await;
             assert!(!waiting.is_finished() || number > FULL / 2 - 1);
             let next = poll_fn(|cx| queue.poll_next(cx)).await;
-            assert_eq!(next, Some(event(number)));
+            assert_eq!(next, Some(number));
         }
         let guard = Duration::from_secs(10);
         tokio::time::timeout(guard, waiting).await.unwrap().unwrap();
@@ -154,9 +182,11 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_a_consumer_that_is_gone() {
-        let queue = EventQueue::default();
-        queue.push((0..2 * FULL).map(event));
+        let queue = Queue::default();
+        queue.push(0..2 * FULL);
         queue.abandon();
-        queue.ready().await;
+        queue.gate().ready().await;
+        queue.push(0..2 * FULL);
+        assert!(!queue.gate().is_full());
     }
 }

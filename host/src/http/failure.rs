@@ -34,10 +34,16 @@ pub(super) fn connect_failure(
         )
     } else if error.is_connect() {
         // The model client adds what to check; only TLS has more to say.
-        let way_out = if is_tls(error) {
-            "; check the server's certificate and the system's root certificates"
-        } else {
-            ""
+        let way_out = match tls_error(error) {
+            // What came back is no TLS at all.
+            Some(rustls::Error::InvalidMessage(_)) => {
+                "; this server does not speak TLS: use http:// in the base URL"
+            }
+            Some(_) => {
+                "; check the server's certificate and the system's root certificates (a file of \
+                 more can be named in SSL_CERT_FILE)"
+            }
+            None => "",
         };
         (
             TransportErrorKind::Connect,
@@ -72,17 +78,16 @@ pub(super) fn broken(url: &Url, error: &reqwest::Error) -> TransportError {
     }
 }
 
-fn is_tls(error: &reqwest::Error) -> bool {
-    sources(error).any(holds_tls)
+fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
+    sources(error).find_map(held_tls)
 }
 
 /// An I/O error may wrap another, and hides what it wraps from `source`.
-fn holds_tls(error: &(dyn Error + 'static)) -> bool {
-    error.is::<rustls::Error>()
-        || error
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-            .is_some_and(|inner| holds_tls(inner))
+fn held_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    match error.downcast_ref::<rustls::Error>() {
+        Some(error) => Some(error),
+        None => held_tls(error.downcast_ref::<io::Error>()?.get_ref()?),
+    }
 }
 
 /// The innermost cause: its I/O kind where there is one, else its text.

@@ -3,14 +3,18 @@
 //! It is no sandbox: a command may do whatever the user may. Source: spec 4.2.
 
 mod builder;
-pub use builder::{EnvPolicy, LocalBuilder};
+pub use builder::{EnvPolicy, LocalBuilder, looks_secret};
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod system;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-pub use system::LocalEnvironment;
+pub(in crate::local) use system::Table;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use system::{Guardian, LocalEnvironment};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub use unsupported::LocalEnvironment;
+pub(in crate::local) use unsupported::Table;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub use unsupported::{Guardian, LocalEnvironment};

@@ -302,11 +302,7 @@ async fn answer(
         return Ok(control(shared, &parts.method, command));
     }
     if parts.method != Method::POST {
-        let message = format!(
-            "{} {path} is not served; post to the model, or get /_script/requests",
-            parts.method
-        );
-        return Ok(json(StatusCode::METHOD_NOT_ALLOWED, &error_body(&message)));
+        return Ok(not_posted(&parts.method, &path));
     }
     let headers = parts.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -319,6 +315,25 @@ async fn answer(
     };
     let (scripted, number) = shared.respond(&request);
     play(shared, scripted, number).await
+}
+
+/// Models are posted to; elsewhere there is nothing.
+fn not_posted(method: &Method, path: &str) -> Response<Answer> {
+    let there = format!(
+        "post to a path that ends in {}, or get /_script/requests",
+        ScriptedModel::routes()
+    );
+    let message = format!("{method} {path} is not served; {there}");
+    let status = match ScriptedModel::serves(path) {
+        true => StatusCode::METHOD_NOT_ALLOWED,
+        false => StatusCode::NOT_FOUND,
+    };
+    let mut response = json(status, &error_body(&message));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let allowed = HeaderValue::from_static("POST, OPTIONS");
+        response.headers_mut().insert("allow", allowed);
+    }
+    response
 }
 
 fn preflight(asked: &HeaderMap) -> Response<Answer> {

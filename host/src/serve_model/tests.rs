@@ -215,7 +215,13 @@ fn refuses_other_methods_and_paths() {
         "GET",
         "/v1/messages",
         "405 Method Not Allowed",
-        "GET /v1/messages is not served; post to the model, or get /_script/requests",
+        "GET /v1/messages is not served; post to a path that ends in /v1/messages, or get /_script/requests",
+    );
+    check_refused(
+        "GET",
+        "/v1/models?limit=1",
+        "404 Not Found",
+        "GET /v1/models?limit=1 is not served; post to a path that ends in /v1/messages, or get /_script/requests",
     );
     check_refused(
         "GET",
@@ -229,6 +235,28 @@ fn refuses_other_methods_and_paths() {
         "404 Not Found",
         "no model is served at /v1/models; the scripted model serves /v1/messages",
     );
+}
+
+#[test]
+fn refuses_bodies_that_no_provider_takes() {
+    let model = serve(TWO);
+    for garbage in ["", "garbage", "[]", r#"{"stream":true"#] {
+        let answer = exchange(&model, "POST", "/v1/messages", garbage);
+        assert!(
+            answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
+            "{answer}"
+        );
+        let expected = serde_json::json!({
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "the request's body is not a JSON object"},
+            "request_id": null,
+        });
+        let mut answered: serde_json::Value = serde_json::from_str(body(&answer)).expect("JSON");
+        answered["request_id"].take();
+        assert_eq!(answered, expected, "{garbage}");
+    }
+    assert_eq!(model.requests(), []);
+    assert!(exchange(&model, "POST", "/v1/messages", STREAM).contains("one"));
 }
 
 #[test]

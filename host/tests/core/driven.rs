@@ -249,3 +249,54 @@ async fn a_sandbox_imports_runs_remembers_and_exports() {
         .expect("a sandbox");
     assert!(stranger.restore(&snapshot).await.is_err());
 }
+
+/// A command that prints without end waits for whoever reads it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn output_of_a_job_waits_for_its_reader() {
+    const BLOCK: u64 = 64 * 1024;
+    for (name, host) in faces() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let local = LocalEnvironment::new(directory.path()).expect("an environment");
+        let instance = host.instance().expect("an instance");
+        let environment = instance
+            .add_environment(Arc::new(local))
+            .await
+            .expect("added");
+        let request = ExecRequest {
+            command: format!(
+                "while [ ! -e stop ]; do head -c {BLOCK} /dev/zero; printf x >> blocks; done"
+            ),
+            timeout_ms: 120_000,
+            ..ExecRequest::default()
+        };
+        let written = || {
+            let blocks = std::fs::metadata(directory.path().join("blocks"));
+            blocks.map_or(0, |blocks| blocks.len()) * BLOCK
+        };
+        let mut stood = false;
+        let mut read = 0;
+        let status = environment
+            .exec_with(request, |_, data| {
+                read += data.len() as u64;
+                if stood {
+                    return;
+                }
+                // The reader stands still until the command does.
+                loop {
+                    let before = written();
+                    assert!(before < 128 << 20, "{name}: nobody holds the command back");
+                    std::thread::sleep(Duration::from_millis(700));
+                    if before > 0 && written() == before {
+                        break;
+                    }
+                }
+                std::fs::write(directory.path().join("stop"), "").expect("a file");
+                stood = true;
+            })
+            .await
+            .expect("an end");
+        assert_eq!(status.exit_code, 0, "{name}");
+        assert_eq!(read, written(), "{name}");
+    }
+}

@@ -1,12 +1,14 @@
 //! Globs over `/`-separated paths, and the order of what they find.
 
+use std::path::Path;
+
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::environment::{Entries, EnvironmentError, EnvironmentErrorKind};
 
 /// A glob with `**`. Without a `/` it is matched against file names.
 #[derive(Clone, Debug)]
-pub(crate) struct PathGlob {
+pub struct PathGlob {
     matcher: GlobMatcher,
     against: Against,
     negated: bool,
@@ -22,7 +24,11 @@ enum Against {
 
 impl PathGlob {
     /// Compiles `pattern`; a leading `!` turns it around.
-    pub(crate) fn new(pattern: &str) -> Result<Self, EnvironmentError> {
+    ///
+    /// # Errors
+    ///
+    /// It is empty or no glob; the message names it.
+    pub fn new(pattern: &str) -> Result<Self, EnvironmentError> {
         let (negated, glob) = match pattern.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, pattern),
@@ -59,19 +65,23 @@ impl PathGlob {
     }
 
     /// Whether the pattern asks for names that begin with a dot.
-    pub(crate) fn names_hidden(&self) -> bool {
+    pub fn names_hidden(&self) -> bool {
         self.names_hidden
     }
 
-    /// Whether a file matches that has these relative paths (its name is the
-    /// end of the first one) and this absolute one.
-    pub(crate) fn matches_any(&self, relative: &[&str], absolute: &str) -> bool {
+    /// Whether a file matches that has these relative paths and this absolute
+    /// one.
+    pub fn matches_any<P: AsRef<Path>>(
+        &self,
+        relative: impl IntoIterator<Item = P>,
+        absolute: impl AsRef<Path>,
+    ) -> bool {
+        let absolute = absolute.as_ref();
         let hit = match self.against {
-            Against::Name => {
-                let name = absolute.rsplit('/').next().unwrap_or(absolute);
-                self.matcher.is_match(name)
-            }
-            Against::Relative => relative.iter().any(|path| self.matcher.is_match(path)),
+            Against::Name => absolute
+                .file_name()
+                .is_some_and(|name| self.matcher.is_match(name)),
+            Against::Relative => relative.into_iter().any(|path| self.matcher.is_match(path)),
             Against::Absolute => self.matcher.is_match(absolute),
         };
         hit != self.negated
@@ -110,7 +120,7 @@ mod tests {
     fn check(pattern: &str, relative: &str, expected: bool) {
         let glob = PathGlob::new(pattern).expect("a valid glob");
         let absolute = format!("/work/{relative}");
-        let actual = glob.matches_any(&[relative], &absolute);
+        let actual = glob.matches_any([relative], &absolute);
         assert_eq!(actual, expected, "{pattern} {relative}");
     }
 

@@ -9,7 +9,8 @@ mod glob;
 mod ignore;
 mod line;
 
-pub(crate) use glob::{PathGlob, display_path, newest_first};
+pub use glob::PathGlob;
+pub(crate) use glob::{display_path, newest_first};
 pub(crate) use ignore::{IgnoreRules, is_ignore_file};
 pub(crate) use line::LineMatcher;
 
@@ -54,7 +55,7 @@ pub async fn grep_files(
             let path = display_path(&working_directory, &absolute);
             let wanted = filter
                 .as_ref()
-                .is_none_or(|filter| filter.matches_any(&[&file.path, path], &absolute));
+                .is_none_or(|filter| filter.matches_any([file.path.as_str(), path], &absolute));
             if wanted && file.size.is_none_or(|size| size <= MAX_FILE_BYTES) {
                 paths.push(absolute);
             }
@@ -136,7 +137,7 @@ pub async fn glob_files(
     let mut files = walk(environment, &root, hidden).await?;
     files.entries.retain_mut(|entry| {
         let absolute = absolute_path(&root, &entry.path);
-        let wanted = glob.matches_any(&[&entry.path], &absolute);
+        let wanted = glob.matches_any([&entry.path], &absolute);
         entry.path = display_path(&working_directory, &absolute).to_owned();
         wanted
     });

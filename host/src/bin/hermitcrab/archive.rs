@@ -13,10 +13,10 @@ use crate::failure::{Failure, reason};
 /// sandbox, and is most likely the wrong directory.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// A file of a tree.
+/// A file or directory of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct File {
-    /// Content; of a link, its target.
+pub(crate) struct Node {
+    /// Content; of a link, its target; of a directory, nothing.
     pub(crate) content: Bytes,
     /// What it is.
     pub(crate) kind: Kind,
@@ -27,19 +27,22 @@ pub(crate) enum Kind {
     Plain,
     Executable,
     Link,
+    Directory,
 }
 
-/// Files by path with `/`, relative to the tree's root.
-pub(crate) type Tree = BTreeMap<String, File>;
+/// Files and directories by path with `/`, relative to the tree's root.
+pub(crate) type Tree = BTreeMap<String, Node>;
 
 /// Reads `directory` as the user sees it in version control: hidden files too,
 /// but neither what `.gitignore` names nor `.git`. Build products and package
 /// folders are often a thousand times the source, the sandbox cannot run them,
-/// and a changed one in the diff would hide what matters.
+/// and a changed one in the diff would hide what matters. Nor the paths in
+/// `without`, absolute.
 ///
 /// # Errors
 /// Something cannot be read, or the tree is too large.
-pub(crate) fn read_directory(directory: &Path) -> Result<Tree, Failure> {
+pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tree, Failure> {
+    let without = without.to_vec();
     let mut tree = Tree::new();
     let mut total = 0_u64;
     let walk = ignore::WalkBuilder::new(directory)
@@ -48,7 +51,9 @@ pub(crate) fn read_directory(directory: &Path) -> Result<Tree, Failure> {
         .git_exclude(true)
         .parents(true)
         .require_git(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
+        .filter_entry(move |entry| {
+            entry.file_name() != ".git" && !without.iter().any(|path| path == entry.path())
+        })
         .build();
     for entry in walk {
         let entry = entry.map_err(|error| {
@@ -78,8 +83,10 @@ pub(crate) fn read_directory(directory: &Path) -> Result<Tree, Failure> {
             let content = std::fs::read(path).map_err(unreadable)?;
             let metadata = entry.metadata().ok();
             (Bytes::from(content), kind_of(metadata.as_ref()))
+        } else if file_type.is_dir() && entry.depth() > 0 {
+            (Bytes::new(), Kind::Directory)
         } else {
-            // Directories come with their files; sockets and pipes do not travel.
+            // Sockets and pipes do not travel.
             continue;
         };
         total += content.len() as u64;
@@ -91,7 +98,7 @@ pub(crate) fn read_directory(directory: &Path) -> Result<Tree, Failure> {
             )));
         }
         let relative = path.strip_prefix(directory).unwrap_or(path);
-        tree.insert(slashed(relative)?, File { content, kind });
+        tree.insert(slashed(relative)?, Node { content, kind });
     }
     Ok(tree)
 }
@@ -104,12 +111,15 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, file) in tree {
         let mut header = tar::Header::new_gnu();
-        header.set_mode(if file.kind == Kind::Executable {
-            0o755
-        } else {
-            0o644
+        header.set_mode(match file.kind {
+            Kind::Executable | Kind::Directory => 0o755,
+            Kind::Plain | Kind::Link => 0o644,
         });
-        let result = if file.kind == Kind::Link {
+        let result = if file.kind == Kind::Directory {
+            header.set_entry_type(tar::EntryType::Directory);
+            header.set_size(0);
+            builder.append_data(&mut header, format!("{path}/"), io::empty())
+        } else if file.kind == Kind::Link {
             header.set_entry_type(tar::EntryType::Symlink);
             header.set_size(0);
             let target = String::from_utf8_lossy(&file.content).into_owned();
@@ -130,7 +140,7 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::failed(format!("cannot pack the tree: {}", reason(&error))))
 }
 
-/// The files of a tar that was exported.
+/// The files and directories of a tar that was exported.
 ///
 /// # Errors
 /// The bytes are not a tar.
@@ -145,16 +155,16 @@ fn read_tar(bytes: &[u8]) -> io::Result<Tree> {
     for entry in tar::Archive::new(bytes).entries()? {
         let mut entry = entry?;
         let path = entry.path()?.to_string_lossy().into_owned();
-        let path = path
-            .trim_start_matches("./")
-            .trim_start_matches('/')
-            .to_owned();
+        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
+        if path.is_empty() || path == "." {
+            continue;
+        }
         let kind = entry.header().entry_type();
         let file = if kind.is_file() {
             let executable = entry.header().mode()? & 0o100 != 0;
             let mut content = Vec::new();
             entry.read_to_end(&mut content)?;
-            File {
+            Node {
                 content: Bytes::from(content),
                 kind: if executable {
                     Kind::Executable
@@ -164,9 +174,14 @@ fn read_tar(bytes: &[u8]) -> io::Result<Tree> {
             }
         } else if kind.is_symlink() {
             let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-            File {
+            Node {
                 content: Bytes::from(target),
                 kind: Kind::Link,
+            }
+        } else if kind.is_dir() {
+            Node {
+                content: Bytes::new(),
+                kind: Kind::Directory,
             }
         } else {
             continue;
@@ -207,8 +222,8 @@ fn not_utf8(path: &PathBuf) -> Failure {
 mod tests {
     use super::*;
 
-    fn file(content: &str, kind: Kind) -> File {
-        File {
+    fn file(content: &str, kind: Kind) -> Node {
+        Node {
             content: Bytes::copy_from_slice(content.as_bytes()),
             kind,
         }
@@ -219,7 +234,9 @@ mod tests {
         let long = format!("{}/x.txt", "deep/".repeat(40).trim_end_matches('/'));
         let tree = Tree::from([
             ("a.txt".to_owned(), file("a\n", Kind::Plain)),
+            ("bin".to_owned(), file("", Kind::Directory)),
             ("bin/run".to_owned(), file("#!/bin/sh\n", Kind::Executable)),
+            ("empty".to_owned(), file("", Kind::Directory)),
             ("link".to_owned(), file("a.txt", Kind::Link)),
             (long, file("", Kind::Plain)),
         ]);
@@ -248,21 +265,26 @@ mod tests {
             ("target/big", "big"),
             ("src/a.rs", "fn a() {}\n"),
             ("src/a.log", "log"),
+            ("out.tar", "an older result"),
         ] {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             std::fs::write(path, content).expect("a file");
         }
+        std::fs::create_dir_all(root.join("src/empty")).expect("a directory");
         std::os::unix::fs::symlink("src/a.rs", root.join("link")).expect("a link");
         let expected = Tree::from([
             (
                 ".gitignore".to_owned(),
                 file("target\n*.log\n", Kind::Plain),
             ),
+            (".github".to_owned(), file("", Kind::Directory)),
             (".github/ci.yml".to_owned(), file("on: push\n", Kind::Plain)),
             ("link".to_owned(), file("src/a.rs", Kind::Link)),
+            ("src".to_owned(), file("", Kind::Directory)),
             ("src/a.rs".to_owned(), file("fn a() {}\n", Kind::Plain)),
+            ("src/empty".to_owned(), file("", Kind::Directory)),
         ]);
-        assert_eq!(read_directory(root), Ok(expected));
+        assert_eq!(read_directory(root, &[root.join("out.tar")]), Ok(expected));
     }
 }

@@ -29,9 +29,14 @@ pub(crate) enum Command {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 the task came to its natural end, 1 the session failed, 2 wrong usage,
-3 a limit was reached, 130 interrupted. Ctrl-C ends the run in good order, a second
-Ctrl-C at once.";
+Exit codes: 0 the task came to its natural end, 1 the session failed or the model refused
+or answered nothing, 2 wrong usage, 3 a limit was reached (also when the last answer was
+cut off at the model's token limit), 130 interrupted. Ctrl-C ends the run in good order, a
+second Ctrl-C at once.
+
+Stdout has the model's text, one line per tool call and the diff; notices and errors are
+on stderr. The API key is taken out of this process's environment; commands that the model
+runs do not inherit it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
@@ -53,7 +58,8 @@ pub(crate) struct RunOptions {
     /// Where tools act: on this machine, or in a sandbox that DIR is loaded into
     #[arg(long, value_enum, default_value_t = Place::Local)]
     pub(crate) env: Place,
-    /// With --env memory: write the resulting tree here, instead of printing the diff
+    /// With --env memory: write the resulting tree here, instead of printing the diff. A run
+    /// that was cut short writes what there is; one that failed only if it changed anything
     #[arg(long, value_name = "FILE.tar")]
     pub(crate) out: Option<PathBuf>,
     /// Print one event per line, as JSON, and nothing else on stdout

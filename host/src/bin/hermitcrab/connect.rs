@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab_host::{
-    Controller, EnvironmentChoice, Host, HostError, LocalEnvironment, MemoryOptions, SessionOptions,
+    Controller, EnvironmentChoice, Guardian, Host, HostError, LocalEnvironment, MemoryOptions,
+    SessionOptions,
 };
 
 use crate::failure::Failure;
@@ -17,7 +18,11 @@ use crate::run::{Ground, Plan};
 use crate::session::Session;
 
 /// A session of the host.
-pub(crate) struct HostSession(hermitcrab_host::Session);
+pub(crate) struct HostSession {
+    session: hermitcrab_host::Session,
+    /// Outlives the session's commands.
+    _guardian: Option<Guardian>,
+}
 
 /// Opens a session.
 ///
@@ -36,10 +41,12 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         Some(core) => builder.core(core),
     };
     let host = builder.build().map_err(failed)?;
+    let mut guardian = None;
     let environment = match ground {
-        Ground::Local(directory) => {
+        Ground::Local(directory, watching) => {
             let local = LocalEnvironment::builder(directory)
                 .secrets([provider.key])
+                .guardian(guardian.insert(watching))
                 .build()
                 .map_err(|error| Failure::usage(error.to_string()))?;
             EnvironmentChoice::Host(Arc::new(local))
@@ -53,7 +60,10 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         .open_session(SessionOptions::new(config, environment))
         .await
         .map_err(failed)?;
-    Ok(HostSession(session))
+    Ok(HostSession {
+        session,
+        _guardian: guardian,
+    })
 }
 
 fn failed(error: HostError) -> Failure {
@@ -66,7 +76,11 @@ impl HostSession {
     /// # Errors
     /// The core has died.
     pub(crate) async fn export(&mut self) -> Result<Bytes, Failure> {
-        self.0.environment().export_tar().await.map_err(failed)
+        self.session
+            .environment()
+            .export_tar()
+            .await
+            .map_err(failed)
     }
 
     /// Tells the session something without waiting for it: a core that is busy
@@ -76,17 +90,17 @@ impl HostSession {
         &self,
         what: impl FnOnce(Controller) -> F,
     ) {
-        tokio::spawn(what(self.0.controller()));
+        tokio::spawn(what(self.session.controller()));
     }
 }
 
 impl Session for HostSession {
     async fn submit(&mut self, prompt: &str) -> Result<(), Failure> {
-        self.0.submit(prompt).await.map_err(failed)
+        self.session.submit(prompt).await.map_err(failed)
     }
 
     async fn next_event(&mut self) -> Option<Bytes> {
-        Some(self.0.next_event().await?.json().clone())
+        Some(self.session.next_event().await?.json().clone())
     }
 
     fn abort(&mut self) {

@@ -6,6 +6,7 @@ mod cli;
 mod failure;
 mod prompt;
 mod provider;
+mod secrets;
 
 mod archive;
 mod diff;
@@ -26,11 +27,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use secrets::Secrets;
 
 fn main() -> ExitCode {
+    // SAFETY: the first thing that happens; no other thread runs yet.
+    let secrets = unsafe { Secrets::take(&provider::KEYS) };
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
-        Command::Run(options) => run::run(&options),
+        Command::Run(options) => run::run(&options, &secrets),
         Command::Demo => demo::demo(),
         Command::ServeModel(options) => serve::serve(&options),
         Command::CompileCore(options) => compile::compile(&options),
@@ -38,7 +42,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code.0),
         Err(failure) => {
-            eprintln!("hermitcrab: {failure}");
+            eprintln!("hermitcrab: {}", render::harmless(&failure.message));
             ExitCode::from(failure.code.0)
         }
     }

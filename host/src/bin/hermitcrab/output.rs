@@ -45,6 +45,16 @@ impl Output {
         })
     }
 
+    /// The file and what it is called until it is complete, absolute: neither
+    /// belongs to the task.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let Some(partial) = fs::canonicalize(&self.partial).ok() else {
+            return Vec::new();
+        };
+        let name = self.path.file_name().unwrap_or_default();
+        vec![partial.with_file_name(name), partial]
+    }
+
     /// Writes the file.
     ///
     /// # Errors
@@ -77,9 +87,18 @@ mod tests {
     #[test]
     fn complete_or_not_at_all() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("out.tar");
+        let path = directory
+            .path()
+            .canonicalize()
+            .expect("a path")
+            .join("out.tar");
         fs::write(&path, "old").expect("a file");
-        drop(Output::create(&path).expect("an output"));
+        let output = Output::create(&path).expect("an output");
+        let there = fs::read_dir(directory.path()).expect("the directory");
+        let mut there: Vec<PathBuf> = there.map(|entry| entry.expect("an entry").path()).collect();
+        there.sort();
+        assert_eq!(output.paths(), there);
+        drop(output);
         assert_eq!(fs::read(&path).expect("the file"), b"old");
         Output::create(&path)
             .expect("an output")

@@ -6,25 +6,29 @@ use std::path::Path;
 
 use crate::failure::{Failure, reason};
 
+/// Longest text taken, in MiB: no provider takes a longer request, and the core
+/// holds some copies of it.
+const MAX_MIB: u64 = 32;
+const MAX_BYTES: u64 = MAX_MIB << 20;
+
 /// The prompt that `argument` names; `-` reads all of `stdin`.
 ///
 /// # Errors
-/// There is none, it is blank, or it is not UTF-8.
-pub(crate) fn read(argument: Option<&OsStr>, mut stdin: impl Read) -> Result<String, Failure> {
+/// There is none, it is blank, too long, or not UTF-8.
+pub(crate) fn read(argument: Option<&OsStr>, stdin: impl Read) -> Result<String, Failure> {
     let Some(argument) = argument else {
         return Err(Failure::usage(
             "there is no prompt: give the task as an argument, or - to read it from stdin",
         ));
     };
     let (text, source) = if argument == "-" {
-        let mut bytes = Vec::new();
-        stdin.read_to_end(&mut bytes).map_err(|error| {
+        let bytes = read_bounded(stdin).map_err(|error| {
             Failure::usage(format!(
                 "cannot read the prompt from stdin: {}",
                 reason(&error)
             ))
         })?;
-        (utf8(bytes, "the prompt on stdin")?, "stdin")
+        (text(bytes, "the prompt on stdin")?, "stdin")
     } else {
         let text = argument.to_str().ok_or_else(|| {
             Failure::usage("the prompt is not valid UTF-8: give it as UTF-8 text")
@@ -42,10 +46,11 @@ pub(crate) fn read(argument: Option<&OsStr>, mut stdin: impl Read) -> Result<Str
 /// The text of a file that an option names.
 ///
 /// # Errors
-/// It cannot be read, or is not UTF-8.
+/// It cannot be read, is too long, or not UTF-8.
 pub(crate) fn read_file(path: &Path, option: &str) -> Result<String, Failure> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = std::fs::File::open(path).and_then(read_bounded);
+    let bytes = bytes.map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => ": check the path",
             _ => "",
@@ -55,10 +60,22 @@ pub(crate) fn read_file(path: &Path, option: &str) -> Result<String, Failure> {
             reason(&error)
         ))
     })?;
-    utf8(bytes, &format!("{option} {shown}"))
+    text(bytes, &format!("{option} {shown}"))
 }
 
-fn utf8(bytes: Vec<u8>, what: &str) -> Result<String, Failure> {
+/// All of `input`, or one byte more than is allowed.
+fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>, what: &str) -> Result<String, Failure> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::usage(format!(
+            "{what} has more than {MAX_MIB} MiB: put what is long into a file that the model can read"
+        )));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::usage(format!(
@@ -99,6 +116,21 @@ mod tests {
             Some("-"),
             b"ab\xff",
             Err("the prompt on stdin is not valid UTF-8 (byte 2): convert it to UTF-8 text"),
+        );
+    }
+
+    #[test]
+    fn stdin_at_the_limit_and_beyond() {
+        let mut long = vec![b'x'; usize::try_from(MAX_BYTES).expect("64 bits")];
+        let text = String::from_utf8(long.clone()).expect("UTF-8");
+        check(Some("-"), &long, Ok(&text));
+        long.push(b'x');
+        check(
+            Some("-"),
+            &long,
+            Err(
+                "the prompt on stdin has more than 32 MiB: put what is long into a file that the model can read",
+            ),
         );
     }
 

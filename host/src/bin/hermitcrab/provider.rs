@@ -13,6 +13,17 @@ const PROVIDERS: [Provider; 1] = [Provider {
     default_base_url: "https://api.anthropic.com",
 }];
 
+/// The variables that hold keys.
+pub(crate) const KEYS: [&str; PROVIDERS.len()] = {
+    let mut keys = [""; PROVIDERS.len()];
+    let mut index = 0;
+    while index < keys.len() {
+        keys[index] = PROVIDERS[index].key;
+        index += 1;
+    }
+    keys
+};
+
 struct Provider {
     name: &'static str,
     /// Environment variable that holds the key.
@@ -64,13 +75,13 @@ pub(crate) fn choose(
             .iter()
             .find(|provider| provider.name == name)
             .ok_or_else(|| {
-                let known = PROVIDERS.map(|provider| provider.name).join(", ");
-                Failure::usage(format!("there is no provider {name:?}: choose one of {known}"))
+                let known = one_of(&PROVIDERS.map(|provider| provider.name));
+                Failure::usage(format!("there is no provider {name:?}: choose {known}"))
             })?,
         None => PROVIDERS.iter().find(usable).ok_or_else(|| {
-            let keys = PROVIDERS.map(|provider| provider.key).join(", ");
             Failure::usage(format!(
-                "no provider has a key: set one of {keys}, or try `hermitcrab demo`, which needs none"
+                "no provider has a key: set {}, or try `hermitcrab demo`, which needs none",
+                one_of(&KEYS)
             ))
         })?,
     };
@@ -98,6 +109,13 @@ pub(crate) fn choose(
         key,
         base_url,
     })
+}
+
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => (*name).to_owned(),
+        names => format!("one of {}", names.join(", ")),
+    }
 }
 
 fn check_url(url: &str, source: &str) -> Result<(), Failure> {
@@ -165,7 +183,7 @@ mod tests {
 
     #[test]
     fn no_key_at_all() {
-        let message = "no provider has a key: set one of ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none";
+        let message = "no provider has a key: set ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none";
         check(None, None, &[], Err(message));
         check(None, None, &["ANTHROPIC_API_KEY="], Err(message));
     }
@@ -186,7 +204,7 @@ mod tests {
             Some("acme"),
             None,
             &["ANTHROPIC_API_KEY=k"],
-            Err("there is no provider \"acme\": choose one of anthropic"),
+            Err("there is no provider \"acme\": choose anthropic"),
         );
     }
 

@@ -1,5 +1,9 @@
 //! Events for people: streamed text, one line per tool call, a spinner while
-//! something runs. On a terminal with colours, in a pipe plain.
+//! something runs. On a terminal with colours, in a pipe plain. What the model
+//! and its tools do goes to stdout, notices of the program to stderr.
+//!
+//! Text of models, tools and servers loses its control characters: no escape
+//! sequence of theirs reaches a terminal, not even through a pipe and a pager.
 //!
 //! The renderer is a function of the events and the ticks that it is given; it
 //! reads no clock. Kinds and fields that it does not know it ignores.
@@ -15,6 +19,8 @@ pub(crate) struct Style {
     pub(crate) terminal: bool,
     /// Whether to colour.
     pub(crate) color: bool,
+    /// Whether to colour notices.
+    pub(crate) notice_color: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
 }
@@ -24,28 +30,40 @@ impl Style {
     pub(crate) const PLAIN: Self = Self {
         terminal: false,
         color: false,
+        notice_color: false,
         width: 160,
     };
 
-    /// As stdout is; colours unless `NO_COLOR` is set or the terminal is dumb.
+    /// As stdout is, and for notices as stderr; colours unless `NO_COLOR` is set
+    /// or the terminal is dumb.
     pub(crate) fn of_stdout() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let color = !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let notice_color = color && io::stderr().is_terminal();
         if !io::stdout().is_terminal() || dumb {
-            return Self::PLAIN;
+            return Self {
+                notice_color,
+                ..Self::PLAIN
+            };
         }
         Self {
             terminal: true,
-            color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            color,
+            notice_color,
             width: terminal_width().unwrap_or(80).max(20),
         }
     }
 
     /// `text` in a colour, where there are colours.
     pub(crate) fn paint(self, color: Color, text: &str) -> String {
-        match self.color && !text.is_empty() {
-            true => format!("\x1b[{}m{text}\x1b[0m", color as u8),
-            false => text.to_owned(),
-        }
+        paint(self.color, color, text)
+    }
+}
+
+fn paint(colors: bool, color: Color, text: &str) -> String {
+    match colors && !text.is_empty() {
+        true => format!("\x1b[{}m{text}\x1b[0m", color as u8),
+        false => text.to_owned(),
     }
 }
 
@@ -64,9 +82,10 @@ pub(crate) const TICK_MS: u64 = 100;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Writes events to `out`.
+/// Writes events to `out`, notices to stderr.
 pub(crate) struct Renderer<W: Write> {
     out: W,
+    notices: Box<dyn Write>,
     style: Style,
     /// What the last line holds.
     last: Last,
@@ -92,8 +111,13 @@ enum Last {
 
 impl<W: Write> Renderer<W> {
     pub(crate) fn new(out: W, style: Style) -> Self {
+        Self::with_notices(out, Box::new(io::stderr()), style)
+    }
+
+    fn with_notices(out: W, notices: Box<dyn Write>, style: Style) -> Self {
         Self {
             out,
+            notices,
             style,
             last: Last::Nothing,
             open: false,
@@ -132,9 +156,9 @@ impl<W: Write> Renderer<W> {
                 self.spin()?;
             }
             "TOOL_CALL_END" => self.tool_end(data)?,
-            "STEERING_INJECTED" => self.line(Color::Cyan, "> ", text("content"))?,
-            "LOOP_DETECTION" => self.line(Color::Yellow, "! ", text("message"))?,
-            "WARNING" => self.line(Color::Yellow, "! ", text("message"))?,
+            "STEERING_INJECTED" => self.notice(Color::Cyan, "> ", text("content"))?,
+            "LOOP_DETECTION" => self.note(text("message"))?,
+            "WARNING" => self.note(text("message"))?,
             "RETRY" => {
                 let void = match data["discard_partial"].as_bool() {
                     Some(true) => "; the answer above is void",
@@ -142,7 +166,7 @@ impl<W: Write> Renderer<W> {
                 };
                 let wait = duration(data["delay_ms"].as_u64().unwrap_or(0));
                 let message = format!("trying again in {wait}: {}{void}", text("message"));
-                self.line(Color::Yellow, "! ", &message)?;
+                self.note(&message)?;
                 self.wait_for_model();
             }
             "USAGE" => {
@@ -167,9 +191,9 @@ impl<W: Write> Renderer<W> {
         self.spin()
     }
 
-    /// A line of the program's own.
+    /// A notice of the program's own.
     pub(crate) fn note(&mut self, message: &str) -> io::Result<()> {
-        self.line(Color::Yellow, "! ", message)
+        self.notice(Color::Yellow, "! ", message)
     }
 
     /// A unified diff.
@@ -178,7 +202,8 @@ impl<W: Write> Renderer<W> {
         if self.last != Last::Nothing {
             writeln!(self.out)?;
         }
-        for line in diff.lines() {
+        for ended in diff.split_inclusive('\n') {
+            let line = ended.strip_suffix('\n').unwrap_or(ended);
             let color = match line.as_bytes().first() {
                 _ if line.starts_with("+++") || line.starts_with("---") => None,
                 Some(b'+') => Some(Color::Green),
@@ -187,7 +212,8 @@ impl<W: Write> Renderer<W> {
                 _ => None,
             };
             match color {
-                _ if !self.style.terminal => writeln!(self.out, "{line}")?,
+                // For a patch tool, every byte as it is.
+                _ if !self.style.terminal => self.out.write_all(ended.as_bytes())?,
                 Some(color) => writeln!(self.out, "{}", self.style.paint(color, &harmless(line)))?,
                 None => writeln!(self.out, "{}", harmless(line))?,
             }
@@ -215,6 +241,7 @@ impl<W: Write> Renderer<W> {
     }
 
     fn text(&mut self, kind: Last, text: &str) -> io::Result<()> {
+        let text = harmless(text);
         if text.is_empty() {
             return Ok(());
         }
@@ -228,15 +255,11 @@ impl<W: Write> Renderer<W> {
         }
         self.last = kind;
         self.open = !text.ends_with('\n');
-        match self.style.terminal {
-            // A pipe gets what the model wrote; a terminal must not obey it.
-            false => self.out.write_all(text.as_bytes()),
-            true if kind == Last::Reasoning => {
-                let text = self.style.paint(Color::Dim, &harmless(text));
-                self.out.write_all(text.as_bytes())
-            }
-            true => self.out.write_all(harmless(text).as_bytes()),
-        }
+        let text = match kind {
+            Last::Reasoning => self.style.paint(Color::Dim, &text),
+            _ => text,
+        };
+        self.out.write_all(text.as_bytes())
     }
 
     fn tool_end(&mut self, data: &Value) -> io::Result<()> {
@@ -305,10 +328,19 @@ impl<W: Write> Renderer<W> {
         Ok(())
     }
 
-    fn line(&mut self, color: Color, mark: &str, text: &str) -> io::Result<()> {
-        self.start_line()?;
+    /// A line on stderr. On a terminal, which shows both, it stands on a line of
+    /// its own; in a pipe it leaves no more than the end of a broken-off line.
+    fn notice(&mut self, color: Color, mark: &str, text: &str) -> io::Result<()> {
+        match self.style.terminal {
+            true => self.start_line()?,
+            false => self.end_line()?,
+        }
+        self.out.flush()?;
         let line = format!("{mark}{}", one_line(text));
-        writeln!(self.out, "{}", self.style.paint(color, &line))
+        let line = paint(self.style.notice_color, color, &line);
+        // Where nobody takes notices, the run goes on.
+        let _ = writeln!(self.notices, "{line}");
+        Ok(())
     }
 
     /// A fresh line that is not text, apart from text before it.
@@ -394,10 +426,12 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Text that a terminal shows and does not obey.
-fn harmless(text: &str) -> String {
+/// Text that a terminal shows and does not obey: without control characters but
+/// line end and tab, and without those that turn the direction of what follows.
+pub(crate) fn harmless(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c)))
         .collect()
 }
 

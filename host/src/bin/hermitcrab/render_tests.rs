@@ -1,5 +1,8 @@
 //! Cases: events in, the bytes on the terminal or in the pipe out.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use serde_json::json;
 
 use super::*;
@@ -7,13 +10,34 @@ use super::*;
 const TERMINAL: Style = Style {
     terminal: true,
     color: false,
+    notice_color: false,
     width: 40,
 };
 
-/// Renders events given as `(kind, data)`; the kind `TICK` is a tick.
-fn render(style: Style, events: &[(&str, Value)]) -> String {
-    let mut out = Vec::new();
-    let mut renderer = Renderer::new(&mut out, style);
+/// What was written to it, also after the renderer has taken it.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.borrow().clone()).expect("UTF-8")
+    }
+}
+
+/// Renders events given as `(kind, data)` to stdout and stderr; the kind `TICK`
+/// is a tick.
+fn render(style: Style, events: &[(&str, Value)]) -> (String, String) {
+    let (out, notices) = (Shared::default(), Shared::default());
+    let mut renderer = Renderer::with_notices(out.clone(), Box::new(notices.clone()), style);
     for (kind, data) in events {
         match *kind {
             "TICK" => renderer.tick(),
@@ -22,10 +46,15 @@ fn render(style: Style, events: &[(&str, Value)]) -> String {
         .expect("a Vec takes everything");
     }
     renderer.end().expect("a Vec takes everything");
-    String::from_utf8(out).expect("UTF-8")
+    (out.text(), notices.text())
 }
 
 fn check(style: Style, events: &[(&str, Value)], expected: &str) {
+    check_both(style, events, expected, "");
+}
+
+fn check_both(style: Style, events: &[(&str, Value)], stdout: &str, stderr: &str) {
+    let expected = (stdout.to_owned(), stderr.to_owned());
     assert_eq!(render(style, events), expected);
 }
 
@@ -112,21 +141,28 @@ fn pipe_failed_tools() {
 }
 
 #[test]
-fn pipe_keeps_text_as_it_is_but_no_escapes_in_labels() {
-    check(
+fn pipe_has_no_escapes_from_text_labels_errors_and_notices() {
+    check_both(
         Style::PLAIN,
         &[
-            text("\x1b[31mred"),
-            start("a", "shell", json!({"command": "printf '\x1b[2J'"})),
+            text("\x1b[31mred\r\n\tq\u{202e}"),
+            start("a", "sh\x1bell", json!({"command": "printf '\x1b[2J'"})),
             end("a", json!({})),
+            start("b", "list", json!({})),
+            end(
+                "b",
+                json!({"is_error": true, "error": "no \u{9b}2J\x07tool"}),
+            ),
+            ("WARNING", json!({"message": "\x1b]0;title\x07"})),
         ],
-        "\x1b[31mred\n\n* shell: printf '[2J' (12 ms)\n",
+        "[31mred\n\tq\n\n* shell: printf '[2J' (12 ms)\n* list (failed, 12 ms): no 2Jtool\n",
+        "! ]0;title\n",
     );
 }
 
 #[test]
-fn notices() {
-    check(
+fn notices_are_on_stderr() {
+    check_both(
         Style::PLAIN,
         &[
             text("par"),
@@ -139,8 +175,10 @@ fn notices() {
             ("STEERING_INJECTED", json!({"id": 1, "content": "use tabs"})),
             ("BRAND_NEW", json!({})),
             ("WARNING", Value::Null),
+            text("whole"),
         ],
-        "par\n\n! trying again in 500 ms: the stream broke; the answer above is void\n\
+        "par\nwhole\n",
+        "! trying again in 500 ms: the stream broke; the answer above is void\n\
          ! 80 % used\n! the calls repeat\n> use tabs\n! \n",
     );
 }
@@ -192,15 +230,17 @@ fn terminal_spinner_and_totals() {
 fn terminal_colours_and_harmless_text() {
     let style = Style {
         color: true,
+        notice_color: true,
         ..TERMINAL
     };
-    check(
+    check_both(
         style,
         &[
             text("\x1b[31mred\x07\u{9b}1m"),
             ("WARNING", json!({"message": "w"})),
         ],
-        "[31mred1m\n\n\x1b[33m! w\x1b[0m\n",
+        "[31mred1m\n\n",
+        "\x1b[33m! w\x1b[0m\n",
     );
 }
 
@@ -211,7 +251,7 @@ fn terminal_wide_characters_never_wrap() {
         TERMINAL,
         &[start("a", "shell", json!({"command": command}))],
     );
-    let spinner = shown.split("\x1b[K").nth(1).unwrap_or_default();
+    let spinner = shown.0.split("\x1b[K").nth(1).unwrap_or_default();
     assert_eq!(spinner, "⠋ shell: echo 漢字漢字漢字漢字漢字漢字…\r");
 }
 

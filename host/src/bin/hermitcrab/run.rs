@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
+use hermitcrab_host::Guardian;
 
 use crate::archive::{self, Tree};
 use crate::cli::{Place, RunOptions};
@@ -16,7 +17,8 @@ use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
 use crate::prompt;
 use crate::provider::{self, Chosen};
-use crate::render::{Renderer, Style};
+use crate::render::{Renderer, Style, harmless};
+use crate::secrets::Secrets;
 use crate::session::{Face, drive};
 use crate::signal::Stops;
 
@@ -32,8 +34,8 @@ pub(crate) struct Plan {
 
 /// Where tools act.
 pub(crate) enum Ground {
-    /// This directory, absolute.
-    Local(PathBuf),
+    /// This directory, absolute, with who ends commands if this process cannot.
+    Local(PathBuf, Guardian),
     /// The sandbox, with this tar loaded.
     Memory(Bytes),
 }
@@ -42,7 +44,7 @@ pub(crate) enum Ground {
 ///
 /// # Errors
 /// Everything but a natural end, with its exit code and a sentence.
-pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
+pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let memory = options.env == Place::Memory;
     if options.out.is_some() && !memory {
         return Err(Failure::usage(
@@ -52,21 +54,23 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
     let provider = provider::choose(
         options.provider.as_deref(),
         options.base_url.as_deref(),
-        |name| std::env::var(name).ok(),
+        |name| secrets.variable(name),
     )?;
     let directory = directory(&options.dir)?;
     let instructions = match &options.instructions {
         Some(path) => Some(prompt::read_file(path, "--instructions")?),
         None => None,
     };
-    let output = options.out.as_deref().map(Output::create).transpose()?;
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
+    let output = options.out.as_deref().map(Output::create).transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
-        Place::Local => Ground::Local(directory),
+        // SAFETY: nothing so far has started a thread.
+        Place::Local => Ground::Local(directory, unsafe { guardian() }?),
         Place::Memory => {
-            before = archive::read_directory(&directory)?;
+            let without = output.as_ref().map(Output::paths).unwrap_or_default();
+            before = archive::read_directory(&directory, &without)?;
             Ground::Memory(Bytes::from(archive::to_tar(&before)?))
         }
     };
@@ -93,7 +97,11 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let after = match memory && !ended.killed {
-            true => Some(session.export().await?),
+            true => match session.export().await {
+                Ok(tar) => Some(tar),
+                // A core that has died has told so already.
+                Err(failure) => return Err(ended.result.err().unwrap_or(failure)),
+            },
             false => None,
         };
         Ok::<_, Failure>((ended.result, after))
@@ -102,12 +110,26 @@ pub(crate) fn run(options: &RunOptions) -> Result<Code, Failure> {
     // else is left to wait for.
     runtime.shutdown_timeout(Duration::from_millis(500));
     if let Some(tar) = after {
+        let after = archive::from_tar(&tar)?;
+        // An older result is worth more than the tree that was loaded.
+        let failed = matches!(&result, Err(failure) if failure.code == Code::FAILED);
         match output {
+            Some(_) if failed && before == after => {}
             Some(output) => output.finish(&tar)?,
-            None => print_diff(&before, &archive::from_tar(&tar)?, options.json, style)?,
+            None => print_diff(&before, &after, options.json, style)?,
         }
     }
     result
+}
+
+/// Who ends the commands of a run that is killed.
+///
+/// # Safety
+/// No other thread runs in this process yet.
+pub(crate) unsafe fn guardian() -> Result<Guardian, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { Guardian::start() }
+        .map_err(|error| Failure::failed(format!("cannot start a process: {}", reason(&error))))
 }
 
 /// The threads that sessions run on.
@@ -156,7 +178,13 @@ fn config(options: &RunOptions, provider: &Chosen, instructions: Option<String>)
 /// To stdout, but where that is for events, to stderr.
 fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(), Failure> {
     let diff = diff::trees(before, after);
-    if diff.is_empty() {
+    if !diff.left_out.is_empty() {
+        eprintln!(
+            "hermitcrab: the diff cannot hold binary files and empty directories ({}): use --out FILE.tar to get them",
+            harmless(&diff.left_out.join(", "))
+        );
+    }
+    if diff.patch.is_empty() {
         return Ok(());
     }
     let mut out: Box<dyn Write> = match json {
@@ -165,7 +193,7 @@ fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(
     };
     let mut renderer = Renderer::new(&mut out, style);
     renderer
-        .diff(&diff)
+        .diff(&diff.patch)
         .and_then(|()| renderer.flush())
         .map_err(|error| Failure::failed(format!("cannot write the diff: {}", reason(&error))))
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Code, Failure, reason};
-use crate::render::{Renderer, Style, TICK_MS};
+use crate::render::{Renderer, Style, TICK_MS, harmless};
 use crate::signal::Stops;
 
 /// What driving needs of a session.
@@ -65,7 +65,7 @@ impl<W: Write> Face<W> {
     fn note(&mut self, message: &str) -> io::Result<()> {
         match self {
             Self::Json(_) => {
-                eprintln!("hermitcrab: {message}");
+                eprintln!("hermitcrab: {}", harmless(message));
                 Ok(())
             }
             Self::Human(renderer) => renderer.note(message),
@@ -174,6 +174,13 @@ pub(crate) async fn drive<S: Session, W: Write>(
             session.abort();
         }
     }
+    if broken.is_none()
+        && stopping.is_none()
+        && let Some(notice) = end.notice()
+        && let Err(error) = face.note(notice)
+    {
+        broken = Some(error);
+    }
     if let Err(error) = face.end() {
         broken.get_or_insert(error);
     }
@@ -203,6 +210,10 @@ struct End {
     error: Option<String>,
     /// Limit and value of the last `TURN_LIMIT`.
     limit: Option<(String, u64)>,
+    /// Finish reason of the last `ASSISTANT_TEXT_END`, and whether it had text.
+    answer: Option<(String, bool)>,
+    /// Tool rounds of the last `PROCESSING_END`.
+    rounds: u64,
     /// Whether the session closed because of an error.
     failed: bool,
 }
@@ -227,13 +238,22 @@ struct Data {
     message: String,
     limit: String,
     value: u64,
+    finish_reason: String,
+    text: String,
+    rounds: u64,
 }
 
 impl End {
     /// Whether the input is done.
     fn see(&mut self, event: &[u8]) -> bool {
         let head: Head = serde_json::from_slice(event).unwrap_or_default();
-        let ending = ["PROCESSING_END", "TURN_LIMIT", "ERROR", "SESSION_END"];
+        let ending = [
+            "ASSISTANT_TEXT_END",
+            "PROCESSING_END",
+            "TURN_LIMIT",
+            "ERROR",
+            "SESSION_END",
+        ];
         // A subagent's end is its parent's business.
         if head.agent_id.is_some() || !ending.contains(&head.kind.as_str()) {
             return false;
@@ -243,11 +263,15 @@ impl End {
             Err(_) => Data::default(),
         };
         match head.kind.as_str() {
+            "ASSISTANT_TEXT_END" => {
+                self.answer = Some((data.finish_reason, !data.text.trim().is_empty()));
+            }
             "TURN_LIMIT" => self.limit = Some((data.limit, data.value)),
             "ERROR" => self.error = Some(data.message),
             "SESSION_END" => self.failed = data.reason == "error",
             _ => {
                 self.reason = Some(data.reason);
+                self.rounds = data.rounds;
                 return true;
             }
         }
@@ -262,7 +286,7 @@ impl End {
             return Err(error("the session ended with an error"));
         }
         match self.reason.as_deref() {
-            Some("completed" | "awaiting_input") => Ok(Code::DONE),
+            Some("completed" | "awaiting_input") => self.answered(),
             Some("round_limit" | "turn_limit" | "time_limit") => Err(Failure {
                 code: Code::LIMIT,
                 message: match &self.limit {
@@ -275,11 +299,42 @@ impl End {
             None => Err(error("the session ended before the task was done")),
         }
     }
+
+    /// What the last answer makes of a task that nothing else has ended. Not
+    /// every last answer is the end that was asked for, and a script goes by the
+    /// exit code: a cut answer counts as a limit, and one that is none as failed.
+    fn answered(&self) -> Result<Code, Failure> {
+        match &self.answer {
+            Some((finish, _)) if finish == "length" => Err(Failure {
+                code: Code::LIMIT,
+                message: "the last answer was cut off at the model's token limit: ask for less at \
+                          once, or go on in another run"
+                    .to_owned(),
+            }),
+            Some((finish, _)) if finish == "content_filter" => Err(Failure::failed(
+                "the model refused to answer: put the task in other words or choose another --model",
+            )),
+            Some((_, false)) if self.rounds == 0 => Err(Failure::failed(
+                "the model answered nothing: try again or choose another --model",
+            )),
+            _ => Ok(Code::DONE),
+        }
+    }
+
+    /// What the user should know about a natural end.
+    fn notice(&self) -> Option<&'static str> {
+        let natural = matches!(self.reason.as_deref(), Some("completed" | "awaiting_input"));
+        let silent = matches!(self.answer, Some((_, false)));
+        (natural && silent && self.answered().is_ok())
+            .then_some("the model ended without a last word")
+    }
 }
 
 fn limit_message(limit: &str, value: u64) -> String {
     let (unit, option) = match limit {
+        "tool_rounds" if value == 1 => ("tool round", "--max-tool-rounds"),
         "tool_rounds" => ("tool rounds", "--max-tool-rounds"),
+        "turns" if value == 1 => ("model answer", "--max-turns"),
         "turns" => ("model answers", "--max-turns"),
         "wall_time" => ("ms", "--max-wall-ms"),
         other => return format!("the limit {other} of {value} ended the task"),
@@ -373,6 +428,39 @@ mod tests {
             let hit = format!(r#"{{"kind":"TURN_LIMIT","data":{{"limit":"{limit}","value":3}}}}"#);
             let end = format!(r#"{{"kind":"PROCESSING_END","data":{{"reason":"{reason}"}}}}"#);
             check(&[&hit, &end, CLOSED], Err((Code::LIMIT, message))).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_one() {
+        let hit = r#"{"kind":"TURN_LIMIT","data":{"limit":"tool_rounds","value":1}}"#;
+        let end = r#"{"kind":"PROCESSING_END","data":{"reason":"round_limit"}}"#;
+        let message =
+            "the limit of 1 tool round ended the task: raise --max-tool-rounds to let it go on";
+        check(&[hit, end, CLOSED], Err((Code::LIMIT, message))).await;
+    }
+
+    #[tokio::test]
+    async fn last_answers() {
+        let refused =
+            "the model refused to answer: put the task in other words or choose another --model";
+        let cut = "the last answer was cut off at the model's token limit: ask for less at once, or go on in another run";
+        let nothing = "the model answered nothing: try again or choose another --model";
+        for (finish, text, rounds, expected) in [
+            ("stop", "a", 0, Ok(Code::DONE)),
+            ("stop", "", 2, Ok(Code::DONE)),
+            ("stop", " \\n", 0, Err((Code::FAILED, nothing))),
+            ("length", "a", 2, Err((Code::LIMIT, cut))),
+            ("length", "", 0, Err((Code::LIMIT, cut))),
+            ("content_filter", "I", 2, Err((Code::FAILED, refused))),
+        ] {
+            let answer = format!(
+                r#"{{"kind":"ASSISTANT_TEXT_END","data":{{"text":"{text}","finish_reason":"{finish}"}}}}"#
+            );
+            let end = format!(
+                r#"{{"kind":"PROCESSING_END","data":{{"reason":"completed","rounds":{rounds}}}}}"#
+            );
+            check(&[&answer, &end, CLOSED], expected).await;
         }
     }
 

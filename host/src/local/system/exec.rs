@@ -18,12 +18,13 @@ use hermitcrab::environment::{ExecStatus, OutputStream};
 use nix::libc;
 use nix::sys::signal::Signal as Sig;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::family::{Family, Kin};
+use super::guardian::Table;
 use super::spawn::{Spawned, spawn};
+use super::watch::Watch;
 use crate::environment::{ExecIo, OutputWriter};
 
 /// Between SIGTERM and SIGKILL (spec 4.2).
@@ -45,6 +46,7 @@ pub(super) struct Command<'a> {
     pub(super) line: &'a CStr,
     pub(super) environment: &'a [CString],
     pub(super) directory: &'a CStr,
+    pub(super) guardian: Option<&'a Table>,
     /// None: no limit.
     pub(super) timeout: Option<Duration>,
 }
@@ -66,9 +68,6 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
             ..ExecStatus::default()
         });
     }
-    // Before the start, so that no end can be missed. SIGCHLD rather than a
-    // pidfd because it serves both systems; tokio reaps only its own children.
-    let mut children = signal(SignalKind::child())?;
     let Spawned {
         pid,
         stdout,
@@ -79,7 +78,8 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
         command.environment,
         command.directory,
     )?;
-    let mut family = Family::new(pid);
+    let mut family = Family::new(pid, command.guardian);
+    let mut watch = Watch::new(pid)?;
     let flow = Flow::default();
     let pump = pump(
         pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?,
@@ -92,7 +92,7 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
     let deadline = command.timeout.map(|timeout| started + timeout);
     let ended = tokio::select! {
         biased;
-        () = leader_end(&family, &mut children) => Ended::ByItself,
+        () = leader_end(&family, &mut watch) => Ended::ByItself,
         () = cancel.cancelled() => Ended::Cancelled,
         () = until(deadline) => Ended::TimedOut,
         () = drained_forever(pump.as_mut(), &flow) => Ended::ByItself,
@@ -103,7 +103,7 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
             family.reap()
         }
         Ended::TimedOut | Ended::Cancelled => {
-            terminate(&mut family, &mut children, pump.as_mut(), &flow).await
+            terminate(&mut family, &mut watch, pump.as_mut(), &flow).await
         }
     };
     let timed_out = matches!(ended, Ended::TimedOut);
@@ -134,9 +134,9 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-async fn leader_end(family: &Family, children: &mut Signal) {
+async fn leader_end(family: &Family, watch: &mut Watch) {
     while !family.leader_ended() {
-        children.recv().await;
+        watch.changed().await;
     }
 }
 
@@ -179,13 +179,13 @@ async fn drain(
 /// meanwhile is still taken.
 async fn terminate(
     family: &mut Family,
-    children: &mut Signal,
+    watch: &mut Watch,
     mut pump: Pin<&mut impl Future<Output = ()>>,
     flow: &Flow,
 ) -> Option<ExitStatus> {
     let kin = SharedKin::new(Mutex::new(Kin::new(family.leader())));
     with_kin(&kin, |kin| kin.signal(Sig::SIGTERM)).await;
-    let gone = all_gone(family, children, &kin);
+    let gone = all_gone(family, watch, &kin);
     tokio::select! {
         () = gone => {}
         () = sleep(POLITE) => {}
@@ -215,8 +215,8 @@ async fn terminate(
 }
 
 /// Resolves when the leader has ended and nothing that it started runs.
-async fn all_gone(family: &Family, children: &mut Signal, kin: &SharedKin) {
-    leader_end(family, children).await;
+async fn all_gone(family: &Family, watch: &mut Watch, kin: &SharedKin) {
+    leader_end(family, watch).await;
     while any_lives(kin).await {
         sleep(TICK).await;
     }

@@ -13,18 +13,23 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
+use super::guardian::{Entry, Table};
+
 /// The leader of a session and everything it started. Dropping it before
 /// [`Family::reap`] kills them all.
 pub(super) struct Family {
     leader: libc::pid_t,
     reaped: bool,
+    watched: Option<Entry>,
 }
 
 impl Family {
-    pub(super) fn new(leader: libc::pid_t) -> Self {
+    /// The family of `leader`, watched by a guardian or not.
+    pub(super) fn new(leader: libc::pid_t, guardian: Option<&Table>) -> Self {
         Self {
             leader,
             reaped: false,
+            watched: guardian.map(|table| table.enter(leader)),
         }
     }
 
@@ -54,6 +59,7 @@ impl Family {
 
     /// Takes the exit status of a leader that has ended.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
+        self.watched = None;
         let status = wait(self.leader, libc::WNOHANG)?;
         self.reaped = true;
         Some(status)
@@ -66,6 +72,7 @@ impl Drop for Family {
             return;
         }
         Kin::new(self.leader).signal(Signal::SIGKILL);
+        self.watched = None;
         // The leader is reaped elsewhere: it may take a moment, or long when it
         // hangs in the kernel, and nobody should wait for that.
         let leader = self.leader;

@@ -10,11 +10,12 @@ mod facts;
 mod failure;
 mod family;
 mod files;
-mod glob;
+mod guardian;
 mod policy;
 mod search;
 mod spawn;
 mod stop;
+mod watch;
 mod write;
 
 use std::borrow::Cow;
@@ -37,6 +38,8 @@ use super::LocalBuilder;
 use crate::environment::{ExecIo, HostEnvironment};
 use exec::Command;
 use failure::failure;
+pub use guardian::Guardian;
+pub(in crate::local) use guardian::Table;
 use stop::Stop;
 
 /// Up to this size, in bytes, files are read and written without changing thread.
@@ -50,7 +53,9 @@ const SMALL: u64 = 256 * 1024;
 /// on, as in a shell, but its output is read for at most about 100 ms of silence
 /// more: redirect the output of a server to a file. A command that is ended by
 /// its time limit or by a cancel takes everything it started with it, except
-/// what has deliberately become a daemon (`setsid` and an ended parent).
+/// what has deliberately become a daemon (`setsid` and an ended parent). When the
+/// host itself is killed (SIGKILL, out of memory), its commands go on unless a
+/// [`Guardian`] watches them.
 pub struct LocalEnvironment {
     info: EnvironmentInfo,
     directory: PathBuf,
@@ -58,6 +63,7 @@ pub struct LocalEnvironment {
     variables: BTreeMap<OsString, OsString>,
     /// The same, as the system takes them.
     environment: Vec<CString>,
+    guardian: Option<Table>,
 }
 
 impl LocalEnvironment {
@@ -116,6 +122,7 @@ impl LocalEnvironment {
             },
             environment: policy::strings(&variables),
             variables,
+            guardian: settings.guardian,
         })
     }
 
@@ -233,6 +240,7 @@ impl HostEnvironment for LocalEnvironment {
             line: &line,
             environment: &self.variables_with(&request),
             directory: &directory,
+            guardian: self.guardian.as_ref(),
             timeout: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
         };
         exec::run(command, io)

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::local::EnvPolicy;
-
-/// Ends of names that look like secrets (spec 4.2).
-const SECRET_SUFFIXES: &[&str] = &["_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL"];
+use crate::local::{EnvPolicy, looks_secret};
 
 /// The variables that every command should see (spec 4.2 "always include").
 const CORE: &[&str] = &[
@@ -101,13 +98,6 @@ fn passes(policy: EnvPolicy, name: &OsStr) -> bool {
 fn is_core(name: &OsStr) -> bool {
     name.to_str()
         .is_some_and(|name| CORE.contains(&name) || name.starts_with("LC_"))
-}
-
-fn looks_secret(name: &OsStr) -> bool {
-    let name = name.as_bytes().to_ascii_uppercase();
-    SECRET_SUFFIXES
-        .iter()
-        .any(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
 fn holds_secret(value: &OsStr, secrets: &[String]) -> bool {

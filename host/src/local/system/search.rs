@@ -21,14 +21,13 @@ use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkMatch};
 use hermitcrab::environment::{
     DirEntry, Entries, EnvironmentError, EnvironmentErrorKind as Kind, GlobRequest, GrepRequest,
-    Match, Matches,
+    Match, Matches, PathGlob,
 };
 use ignore::{WalkBuilder, WalkState};
 
 use super::Stop;
 use super::failure::failure;
 use super::files::{modified_ms, open_regular};
-use super::glob::PathGlob;
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
@@ -43,6 +42,12 @@ const MAX_DEPTH: usize = 256;
 /// Threads of one search; more only fight over the disk.
 const MAX_THREADS: usize = 8;
 
+/// Whether `path` (absolute) matches, seen from one of `roots`.
+fn matches(glob: &PathGlob, path: &Path, roots: &[&Path]) -> bool {
+    let relative = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
+    glob.matches_any(relative, path)
+}
+
 /// Searches contents; matches come by path (as a string), then line.
 pub(super) fn grep(
     working_directory: &Path,
@@ -56,7 +61,7 @@ pub(super) fn grep(
     let (files, complete) = scope.files(stop, Hidden::Skip, |path| {
         filter
             .as_ref()
-            .is_none_or(|filter| filter.matches(path, &[&scope.root, scope.working_directory]))
+            .is_none_or(|filter| matches(filter, path, &[&scope.root, scope.working_directory]))
     })?;
     let search = Search {
         files: &files,
@@ -104,12 +109,12 @@ pub(super) fn glob(
             format!("not a directory: {}", request.path),
         ));
     }
-    let hidden = match pattern.names_hidden {
+    let hidden = match pattern.names_hidden() {
         true => Hidden::Show,
         false => Hidden::Skip,
     };
     let (files, complete) =
-        scope.files(stop, hidden, |path| pattern.matches(path, &[&scope.root]))?;
+        scope.files(stop, hidden, |path| matches(&pattern, path, &[&scope.root]))?;
     let mut entries: Vec<DirEntry> = files
         .into_iter()
         .map(|file| DirEntry {

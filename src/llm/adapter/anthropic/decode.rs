@@ -86,7 +86,16 @@ impl StreamDecoder for Decoder {
         self.sse.finish(|item| answer.take(item, out));
         let cause = match self.sse.first_stray_line() {
             "" => "it ended without its last event".to_owned(),
-            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
+            line => {
+                let from = match answer.names.base_url.as_str() {
+                    "" => "its server".to_owned(),
+                    url => format!("the base URL {url}"),
+                };
+                format!(
+                    "what {from} sends is not an event stream, it begins with `{}`",
+                    clip(line)
+                )
+            }
         };
         answer.broken(cause, out);
     }

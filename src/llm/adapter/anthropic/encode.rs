@@ -346,15 +346,18 @@ impl<'a> Encoder<'a> {
 }
 
 fn definition(tool: &ToolDefinition) -> Value {
-    let mut value = json!({
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": parameters(tool),
-    });
+    // By hand: `json!` would copy the schema once more, for every request.
+    let mut value = Map::new();
+    value.insert("name".to_owned(), Value::from(tool.name.as_str()));
+    value.insert(
+        "description".to_owned(),
+        Value::from(tool.description.as_str()),
+    );
+    value.insert("input_schema".to_owned(), parameters(tool));
     if let Some(true) = tool.strict {
-        value["strict"] = Value::Bool(true);
+        value.insert("strict".to_owned(), Value::Bool(true));
     }
-    value
+    Value::Object(value)
 }
 
 /// A list of names, or names separated by commas.

@@ -16,7 +16,7 @@ use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::provider;
 use crate::render::{Color, Renderer, Style};
-use crate::run::{Ground, Plan, runtime};
+use crate::run::{Ground, Plan, guardian, runtime};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
 
@@ -37,9 +37,11 @@ const PROMPT: &str = "The tests of this repository fail. Find out why and fix it
 /// The tests do not pass afterwards, or something on the way failed.
 pub(crate) fn demo() -> Result<Code, Failure> {
     let style = Style::of_stdout();
+    // SAFETY: nothing so far has started a thread.
+    let guardian = unsafe { guardian() }?;
     let repository = Repository::create()?;
     let directory = &repository.0;
-    let before = archive::read_directory(directory)?;
+    let before = archive::read_directory(directory, &[])?;
     let tests = run_tests(directory)?;
     if tests.status.success() {
         return Err(Failure::failed(format!(
@@ -68,7 +70,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             ..SessionConfig::default()
         },
         provider: chosen,
-        ground: Ground::Local(directory.clone()),
+        ground: Ground::Local(directory.clone(), guardian),
     };
     let runtime = runtime()?;
     let mut face = Face::human(BufWriter::new(io::stdout()), style);
@@ -80,12 +82,12 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             .result
     })?;
 
-    let after = archive::read_directory(directory)?;
+    let after = archive::read_directory(directory, &[])?;
     let diff = diff::trees(&before, &after);
     let mut renderer = Renderer::new(BufWriter::new(io::stdout()), style);
     say(style, "\nWhat has changed on disk:")?;
     renderer
-        .diff(&diff)
+        .diff(&diff.patch)
         .and_then(|()| renderer.flush())
         .map_err(|error| cannot_write(&error))?;
     let tests = run_tests(directory)?;
@@ -93,7 +95,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
     io::stdout()
         .write_all(&tests.stdout)
         .map_err(|error| cannot_write(&error))?;
-    if !tests.status.success() || diff.is_empty() {
+    if !tests.status.success() || diff.patch.is_empty() {
         return Err(Failure::failed(
             "the tests still fail: the demo did not work",
         ));

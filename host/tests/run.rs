@@ -1,0 +1,577 @@
+//! `hermitcrab run` from outside, on a scripted model: what a user and the
+//! user's scripts see, and what nobody may see.
+
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hermitcrab::script::{ModelRequest, ScriptedModel};
+use hermitcrab_host::serve_model::ServeModel;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+
+/// A hang guard, far above what any test takes.
+const GUARD: Duration = Duration::from_secs(60);
+
+/// In no other place than this file and the environment of the binary.
+const CANARY: &str = "sk-canary-run-51b7e2f09c4d83a6";
+
+/// How a run ended.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
+    Ran {
+        code: Some(code),
+        stdout: stdout.to_owned(),
+        stderr: stderr.to_owned(),
+    }
+}
+
+fn serve(steps: Value) -> ServeModel {
+    let script = json!({ "steps": steps }).to_string();
+    ServeModel::start(ScriptedModel::from_json(&script).expect("a script"), 0).expect("a model")
+}
+
+fn command(url: &str, directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
+    command
+        .args(["run", "--base-url", url, "--dir"])
+        .arg(directory)
+        .args(arguments)
+        .env("ANTHROPIC_API_KEY", CANARY)
+        .env_remove("ANTHROPIC_BASE_URL")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn finish(mut command: Command, stdin: &[u8]) -> Ran {
+    let mut child = command.spawn().expect("the binary");
+    let _ = child.stdin.take().expect("stdin").write_all(stdin);
+    let output = child.wait_with_output().expect("an end");
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Runs the steps in `directory`.
+fn run_in(directory: &Path, steps: Value, arguments: &[&str]) -> Ran {
+    let model = serve(steps);
+    finish(command(&model.url(), directory, arguments), b"")
+}
+
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn shell(line: &str) -> Value {
+    json!({"tool_calls": [{"name": "shell", "arguments": {"command": line}}]})
+}
+
+fn check_end(step: Value, expected: &Ran) {
+    assert_eq!(run_in(scratch().path(), json!([step]), &["x"]), *expected);
+}
+
+#[test]
+fn a_natural_end() {
+    check_end(json!({"text": "done"}), &ran(0, "done\n", ""));
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_a_limit() {
+    check_end(
+        json!({"text": "half", "stop_reason": "max_tokens"}),
+        &ran(
+            3,
+            "half\n",
+            "hermitcrab: the last answer was cut off at the model's token limit: ask for less at once, or go on in another run\n",
+        ),
+    );
+}
+
+#[test]
+fn a_refusal_is_a_failure() {
+    check_end(
+        json!({"text": "I will not", "stop_reason": "refusal"}),
+        &ran(
+            1,
+            "I will not\n",
+            "hermitcrab: the model refused to answer: put the task in other words or choose another --model\n",
+        ),
+    );
+}
+
+#[test]
+fn no_answer_is_a_failure() {
+    check_end(
+        json!({"text": ""}),
+        &ran(
+            1,
+            "",
+            "hermitcrab: the model answered nothing: try again or choose another --model\n",
+        ),
+    );
+}
+
+#[test]
+fn no_last_word_after_work_is_a_notice() {
+    let ran = run_in(
+        scratch().path(),
+        json!([shell("true"), {"text": ""}]),
+        &["x"],
+    );
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.stderr, "! the model ended without a last word\n");
+}
+
+#[test]
+fn notices_go_to_stderr_and_escapes_nowhere() {
+    let retry = json!({"error": {"status": 500, "message": "\u{1b}[2Jbusy", "headers": {"retry-after-ms": 5}}});
+    let ran_ = run_in(
+        scratch().path(),
+        json!([retry, {"text": "\u{1b}]0;title\u{7}done\r\n"}]),
+        &["x"],
+    );
+    let expected = ran(
+        0,
+        "]0;titledone\n",
+        "! trying again in 5 ms: anthropic failed (500 api_error: [2Jbusy); try again later\n",
+    );
+    assert_eq!(ran_, expected);
+}
+
+#[test]
+fn errors_have_no_escapes() {
+    let error = json!({"error": {"status": 401, "message": "no \u{1b}[31mkey"}});
+    let ran = run_in(scratch().path(), json!([error]), &["x"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("no [31mkey"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_that_is_no_model_is_named() {
+    let model = serve(json!([
+        {"garbage": "<html>Sign in</html>"}, {"garbage": "<html>Sign in</html>"},
+        {"garbage": "<html>Sign in</html>"}, {"garbage": "<html>Sign in</html>"},
+    ]));
+    let url = model.url();
+    let ran = finish(command(&url, scratch().path(), &["x"]), b"");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    let expected = format!(
+        "hermitcrab: the answer of anthropic broke off: what the base URL {url} sends is not an \
+         event stream, it begins with `<html>Sign in</html>`; try again\n"
+    );
+    assert!(ran.stderr.ends_with(&expected), "{}", ran.stderr);
+}
+
+#[test]
+fn a_prompt_of_ten_megabytes() {
+    let model = serve(json!([{"expect": {"contains": "the end"}, "text": "read"}]));
+    let prompt = format!("{}the end", "0123456789".repeat(1_000_000));
+    let ran_ = finish(
+        command(&model.url(), scratch().path(), &["-"]),
+        prompt.as_bytes(),
+    );
+    let expected = ran(0, "read\n", "! Context usage at ~250% of context window\n");
+    assert_eq!(ran_, expected);
+}
+
+/// The command reads what the kernel shows of the binary and its guardian.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_key_is_in_no_environment_output_or_log() {
+    let look = "for p in $PPID $(cat /proc/$PPID/task/*/children); do \
+                tr '\\0' '\\n' < /proc/$p/environ; tr '\\0' '\\n' < /proc/$p/cmdline; done 2>&1; \
+                env; echo environment ends";
+    let steps = || {
+        json!([
+            shell(look),
+            {"error": {"status": 500, "headers": {"retry-after-ms": 1}}},
+            {"text": "Half", "disconnect": "after_text"},
+            {"error": {"status": 401, "message": "invalid x-api-key"}},
+        ])
+    };
+    for arguments in [&["x"][..], &["--json", "x"]] {
+        let model = serve(steps());
+        let directory = scratch();
+        let mut command = command(&model.url(), directory.path(), arguments);
+        command
+            .env("HC_UNSUSPICIOUS_NAME", format!("Bearer {CANARY}"))
+            .env("MY_TOKEN", "another-secret-4711")
+            .env("HC_HARMLESS", "seen");
+        let ran = finish(command, b"");
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        // Looking at nothing would prove nothing: one may look (root), or not.
+        let bodies: Vec<u8> = model
+            .requests()
+            .into_iter()
+            .flat_map(|request| request.body.to_vec())
+            .collect();
+        let told = String::from_utf8(bodies).expect("UTF-8");
+        assert!(told.contains("environment ends"), "{told}");
+        assert!(
+            told.contains("ANTHROPIC_API_KEY=\\n") || told.contains("ermission denied"),
+            "{told}"
+        );
+        assert!(told.contains("HC_HARMLESS=seen"), "{told}");
+        for secret in [CANARY, "another-secret-4711"] {
+            for place in [&told, &ran.stdout, &ran.stderr] {
+                assert!(!place.contains(secret), "{place}");
+            }
+        }
+    }
+}
+
+/// Not even as the same user, but for `CAP_SYS_PTRACE`: a root runs this as nobody.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_binary_is_closed_to_commands_of_the_same_user() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    let open = std::fs::Permissions::from_mode(0o777);
+    let directory = scratch();
+    std::fs::set_permissions(directory.path(), open.clone()).expect("a mode");
+    let binary = directory.path().join("hermitcrab");
+    std::fs::copy(env!("CARGO_BIN_EXE_hermitcrab"), &binary).expect("a copy");
+    std::fs::set_permissions(&binary, open).expect("a mode");
+    let look = "cat /proc/self/environ > /dev/null && echo own is open; \
+                cat /proc/$PPID/environ > /dev/null || echo environ is closed; \
+                : < /proc/$PPID/mem || echo memory is closed";
+    let model = serve(json!([shell(look), {"text": "done"}]));
+    let mut command = Command::new(&binary);
+    command
+        .args(["run", "--json", "--base-url", &model.url(), "x"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if std::fs::metadata("/proc/self").expect("/proc").uid() == 0 {
+        command.uid(65534);
+    }
+    let ran = finish(command, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in ["own is open", "environ is closed", "memory is closed"] {
+        assert!(
+            ran.stdout.contains(&format!("{line}\\n")),
+            "{line}: {ran:?}"
+        );
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Whoever holds the pipe, left the group or the session: nobody is left.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_run_takes_its_commands_along() {
+    let sing = |canary: &str| format!("sh -c 'while :; do echo x >> {canary}; sleep 0.05; done'");
+    let line = format!(
+        "{} & timeout 100 {} & setsid {} & wait",
+        sing("one"),
+        sing("two"),
+        sing("three")
+    );
+    let model = serve(json!([shell(&line), {"text": "done"}]));
+    let directory = scratch();
+    let mut child = command(&model.url(), directory.path(), &["x"])
+        .spawn()
+        .expect("the binary");
+    let canaries: Vec<PathBuf> = ["one", "two", "three"]
+        .map(|name| directory.path().join(name))
+        .into();
+    let guard = Instant::now() + GUARD;
+    while canaries.iter().any(|canary| size(canary) == 0) {
+        assert!(Instant::now() < guard, "the canaries never sang");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("an end");
+    // The guardian holds nothing open: the output ends with it.
+    let mut rest = String::new();
+    let mut stdout = child.stdout.take().expect("stdout");
+    stdout.read_to_string(&mut rest).expect("an end");
+    let sizes = || canaries.iter().map(|path| size(path)).collect::<Vec<_>>();
+    loop {
+        let before = sizes();
+        std::thread::sleep(Duration::from_millis(500));
+        if sizes() == before {
+            break;
+        }
+        assert!(Instant::now() < guard, "somebody is left alive");
+    }
+}
+
+/// Paths in a tar, with a final `/` for directories.
+fn entries(tar: &Path) -> Vec<String> {
+    let bytes = std::fs::read(tar).expect("a tar");
+    let mut archive = tar::Archive::new(bytes.as_slice());
+    let mut paths: Vec<String> = archive
+        .entries()
+        .expect("entries")
+        .map(|entry| {
+            let path = entry.expect("an entry");
+            let path = path.path().expect("a path").display().to_string();
+            path.trim_start_matches("./").to_owned()
+        })
+        .filter(|path| !path.is_empty())
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn the_result_has_empty_directories_and_not_itself() {
+    let directory = scratch();
+    std::fs::create_dir_all(directory.path().join("empty/inner")).expect("a directory");
+    std::fs::write(directory.path().join("a"), "a\n").expect("a file");
+    let out = directory.path().join("out.tar");
+    std::fs::write(&out, "an older result").expect("a file");
+    let arguments = [
+        "--env",
+        "memory",
+        "--out",
+        out.to_str().expect("UTF-8"),
+        "x",
+    ];
+    let steps = json!([shell("mkdir new; ls -a > listing"), {"text": "done"}]);
+    let ran = run_in(directory.path(), steps, &arguments);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(
+        entries(&out),
+        ["a", "empty/", "empty/inner/", "listing", "new/"]
+    );
+    let mut left: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["a", "empty", "out.tar"]);
+}
+
+fn check_out(steps: Value, arguments: &[&str], code: i32, expected: Option<&[&str]>) {
+    let directory = scratch();
+    std::fs::write(directory.path().join("a"), "a\n").expect("a file");
+    let place = scratch();
+    let out = place.path().join("out.tar");
+    std::fs::write(&out, "an older result").expect("a file");
+    let mut all = vec!["--env", "memory", "--out", out.to_str().expect("UTF-8")];
+    all.extend(arguments);
+    let ran = run_in(directory.path(), steps, &all);
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    match expected {
+        Some(paths) => assert_eq!(entries(&out), paths),
+        None => assert_eq!(std::fs::read(&out).expect("the file"), b"an older result"),
+    }
+}
+
+#[test]
+fn a_failed_run_keeps_an_older_result() {
+    check_out(json!([{"error": {"status": 401}}]), &["x"], 1, None);
+}
+
+#[test]
+fn a_failed_run_that_changed_something_writes_it() {
+    let steps = json!([shell("echo b > b"), {"error": {"status": 401}}]);
+    check_out(steps, &["x"], 1, Some(&["a", "b"]));
+}
+
+#[test]
+fn a_run_cut_short_writes_what_there_is() {
+    let steps = json!([shell("true"), shell("true"), {"text": "done"}]);
+    check_out(steps, &["--max-tool-rounds", "1", "x"], 3, Some(&["a"]));
+}
+
+fn tree(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy();
+            (name.into_owned(), std::fs::read(&path).expect("a file"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_printed_diff_can_be_applied() {
+    let directory = scratch();
+    for (name, content) in [
+        ("crlf", "one\r\ntwo\r\n"),
+        ("gone", "x\n"),
+        ("tail", "no end"),
+        ("binary", "\0\u{1}"),
+    ] {
+        std::fs::write(directory.path().join(name), content).expect("a file");
+    }
+    let line = "sed -i 's/two/2/' crlf; rm gone; printf 'an end' > tail; : > empty; \
+                printf 'new\\n' > new; printf '\\0x' > binary; mkdir hollow";
+    let steps = json!([shell(line), {"text": "done"}]);
+    let ran = run_in(directory.path(), steps, &["--env", "memory", "x"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(
+        ran.stderr,
+        "hermitcrab: the diff cannot hold binary files and empty directories (binary, hollow/): use --out FILE.tar to get them\n"
+    );
+    let mut git = Command::new("git")
+        .args(["apply", "-"])
+        .current_dir(directory.path())
+        .env("GIT_CEILING_DIRECTORIES", "/")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("git");
+    // All of stdout, as a pipe would bring it.
+    let mut stdin = git.stdin.take().expect("stdin");
+    stdin.write_all(ran.stdout.as_bytes()).expect("a patch");
+    drop(stdin);
+    assert!(git.wait().expect("an end").success(), "{}", ran.stdout);
+    let expected = [
+        ("binary", "\0\u{1}"),
+        ("crlf", "one\r\n2\r\n"),
+        ("empty", ""),
+        ("new", "new\n"),
+        ("tail", "an end"),
+    ]
+    .map(|(name, content)| (name.to_owned(), content.as_bytes().to_vec()));
+    assert_eq!(tree(directory.path()), BTreeMap::from(expected));
+}
+
+/// A scripted model behind TLS, with a certificate that no system knows.
+fn serve_tls(script: Value) -> String {
+    let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/localhost.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/localhost.key"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.expect("a certificate")],
+            key.expect("a key"),
+        )
+        .expect("a server");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let mut model = ScriptedModel::from_json(&script.to_string()).expect("a script");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = rustls::ServerConnection::new(config.clone()).expect("a connection");
+            let stream = rustls::StreamOwned::new(connection, stream.expect("a client"));
+            // A client that does not trust the certificate hangs up.
+            let _ = answer(BufReader::new(stream), &mut model);
+        }
+    });
+    format!("https://localhost:{port}")
+}
+
+/// Answers one request and closes the connection.
+fn answer(
+    mut stream: BufReader<impl Read + Write>,
+    model: &mut ScriptedModel,
+) -> std::io::Result<()> {
+    let (mut path, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let line = line.trim_end().to_ascii_lowercase();
+        if path.is_empty() {
+            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    let response = model.respond(&ModelRequest {
+        path,
+        headers: Vec::new(),
+        body: body.into(),
+    });
+    let body: Vec<u8> = response
+        .chunks
+        .iter()
+        .flat_map(|chunk| chunk.bytes.to_vec())
+        .collect();
+    let stream = stream.get_mut();
+    write!(
+        stream,
+        "HTTP/1.1 {} X\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        response.status,
+        body.len()
+    )?;
+    stream.write_all(&body)?;
+    stream.flush()
+}
+
+fn tls_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/tls")
+        .join(name)
+}
+
+/// What users behind a company proxy do.
+#[cfg(target_os = "linux")]
+#[test]
+fn https_with_a_root_of_ones_own() {
+    let url = serve_tls(json!({"steps": [shell("echo hi"), {"text": "over TLS"}]}));
+    let directory = scratch();
+    let mut command = command(&url, directory.path(), &["x"]);
+    command.env("SSL_CERT_FILE", tls_file("localhost.pem"));
+    let ran = finish(command, b"");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.stdout.ends_with("\n\nover TLS\n"), "{}", ran.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn https_with_an_unknown_root() {
+    let url = serve_tls(json!({"steps": [{"text": "never"}]}));
+    let directory = scratch();
+    let mut command = command(&url, directory.path(), &["--json", "x"]);
+    command
+        .env_remove("SSL_CERT_FILE")
+        .env_remove("SSL_CERT_DIR");
+    // The scripted model is the only one who waits for this run.
+    command.args(["--max-wall-ms", "20000"]);
+    let ran = finish(command, b"");
+    assert_ne!(ran.code, Some(0));
+    let told = ran.stdout.contains("invalid peer certificate: UnknownIssuer; check the server's certificate and the system's root certificates");
+    assert!(told, "{ran:?}");
+}
+
+#[test]
+fn https_to_a_server_without_tls() {
+    let model = serve(json!([{"text": "never"}]));
+    let url = model.url().replace("http://", "https://");
+    let directory = scratch();
+    let mut command = command(&url, directory.path(), &["--json", "x"]);
+    command.args(["--max-wall-ms", "20000"]);
+    let ran = finish(command, b"");
+    assert_ne!(ran.code, Some(0));
+    let told = ran
+        .stdout
+        .contains("; this server does not speak TLS: use http:// in the base URL");
+    assert!(told, "{ran:?}");
+}
