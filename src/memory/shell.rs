@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
     Bash, BuiltinRegistry, ExecResult, ExecutionLimits, GitConfig, MemoryLimits as ShellMemory,
     SessionLimits, ShellState,
@@ -40,8 +41,17 @@ const TERMINATED: i32 = 143;
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
+/// Work in one go after which a cancellation may be waiting unheard.
+const DEAF_WORK: u64 = 4_000;
+/// Bytes of output that are worth one unit of work.
+const OUTPUT_BYTES_PER_WORK: usize = 256;
+
 /// Bytes that a read of an endless device gives at most.
 const MAX_DEVICE_BYTES: usize = 64 << 20;
+
+/// Turns that loops may have. It is what stops `awk 'BEGIN { while (1); }'`,
+/// which does nothing else that is counted: after some 5 s.
+const LOOP_TURNS: usize = 1 << 26;
 
 /// Words that one `{1..9}` may have in bashkit.
 const BRACE_WORDS: u64 = 10_000;
@@ -123,6 +133,7 @@ impl Shells {
         let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
+        timeline.set_streams_head(builtins::head::may_stream(&request.command));
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
         timeline.set_stop_flag(bash.cancellation_token());
 
@@ -146,7 +157,17 @@ impl Shells {
             duration_ms: timeline.elapsed_us().div_ceil(1_000),
             ..ExecStatus::default()
         };
-        match timeline.stopped() {
+        let stopped = match timeline.stopped() {
+            // The core heard nothing while it worked: a cancellation that was
+            // asked for meanwhile arrives with the next step, and came first.
+            Some(Stop::Timeout | Stop::Work) if timeline.poll_work() >= DEAF_WORK => {
+                clock::pause().await;
+                let cancelled = scope.cancel.is_cancelled().then_some(Stop::Cancelled);
+                cancelled.or(timeline.stopped())
+            }
+            stopped => stopped,
+        };
+        match stopped {
             Some(Stop::Timeout) => {
                 status.exit_code = TIMED_OUT;
                 status.timed_out = true;
@@ -256,6 +277,12 @@ impl Shells {
             .session_limits(SessionLimits::unlimited())
             .memory_limits(memory_limits())
             .git(GitConfig::new().author(name, email))
+            .before_tool(Box::new(|event: ToolEvent| {
+                if let Some(timeline) = clock::current() {
+                    timeline.builtin_starts(&event.name);
+                }
+                HookAction::Continue(event)
+            }))
             .build()
     }
 
@@ -341,6 +368,7 @@ async fn run(
     let sink = |stream: OutputStream| {
         let chunks = chunks.clone();
         move |bytes: Vec<u8>| {
+            clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
             chunks
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -370,8 +398,8 @@ fn execution_limits(limits: &MemoryLimits) -> ExecutionLimits {
         .max_aggregate_input_bytes(1 << 40)
         .max_live_intermediate_bytes(1 << 30)
         .max_commands(1 << 30)
-        .max_loop_iterations(1 << 30)
-        .max_total_loop_iterations(1 << 30)
+        .max_loop_iterations(LOOP_TURNS)
+        .max_total_loop_iterations(LOOP_TURNS)
         .max_input_bytes(64 << 20)
         .max_parser_operations(100_000_000)
         .max_stdout_bytes(limits.output_bytes)
