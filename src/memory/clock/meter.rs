@@ -26,8 +26,10 @@ const FRAMES: usize = 2;
 /// every byte or line, `awk` for every statement.
 const PARTS_OF_LOOP: u64 = 1;
 const PARTS_OF_AWK: u64 = 4;
+/// Parts that any other reading is worth.
+const PARTS_OF_READ: u64 = 4;
 /// What a builtin costs beside its readings, in units.
-const BUILTIN_WORK: u64 = 8;
+const BUILTIN_WORK: u64 = 12;
 /// Commands after which bashkit yields, and the units that they are worth at
 /// least: a short one takes some 12 µs, whatever it reads.
 const YIELD_WORK: u64 = 64 * 12;
@@ -78,7 +80,7 @@ impl Meter {
 }
 
 impl Timeline {
-    /// One reading: 1 µs and one unit of work, or a part of it.
+    /// One reading: a part of a unit of work, and as much time.
     ///
     /// Commands read from many depths of the stack. A builtin that checks its
     /// limits in a loop reads from one or two, far more often for the same
@@ -105,7 +107,7 @@ impl Timeline {
         } else {
             self.advance(match known {
                 Some(_) => meter.loop_parts.get(),
-                None => PARTS,
+                None => PARTS_OF_READ,
             });
             self.judge();
         }
@@ -143,7 +145,7 @@ impl Timeline {
         }
         let watched = meter.watched_us.replace(0);
         self.now_us.set(self.now_us.get() - watched);
-        self.advance(PARTS - 1 + meter.run.get());
+        self.advance(PARTS_OF_READ - 1 + meter.run.get());
         self.judge();
     }
 
