@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
-    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, GitConfig, MemoryLimits as ShellMemory,
-    SessionLimits, ShellState,
+    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory, SessionLimits,
+    ShellState,
 };
 
 use super::builtins;
@@ -68,7 +68,6 @@ pub(crate) struct Shells {
     tree: Rc<RefCell<Tree>>,
     builtins: BuiltinRegistry,
     limits: MemoryLimits,
-    author: (String, String),
     working_directory: String,
     idle: RefCell<Vec<Bash>>,
     pristine: RefCell<Option<ShellState>>,
@@ -103,7 +102,6 @@ impl Shells {
             tree,
             builtins: registry,
             limits: options.limits,
-            author: (options.author_name.clone(), options.author_email.clone()),
             working_directory: working_directory.to_owned(),
             idle: RefCell::default(),
             pristine: RefCell::default(),
@@ -237,7 +235,10 @@ impl Shells {
     /// A shell in pristine state for `request`.
     fn shell(&self, timeline: &Rc<Timeline>, directory: &str, request: &ExecRequest) -> Bash {
         // A used shell remembers its commands.
-        let idle = if ["history", "fc"].iter().any(|word| request.command.contains(word)) {
+        let idle = if ["history", "fc"]
+            .iter()
+            .any(|word| request.command.contains(word))
+        {
             None
         } else {
             self.idle.borrow_mut().pop()
@@ -262,7 +263,6 @@ impl Shells {
     }
 
     fn build(&self) -> Bash {
-        let (name, email) = &self.author;
         Bash::builder()
             .fs(Arc::new(TreeFileSystem::new(self.tree.clone())))
             .builtin_registry(self.builtins.clone())
@@ -276,7 +276,6 @@ impl Shells {
             .limits(execution_limits(&self.limits))
             .session_limits(SessionLimits::unlimited())
             .memory_limits(memory_limits())
-            .git(GitConfig::new().author(name, email))
             .before_tool(Box::new(|event: ToolEvent| {
                 if let Some(timeline) = clock::current() {
                     timeline.builtin_starts(&event.name);

@@ -49,9 +49,7 @@ pub(crate) fn may_stream(script: &str) -> bool {
             .unwrap_or_default();
         rest.starts_with(['(', '{', '[', '$', '"', '\'', '`', '\\']) || COMPOUND.contains(&word)
     };
-    !has_functions
-        && !feeds_compound
-        && !script.split('|').skip(1).any(|rest| leads_on(rest))
+    !has_functions && !feeds_compound && !script.split('|').skip(1).any(|rest| leads_on(rest))
 }
 
 /// `head [-n [-]NUM | -c [-]NUM | -NUM] [-qv] [FILE]...`

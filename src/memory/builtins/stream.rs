@@ -129,7 +129,10 @@ impl SeqCall {
             Some(match &self.format {
                 Some(format) => format.apply(value),
                 // An integer is ten times faster to write, and exact up to here.
-                None if digits == 0 && value.abs() < (1u64 << 53) as f64 && value.to_bits() != NEGATIVE_ZERO => {
+                None if digits == 0
+                    && value.abs() < (1u64 << 53) as f64
+                    && value.to_bits() != NEGATIVE_ZERO =>
+                {
                     format!("{:0width$}", value as i64)
                 }
                 None => format!("{value:0width$.digits$}"),

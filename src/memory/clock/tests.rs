@@ -240,7 +240,11 @@ fn a_sleeper_lets_a_parallel_computation_go_first_however_long_it_takes() {
     ]);
     assert_eq!(
         *log.borrow(),
-        ["work 999000 None", "sleep 1000000 None", "longer 1101100 None"]
+        [
+            "work 999000 None",
+            "sleep 1000000 None",
+            "longer 1101100 None"
+        ]
     );
 }
 
@@ -277,11 +281,7 @@ fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
         0,
     ));
     let given_up = clock.start(SECOND, 1_000, random());
-    let mut dropped = Box::pin(Drive::new(
-        async { pause().await },
-        given_up.clone(),
-        0,
-    ));
+    let mut dropped = Box::pin(Drive::new(async { pause().await }, given_up.clone(), 0));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut cx).is_pending());
     assert!(dropped.as_mut().poll(&mut cx).is_pending());
