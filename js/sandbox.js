@@ -11,7 +11,6 @@ import { Runtime } from "./runtime.js";
  * @property {Files} [files] what is there at the start
  * @property {string} [workingDirectory] default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
- * @property {string} [authorName] @property {string} [authorEmail] what `git commit` records
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name

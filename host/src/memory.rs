@@ -33,10 +33,6 @@ pub struct MemoryOptions {
     pub files: Vec<(String, Bytes)>,
     /// Programs that the host lends to the shell, by name.
     pub programs: BTreeMap<String, ProgramFn>,
-    /// Name that `git commit` records.
-    pub author_name: String,
-    /// Address that `git commit` records.
-    pub author_email: String,
 }
 
 impl Default for MemoryOptions {
@@ -49,8 +45,6 @@ impl Default for MemoryOptions {
             archive: None,
             files: Vec::new(),
             programs: BTreeMap::new(),
-            author_name: core.author_name,
-            author_email: core.author_email,
         }
     }
 }
@@ -62,8 +56,6 @@ impl MemoryOptions {
             "working_directory": self.working_directory,
             "utc_offset_minutes": self.utc_offset_minutes,
             "programs": self.programs.keys().collect::<Vec<_>>(),
-            "author_name": self.author_name,
-            "author_email": self.author_email,
             "limits": {
                 "total_bytes": self.limits.tree.total_bytes,
                 "file_bytes": self.limits.tree.file_bytes,

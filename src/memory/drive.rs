@@ -21,10 +21,22 @@ const POLLS_TO_STOP: u32 = 64;
 struct Wakes {
     polling: AtomicBool,
     count: AtomicU32,
+    /// Those of them by reference: bashkit yields so, its pipes do not.
+    yields: AtomicU32,
     outer: Mutex<Option<Waker>>,
 }
 
 impl Wakes {
+    fn woken(&self) {
+        if !self.polling.load(Ordering::Relaxed) {
+            return self.wake_outer();
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(timeline) = clock::current() {
+            timeline.woken();
+        }
+    }
+
     fn wake_outer(&self) {
         let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waker) = outer.as_ref() {
@@ -35,17 +47,12 @@ impl Wakes {
 
 impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+        self.woken();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.polling.load(Ordering::Relaxed) {
-            return self.wake_outer();
-        }
-        self.count.fetch_add(1, Ordering::Relaxed);
-        if let Some(timeline) = clock::current() {
-            timeline.woken();
-        }
+        self.yields.fetch_add(1, Ordering::Relaxed);
+        self.woken();
     }
 }
 
@@ -69,6 +76,7 @@ impl<F: Future> Drive<F> {
             wakes: Arc::new(Wakes {
                 polling: AtomicBool::new(false),
                 count: AtomicU32::new(0),
+                yields: AtomicU32::new(0),
                 outer: Mutex::new(None),
             }),
             own_wakes,
@@ -110,10 +118,10 @@ impl<F: Future> Drive<F> {
             self.wakes.wake_outer();
             return Poll::Pending;
         }
-        match self.timeline.idle() {
-            Idle::Moved | Idle::Behind => self.wakes.wake_outer(),
+        match self.timeline.idle(|| Waker::from(self.wakes.clone())) {
+            Idle::Moved => self.wakes.wake_outer(),
             Idle::Outside if wakes > self.own_wakes => self.wakes.wake_outer(),
-            Idle::Outside => {}
+            Idle::Behind | Idle::Outside => {}
         }
         Poll::Pending
     }
@@ -133,15 +141,19 @@ impl<F: Future> Future for Drive<F> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
         this.wakes.count.store(0, Ordering::Relaxed);
+        this.wakes.yields.store(0, Ordering::Relaxed);
         this.wakes.polling.store(true, Ordering::Relaxed);
         this.timeline.begin_poll();
         let waker = Waker::from(this.wakes.clone());
         let polled = clock::enter(&this.timeline, || {
             future.as_mut().poll(&mut Context::from_waker(&waker))
         });
+        if polled.is_pending() && this.wakes.yields.load(Ordering::Relaxed) > this.own_wakes {
+            this.timeline.commands_ran();
+        }
         let work = this.timeline.end_poll();
         this.wakes.polling.store(false, Ordering::Relaxed);
-        match polled {
+        let polled = match polled {
             Poll::Ready(output) => {
                 // Dropping a shell reads the clock, too.
                 let future = this.future.take();
@@ -152,7 +164,12 @@ impl<F: Future> Future for Drive<F> {
                 let wakes = this.wakes.count.load(Ordering::Relaxed);
                 this.pending(wakes, work)
             }
+        };
+        if polled.is_ready() {
+            this.timeline.settle();
         }
+        this.timeline.pass_turn();
+        polled
     }
 }
 
@@ -160,6 +177,8 @@ impl<F> Drop for Drive<F> {
     fn drop(&mut self) {
         let future = self.future.take();
         clock::enter(&self.timeline, || drop(future));
+        self.timeline.settle();
+        self.timeline.pass_turn();
     }
 }
 

@@ -21,6 +21,9 @@ use super::clock;
 use super::local::Local;
 use super::tree::{Content, Node, NodeKind, Tree, TreeError};
 
+/// Bytes copied that are worth one unit of work.
+const BYTES_PER_WORK: usize = 2_000;
+
 /// The shared tree as bashkit sees it.
 pub(crate) struct TreeFileSystem {
     tree: Local<Rc<RefCell<Tree>>>,
@@ -67,6 +70,11 @@ fn device(path: &Path) -> Option<Device> {
         "/dev/urandom" | "/dev/random" => Some(Device::Random),
         _ => None,
     }
+}
+
+/// Counts the copying of `bytes`.
+fn copied(bytes: &[u8]) {
+    clock::spend((bytes.len() / BYTES_PER_WORK) as u64);
 }
 
 fn now_us() -> u64 {
@@ -156,15 +164,16 @@ impl FileSystem for TreeFileSystem {
             }
             None => {}
         }
-        self.look(path, |tree, path| {
-            tree.read(path).map(|content| content.as_slice().to_vec())
-        })
+        let content = self.look(path, |tree, path| tree.read(path).cloned())?;
+        copied(content.as_slice());
+        Ok(content.as_slice().to_vec())
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
         if device(path).is_some() {
             return Ok(());
         }
+        copied(content);
         self.change(path, |tree, path, now| {
             tree.write(path, Content::from(content), now)
         })
@@ -174,6 +183,7 @@ impl FileSystem for TreeFileSystem {
         if device(path).is_some() {
             return Ok(());
         }
+        copied(content);
         self.change(path, |tree, path, now| tree.append(path, content, now))
     }
 

@@ -15,6 +15,7 @@ pub mod drive;
 )]
 mod program;
 pub mod random;
+mod settings;
 pub mod tree;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -29,6 +30,7 @@ mod local;
 mod shell;
 
 pub use clock::{TimeSource, work};
+pub use settings::MemorySettings;
 pub use tree::{Change, ChangeKind, TreeLimits};
 
 use std::cell::RefCell;
@@ -68,10 +70,6 @@ pub struct MemoryOptions {
     pub limits: MemoryLimits,
     /// Names of the programs that the host lends.
     pub programs: Vec<String>,
-    /// Name that `git commit` records.
-    pub author_name: String,
-    /// Address that `git commit` records.
-    pub author_email: String,
 }
 
 impl Default for MemoryOptions {
@@ -83,8 +81,6 @@ impl Default for MemoryOptions {
             utc_offset_minutes: 0,
             limits: MemoryLimits::default(),
             programs: Vec::new(),
-            author_name: "user".to_owned(),
-            author_email: "user@localhost".to_owned(),
         }
     }
 }

@@ -8,15 +8,15 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::hash::RandomState;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
-    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, GitConfig, MemoryLimits as ShellMemory,
-    SessionLimits, ShellState,
+    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory, SessionLimits,
+    ShellState,
 };
 
 use super::builtins;
@@ -40,8 +40,17 @@ const TERMINATED: i32 = 143;
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
+/// Work in one go after which a cancellation may be waiting unheard.
+const DEAF_WORK: u64 = 4_000;
+/// Bytes of output that are worth one unit of work.
+const OUTPUT_BYTES_PER_WORK: usize = 256;
+
 /// Bytes that a read of an endless device gives at most.
 const MAX_DEVICE_BYTES: usize = 64 << 20;
+
+/// Turns that loops may have. It is what stops `awk 'BEGIN { while (1); }'`,
+/// which does nothing else that is counted: after some 5 s.
+const LOOP_TURNS: usize = 1 << 26;
 
 /// Words that one `{1..9}` may have in bashkit.
 const BRACE_WORDS: u64 = 10_000;
@@ -59,7 +68,6 @@ pub(crate) struct Shells {
     tree: Rc<RefCell<Tree>>,
     builtins: BuiltinRegistry,
     limits: MemoryLimits,
-    author: (String, String),
     working_directory: String,
     idle: RefCell<Vec<Bash>>,
     pristine: RefCell<Option<ShellState>>,
@@ -94,7 +102,6 @@ impl Shells {
             tree,
             builtins: registry,
             limits: options.limits,
-            author: (options.author_name.clone(), options.author_email.clone()),
             working_directory: working_directory.to_owned(),
             idle: RefCell::default(),
             pristine: RefCell::default(),
@@ -123,12 +130,18 @@ impl Shells {
         let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
+        timeline.set_streams_head(builtins::head::may_stream(&request.command));
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
         timeline.set_stop_flag(bash.cancellation_token());
 
         let chunks = Chunks::default();
         let reusable = self.is_reusable(&request.command);
-        let run = run(bash, request.command, chunks.clone());
+        // bashkit seeds `$RANDOM` from a hash state that is equal in every
+        // instance; assigning it is the only way to seed it. In front of the
+        // command it costs a tenth of what a run of its own does.
+        let seed = random.next_u32() >> 1;
+        let script = format!("RANDOM={seed} SECONDS=0; {}", request.command);
+        let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
         let _guard = scope.cancel.on_cancel(drive.stopper(Stop::Cancelled));
         let ended = poll_fn(|cx| {
@@ -146,7 +159,17 @@ impl Shells {
             duration_ms: timeline.elapsed_us().div_ceil(1_000),
             ..ExecStatus::default()
         };
-        match timeline.stopped() {
+        let stopped = match timeline.stopped() {
+            // The core heard nothing while it worked: a cancellation that was
+            // asked for meanwhile arrives with the next step, and came first.
+            Some(Stop::Timeout | Stop::Work) if timeline.poll_work() >= DEAF_WORK => {
+                clock::pause().await;
+                let cancelled = scope.cancel.is_cancelled().then_some(Stop::Cancelled);
+                cancelled.or(timeline.stopped())
+            }
+            stopped => stopped,
+        };
+        match stopped {
             Some(Stop::Timeout) => {
                 status.exit_code = TIMED_OUT;
                 status.timed_out = true;
@@ -211,24 +234,23 @@ impl Shells {
 
     /// A shell in pristine state for `request`.
     fn shell(&self, timeline: &Rc<Timeline>, directory: &str, request: &ExecRequest) -> Bash {
-        let idle = self.idle.borrow_mut().pop();
+        // A used shell remembers its commands.
+        let idle = if ["history", "fc"]
+            .iter()
+            .any(|word| request.command.contains(word))
+        {
+            None
+        } else {
+            self.idle.borrow_mut().pop()
+        };
         let mut bash = idle.unwrap_or_else(|| self.build());
         if request.command.contains("mktemp") || request.command.contains("sort") {
             shake(timeline.random());
         }
-        // bashkit seeds `$RANDOM` from a hash state that is equal in every
-        // instance; assigning it is the only way to seed it.
-        let seed = format!("RANDOM={} SECONDS=0", timeline.random().next_u32() >> 1);
-        poll_once(pin!(bash.exec(&seed)));
         let mut state = self
             .pristine
             .borrow_mut()
-            .get_or_insert_with(|| {
-                let mut state = bash.shell_state();
-                state.variables.remove("RANDOM");
-                state.variables.remove("SECONDS");
-                state
-            })
+            .get_or_insert_with(|| bash.shell_state())
             .clone();
         for (name, value) in &request.env {
             state.env.insert(name.clone(), value.clone());
@@ -241,7 +263,6 @@ impl Shells {
     }
 
     fn build(&self) -> Bash {
-        let (name, email) = &self.author;
         Bash::builder()
             .fs(Arc::new(TreeFileSystem::new(self.tree.clone())))
             .builtin_registry(self.builtins.clone())
@@ -255,7 +276,12 @@ impl Shells {
             .limits(execution_limits(&self.limits))
             .session_limits(SessionLimits::unlimited())
             .memory_limits(memory_limits())
-            .git(GitConfig::new().author(name, email))
+            .before_tool(Box::new(|event: ToolEvent| {
+                if let Some(timeline) = clock::current() {
+                    timeline.builtin_starts(&event.name);
+                }
+                HookAction::Continue(event)
+            }))
             .build()
     }
 
@@ -341,6 +367,7 @@ async fn run(
     let sink = |stream: OutputStream| {
         let chunks = chunks.clone();
         move |bytes: Vec<u8>| {
+            clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
             chunks
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -356,12 +383,6 @@ async fn run(
     (bash, result)
 }
 
-/// Polls a future that never waits.
-fn poll_once<F: Future>(future: Pin<&mut F>) {
-    let ready = future.poll(&mut Context::from_waker(Waker::noop()));
-    debug_assert!(matches!(ready, Poll::Ready(_)));
-}
-
 fn execution_limits(limits: &MemoryLimits) -> ExecutionLimits {
     let mut set = ExecutionLimits::new()
         .timeout(NEVER)
@@ -370,8 +391,8 @@ fn execution_limits(limits: &MemoryLimits) -> ExecutionLimits {
         .max_aggregate_input_bytes(1 << 40)
         .max_live_intermediate_bytes(1 << 30)
         .max_commands(1 << 30)
-        .max_loop_iterations(1 << 30)
-        .max_total_loop_iterations(1 << 30)
+        .max_loop_iterations(LOOP_TURNS)
+        .max_total_loop_iterations(LOOP_TURNS)
         .max_input_bytes(64 << 20)
         .max_parser_operations(100_000_000)
         .max_stdout_bytes(limits.output_bytes)

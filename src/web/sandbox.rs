@@ -7,63 +7,14 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use js_sys::{Array, Uint8Array};
-use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
 use super::{Core, convert, invalid};
 use crate::environment::EnvironmentError;
-use crate::memory::{ChangeKind, MemoryEnvironment, MemoryOptions};
+use crate::memory::{ChangeKind, MemoryEnvironment, MemorySettings};
 
 /// The sandboxes of a core, by number.
 pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
-
-/// What [`Core::add_sandbox`] takes; every field may be left out. A limit that
-/// is left out is that of [`crate::memory::MemoryLimits`].
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    working_directory: Option<String>,
-    utc_offset_minutes: Option<i32>,
-    programs: Vec<String>,
-    author_name: Option<String>,
-    author_email: Option<String>,
-    limits: Limits,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Limits {
-    total_bytes: Option<u64>,
-    file_bytes: Option<u64>,
-    entries: Option<u64>,
-    path_bytes: Option<usize>,
-    output_bytes: Option<usize>,
-    work_bound: Option<u64>,
-    idle_shells: Option<usize>,
-}
-
-impl Options {
-    fn apply(self, options: &mut MemoryOptions) {
-        fn set<T>(place: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *place = value;
-            }
-        }
-        set(&mut options.working_directory, self.working_directory);
-        set(&mut options.utc_offset_minutes, self.utc_offset_minutes);
-        set(&mut options.author_name, self.author_name);
-        set(&mut options.author_email, self.author_email);
-        options.programs = self.programs;
-        let limits = &mut options.limits;
-        set(&mut limits.output_bytes, self.limits.output_bytes);
-        set(&mut limits.work_bound, self.limits.work_bound);
-        set(&mut limits.idle_shells, self.limits.idle_shells);
-        set(&mut limits.tree.total_bytes, self.limits.total_bytes);
-        set(&mut limits.tree.path_bytes, self.limits.path_bytes);
-        set(&mut limits.tree.entries, self.limits.entries);
-        set(&mut limits.tree.file_bytes, self.limits.file_bytes);
-    }
-}
 
 /// A remembered state of a sandbox: files, clock and randomness.
 #[wasm_bindgen]
@@ -71,20 +22,16 @@ pub struct Snapshot(crate::memory::Snapshot);
 
 #[wasm_bindgen]
 impl Core {
-    /// Adds a sandbox; `options` is an object, see [`Options`]. Returns its number.
+    /// Adds a sandbox; `options` is an object, see [`MemorySettings`]. Returns its number.
     #[wasm_bindgen(js_name = addSandbox)]
     pub fn add_sandbox(&self, options: JsValue) -> Result<u32, JsValue> {
-        let wanted: Options = convert::from_object(&options)
+        let settings: MemorySettings = convert::from_object(&options)
             .map_err(|error| invalid(format!("invalid sandbox options: {error}")))?;
         let mut made = None;
         let number = self.driver.with(|instance| {
             let port = instance.port().clone();
             let programs = Rc::new(port.clone());
-            let mut options = MemoryOptions {
-                seed: instance.random().bytes(),
-                ..MemoryOptions::default()
-            };
-            wanted.apply(&mut options);
+            let mut options = settings.into_options(instance.random().bytes());
             instance.add_environment(|id| {
                 options.id = id;
                 let now = Rc::new(move || port.now_ms());

@@ -3,6 +3,7 @@
 //! looks like the real tool's output and is not.
 
 mod git;
+pub(crate) mod head;
 mod ls;
 pub(crate) mod number;
 mod shuf;
@@ -17,6 +18,7 @@ use bashkit::BuiltinRegistry;
 pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("seq", Arc::new(stream::Seq));
     registry.insert_trusted("shuf", Arc::new(shuf::Shuf));
+    head::register(registry);
     registry.insert_command("yes", stream::Yes);
     registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));

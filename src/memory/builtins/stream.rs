@@ -9,9 +9,17 @@ use bashkit::{
 };
 
 use super::number::{self, Format};
+use crate::memory::clock;
 
 /// Bytes written at once.
 const CHUNK: usize = 4 << 10;
+/// Chunks that `yes` writes before it lets others run, where nothing slows it
+/// down (`yes > /dev/null`).
+const CHUNKS_IN_ONE_GO: u32 = 64;
+/// Bytes of numbers that are worth one unit of work.
+const BYTES_PER_WORK: usize = 100;
+/// `-0`, which integers do not know.
+const NEGATIVE_ZERO: u64 = (-0.0f64).to_bits();
 /// Bytes that `seq` prints at most.
 const MAX_BYTES: usize = 64 << 20;
 /// Exit code of a command that SIGPIPE ended.
@@ -42,7 +50,14 @@ impl Command for Yes {
             words.join(" ") + "\n"
         };
         let chunk = line.repeat((CHUNK / line.len()).max(1));
-        while write(&ctx, chunk.as_bytes()).await? {}
+        let mut chunks = 0;
+        while write(&ctx, chunk.as_bytes()).await? {
+            clock::spend(1);
+            chunks += 1;
+            if chunks % CHUNKS_IN_ONE_GO == 0 {
+                clock::pause().await;
+            }
+        }
         Ok(CommandStatus::with_code(BROKEN_PIPE))
     }
 }
@@ -84,6 +99,7 @@ impl Builtin for Seq {
                 )));
             }
         }
+        clock::spend((out.len() / BYTES_PER_WORK) as u64);
         if !out.is_empty() {
             out.push('\n');
         }
@@ -112,6 +128,13 @@ impl SeqCall {
             index += 1;
             Some(match &self.format {
                 Some(format) => format.apply(value),
+                // An integer is ten times faster to write, and exact up to here.
+                None if digits == 0
+                    && value.abs() < (1u64 << 53) as f64
+                    && value.to_bits() != NEGATIVE_ZERO =>
+                {
+                    format!("{:0width$}", value as i64)
+                }
                 None => format!("{value:0width$.digits$}"),
             })
         })

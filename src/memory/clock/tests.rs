@@ -1,7 +1,11 @@
 //! Tests of virtual time: timelines driven with futures that read, sleep and yield.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::memory::drive::Drive;
@@ -17,35 +21,44 @@ fn random() -> Random {
     Random::new([0; 32])
 }
 
-async fn yield_once() {
-    let mut yielded = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
-/// Reads the clock `count` times from many depths, as commands do.
+/// Work of `count` units: readings from many depths, as commands do.
 fn compute(count: u64) {
-    for turn in 0..count {
+    for turn in 0..4 * count {
         read_current(1 + (turn % 15) as usize);
     }
 }
 
 type Log = Rc<RefCell<Vec<String>>>;
 
-/// Polls futures in turn until all are ready, like the executor.
-fn run_all(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Polls futures that were woken, in turn, until all are ready, like the executor.
+fn run_all(tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
+    let mut tasks: Vec<_> = tasks
+        .into_iter()
+        .map(|task| (Arc::new(Flag(AtomicBool::new(true))), task))
+        .collect();
     for _ in 0..100_000 {
-        let mut cx = Context::from_waker(Waker::noop());
-        tasks.retain_mut(|task| task.as_mut().poll(&mut cx).is_pending());
+        let mut polled = 0;
+        tasks.retain_mut(|(flag, task)| {
+            if !flag.0.swap(false, Ordering::Relaxed) {
+                return true;
+            }
+            polled += 1;
+            let waker = Waker::from(flag.clone());
+            let mut cx = Context::from_waker(&waker);
+            task.as_mut().poll(&mut cx).is_pending()
+        });
         if tasks.is_empty() {
             return;
         }
+        assert!(polled > 0, "nobody woke the rest of the tasks");
     }
     panic!("the tasks never ended");
 }
@@ -110,7 +123,7 @@ fn a_sleep_beyond_the_time_limit_ends_at_the_limit() {
 }
 
 #[test]
-fn readings_are_work_and_time() {
+fn work_takes_time() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
     let before = work();
@@ -181,7 +194,7 @@ fn a_sleeper_waits_for_a_parallel_command_that_is_behind() {
         task(&clock, 100 * SECOND, &log, "work", async |_| {
             for _ in 0..10 {
                 compute(50);
-                yield_once().await;
+                pause().await;
             }
         }),
         task(&clock, 10, &log, "short", async |t| t.sleep(20).await),
@@ -205,6 +218,105 @@ fn a_command_that_is_never_polled_does_not_hold_a_sleeper() {
 }
 
 #[test]
+fn a_sleeper_lets_a_parallel_computation_go_first_however_long_it_takes() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    run_all(vec![
+        task(&clock, 100 * SECOND, &log, "sleep", async |t| {
+            t.sleep(SECOND).await;
+        }),
+        task(&clock, 100 * SECOND, &log, "work", async |_| {
+            for _ in 0..1_000 {
+                compute(999);
+                pause().await;
+            }
+        }),
+        task(&clock, 100 * SECOND, &log, "longer", async |_| {
+            for _ in 0..1_100 {
+                compute(1_001);
+                pause().await;
+            }
+        }),
+    ]);
+    assert_eq!(
+        *log.borrow(),
+        [
+            "work 999000 None",
+            "sleep 1000000 None",
+            "longer 1101100 None"
+        ]
+    );
+}
+
+#[test]
+fn sleepers_in_slices_do_not_step_back_behind_each_other() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let sleeper = |name: &'static str, unit: u64| {
+        task(&clock, 1_000 * SECOND, &log, name, async move |t| {
+            // Every poll computes, as a shell's watcher does.
+            let mut sleep = Box::pin(t.sleep(100 * SECOND));
+            poll_fn(|cx| {
+                compute(unit);
+                sleep.as_mut().poll(cx)
+            })
+            .await;
+        })
+    };
+    run_all(vec![sleeper("a", 7), sleeper("b", 11), sleeper("c", 5)]);
+    assert_eq!(log.borrow().len(), 3);
+}
+
+#[test]
+fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let outside = clock.start(SECOND, 1_000, random());
+    let mut waiting = Box::pin(Drive::new(
+        async {
+            outside.enter_outside();
+            std::future::pending::<()>().await;
+        },
+        outside.clone(),
+        0,
+    ));
+    let given_up = clock.start(SECOND, 1_000, random());
+    let mut dropped = Box::pin(Drive::new(async { pause().await }, given_up.clone(), 0));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    assert!(dropped.as_mut().poll(&mut cx).is_pending());
+    drop(dropped);
+    run_all(vec![task(&clock, SECOND, &log, "sleep", async |t| {
+        t.sleep(1_000).await;
+    })]);
+    assert_eq!(*log.borrow(), ["sleep 1000 None"]);
+    drop((waiting, given_up));
+}
+
+#[test]
+fn a_yield_after_many_commands_counts_them() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let before = work();
+    run_all(vec![task(&clock, SECOND, &log, "loop", async |_| {
+        for _ in 0..10 {
+            compute(100);
+            let mut yielded = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut yielded, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+    })]);
+    assert_eq!(*log.borrow(), ["loop 7680 None"]);
+    assert_eq!(work() - before, 7_680);
+}
+
+#[test]
 fn waiting_outside_counts_real_time() {
     let ms = Rc::new(Cell::new(1_000));
     let clock = clock_at(&ms);
@@ -217,7 +329,7 @@ fn waiting_outside_counts_real_time() {
         "outside",
         async move |t| {
             t.enter_outside();
-            yield_once().await;
+            pause().await;
             later.set(3_000);
             t.leave_outside();
         },
@@ -233,11 +345,11 @@ fn the_readings_of_the_watcher_are_taken_back() {
     run_all(vec![task(&clock, SECOND, &log, "watched", async |t| {
         for _ in 0..3 {
             compute(20);
-            yield_once().await;
+            pause().await;
             let until = read_current(77) + 10_000;
             while read_current(77) < until {}
             assert!(t.peek_us() >= until);
-            yield_once().await;
+            pause().await;
         }
     })]);
     assert_eq!(*log.borrow(), ["watched 60 None"]);
@@ -253,13 +365,13 @@ fn a_loop_that_checks_its_limits_is_cheap() {
         for _ in 0..16_000 {
             read_current(77);
         }
-        yield_once().await;
+        pause().await;
         for _ in 0..16_000 {
             read_current(77);
         }
         compute(10);
     })]);
-    assert_eq!(*log.borrow(), ["loop 2021 None"]);
+    assert_eq!(*log.borrow(), ["loop 2020 None"]);
 }
 
 #[test]

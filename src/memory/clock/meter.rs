@@ -1,0 +1,198 @@
+//! What readings of the clock say about the work that was done.
+//!
+//! The core cannot measure time, so work is counted: in readings of the clock,
+//! in commands, in bytes. The weights below make a unit worth about 1 µs, so
+//! that a command's own time passes about as fast as real time.
+
+use std::cell::Cell;
+
+use super::{Timeline, charge};
+
+/// bashkit's watcher for cancellation reads the clock until 10 ms have passed,
+/// once in every poll. Those readings are neither time nor work of the command:
+/// they are taken back when the watcher then wakes its task.
+const WATCHER_US: u64 = 10_000;
+/// After so many readings the watcher's time is passed in strides.
+const WATCHER_STRIDES_FROM: u64 = 64;
+/// Length of such a stride.
+const WATCHER_STRIDE_US: u64 = 100;
+/// The watcher's first reading is among so many after a wake.
+const READS_AFTER_WAKE: u64 = 8;
+/// Parts that a unit of work is counted in.
+const PARTS: u64 = 16;
+/// Depths of the stack that a loop inside a builtin reads from.
+const FRAMES: usize = 2;
+/// Parts that a reading in such a loop is worth: most check their limits for
+/// every byte or line, `awk` for every statement.
+const PARTS_OF_LOOP: u64 = 1;
+const PARTS_OF_AWK: u64 = 4;
+/// Parts that any other reading is worth.
+const PARTS_OF_READ: u64 = 4;
+/// What a builtin costs beside its readings, in units.
+const BUILTIN_WORK: u64 = 12;
+/// Commands after which bashkit yields, and the units that they are worth at
+/// least: a short one takes some 12 µs, whatever it reads.
+const YIELD_WORK: u64 = 64 * 12;
+
+/// Counters of one command.
+pub(super) struct Meter {
+    frames: Cell<[usize; FRAMES]>,
+    parts: Cell<u64>,
+    run: Cell<u64>,
+    poll_work: Cell<u64>,
+    since_wake: Cell<u64>,
+    watching: Cell<bool>,
+    watched_us: Cell<u64>,
+    loop_parts: Cell<u64>,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            frames: Cell::default(),
+            parts: Cell::default(),
+            run: Cell::default(),
+            poll_work: Cell::default(),
+            since_wake: Cell::default(),
+            watching: Cell::default(),
+            watched_us: Cell::default(),
+            loop_parts: Cell::new(PARTS_OF_LOOP),
+        }
+    }
+}
+
+impl Meter {
+    /// Units of work done in this poll.
+    pub(super) fn poll_work(&self) -> u64 {
+        self.poll_work.get()
+    }
+
+    pub(super) fn begin_poll(&self) {
+        self.begin_run();
+        self.poll_work.set(0);
+    }
+
+    fn begin_run(&self) {
+        self.run.set(0);
+        self.frames.set([0; FRAMES]);
+        self.since_wake.set(0);
+    }
+}
+
+impl Timeline {
+    /// One reading: a part of a unit of work, and as much time.
+    ///
+    /// Commands read from many depths of the stack. A builtin that checks its
+    /// limits in a loop reads from one or two, far more often for the same
+    /// work. bashkit's watcher reads from one, soon after a wake.
+    pub fn read(&self, frame: usize) -> u64 {
+        let meter = &self.meter;
+        let mut frames = meter.frames.get();
+        let known = frames.iter().position(|known| *known == frame);
+        if known != Some(0) {
+            self.end_run();
+            frames[..=known.unwrap_or(FRAMES - 1)].rotate_right(1);
+            frames[0] = frame;
+            meter.frames.set(frames);
+            meter.run.set(0);
+            meter
+                .watching
+                .set(meter.since_wake.get() < READS_AFTER_WAKE);
+        }
+        meter.since_wake.set(meter.since_wake.get() + 1);
+        let run = meter.run.get() + 1;
+        meter.run.set(run);
+        if meter.watching.get() {
+            self.watch(run);
+        } else {
+            self.advance(match known {
+                Some(_) => meter.loop_parts.get(),
+                None => PARTS_OF_READ,
+            });
+            self.judge();
+        }
+        self.now_us.get()
+    }
+
+    /// A reading that is the watcher's, or the first of something else.
+    fn watch(&self, run: u64) {
+        // Its wait of 10 ms is passed in a hundred strides.
+        let stride = if run < WATCHER_STRIDES_FROM {
+            1
+        } else {
+            WATCHER_STRIDE_US
+        };
+        let meter = &self.meter;
+        meter.watched_us.set(meter.watched_us.get() + stride);
+        self.now_us.set(self.now_us.get() + stride);
+        if meter.watched_us.get() > WATCHER_US + WATCHER_STRIDE_US {
+            self.end_run();
+        }
+        // The flag must be down while the watcher looks, or it would drop the
+        // command together with output that it has not delivered yet.
+        if run == WATCHER_STRIDES_FROM {
+            self.raise_flag(false);
+        } else if run < WATCHER_STRIDES_FROM && self.stopped().is_some() {
+            self.raise_flag(true);
+        }
+    }
+
+    /// Ends a run of readings that was not the watcher's: it counts as work.
+    pub(super) fn end_run(&self) {
+        let meter = &self.meter;
+        if !meter.watching.replace(false) {
+            return;
+        }
+        let watched = meter.watched_us.replace(0);
+        self.now_us.set(self.now_us.get() - watched);
+        self.advance(PARTS_OF_READ - 1 + meter.run.get());
+        self.judge();
+    }
+
+    /// Counts work in parts of a unit.
+    fn advance(&self, parts: u64) {
+        let parts = self.meter.parts.get() + parts;
+        self.meter.parts.set(parts % PARTS);
+        self.add(parts / PARTS);
+    }
+
+    fn add(&self, units: u64) {
+        self.now_us.set(self.now_us.get() + units);
+        self.meter.poll_work.set(self.meter.poll_work() + units);
+        charge(units);
+    }
+
+    /// Adds work that was done without reading the clock.
+    pub fn spend(&self, units: u64) {
+        self.add(units);
+        self.judge();
+    }
+
+    /// A builtin starts.
+    pub fn builtin_starts(&self, name: &str) {
+        let parts = match name {
+            "awk" | "gawk" | "mawk" => PARTS_OF_AWK,
+            _ => PARTS_OF_LOOP,
+        };
+        self.meter.loop_parts.set(parts);
+        self.spend(BUILTIN_WORK);
+    }
+
+    /// The poll ended because as many commands ran as bashkit runs in one go.
+    pub fn commands_ran(&self) {
+        self.spend(YIELD_WORK.saturating_sub(self.meter.poll_work()));
+    }
+
+    /// Something was woken: if the watcher did it, its readings do not count.
+    pub fn woken(&self) {
+        let meter = &self.meter;
+        if meter.watching.get() && meter.watched_us.get() >= WATCHER_US {
+            self.now_us.set(self.now_us.get() - meter.watched_us.get());
+            meter.watched_us.set(0);
+            meter.watching.set(false);
+        } else {
+            self.end_run();
+        }
+        meter.begin_run();
+    }
+}

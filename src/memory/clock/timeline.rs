@@ -1,0 +1,244 @@
+//! `Timeline`: the time of one running command, its limits and why it must end.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Clock;
+use super::meter::Meter;
+use super::order::Turns;
+use crate::environment::Scope;
+use crate::memory::random::Random;
+
+/// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
+const DEVICE_BYTES: usize = 64 << 10;
+
+/// Why a command was ended before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Its time limit passed.
+    Timeout,
+    /// It held the core for longer than its work bound.
+    Work,
+    /// It was cancelled from outside.
+    Cancelled,
+}
+
+/// The time of one running command.
+pub struct Timeline {
+    pub(super) clock: Rc<Clock>,
+    pub(super) id: u64,
+    pub(super) now_us: Cell<u64>,
+    pub(super) deadline_us: u64,
+    pub(super) work_bound: u64,
+    pub(super) meter: Meter,
+    pub(super) turns: Turns,
+    random: Random,
+    started_us: u64,
+    slept_us: Cell<u64>,
+    stop: Cell<Option<Stop>>,
+    stop_flag: RefCell<Option<Arc<AtomicBool>>>,
+    scope: RefCell<Option<Scope>>,
+    device_bytes: Cell<usize>,
+    streams_head: Cell<bool>,
+    outside: Cell<u32>,
+    outside_since_us: Cell<u64>,
+}
+
+impl Timeline {
+    pub(super) fn new(
+        clock: Rc<Clock>,
+        id: u64,
+        now_us: u64,
+        deadline_us: u64,
+        work_bound: u64,
+        random: Random,
+    ) -> Self {
+        Self {
+            clock,
+            id,
+            now_us: Cell::new(now_us),
+            deadline_us,
+            work_bound,
+            meter: Meter::default(),
+            turns: Turns::new(now_us),
+            random,
+            started_us: now_us,
+            slept_us: Cell::new(0),
+            stop: Cell::new(None),
+            stop_flag: RefCell::default(),
+            scope: RefCell::default(),
+            device_bytes: Cell::new(DEVICE_BYTES),
+            streams_head: Cell::new(false),
+            outside: Cell::new(0),
+            outside_since_us: Cell::new(0),
+        }
+    }
+
+    /// The time without reading the clock, in µs since 1970-01-01 UTC.
+    pub fn peek_us(&self) -> u64 {
+        self.now_us.get()
+    }
+
+    /// Time that the command has taken, in µs.
+    pub fn elapsed_us(&self) -> u64 {
+        self.now_us.get().saturating_sub(self.started_us)
+    }
+
+    /// Time until the command times out, in µs.
+    pub fn remaining_us(&self) -> u64 {
+        self.deadline_us.saturating_sub(self.now_us.get())
+    }
+
+    /// Time that was slept, in µs; it stays as skew of the clock.
+    pub(super) fn slept_us(&self) -> u64 {
+        self.slept_us.get()
+    }
+
+    /// Moves time without work.
+    pub(super) fn skip_to(&self, target_us: u64) {
+        let now = self.now_us.get();
+        if target_us > now {
+            self.slept_us.set(self.slept_us.get() + (target_us - now));
+            self.now_us.set(target_us);
+        }
+    }
+
+    /// The stream of random bytes of the environment.
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+
+    /// Why the command must end, if it must.
+    pub fn stopped(&self) -> Option<Stop> {
+        self.stop.get()
+    }
+
+    /// Ends the command at its next check; the first reason counts.
+    pub fn stop(&self, reason: Stop) {
+        if self.stop.get().is_none() {
+            self.stop.set(Some(reason));
+        }
+        self.wake_sleepers();
+    }
+
+    /// Stops the command if its time or its work is used up.
+    pub(super) fn judge(&self) {
+        if self.now_us.get() >= self.deadline_us {
+            self.stop(Stop::Timeout);
+        } else if self.meter.poll_work() >= self.work_bound {
+            self.stop(Stop::Work);
+        }
+        if self.stop.get().is_some() {
+            self.raise_flag(true);
+        }
+    }
+
+    /// The flag that bashkit looks at before every command.
+    pub fn set_stop_flag(&self, flag: Arc<AtomicBool>) {
+        *self.stop_flag.borrow_mut() = Some(flag);
+    }
+
+    pub(super) fn raise_flag(&self, raised: bool) {
+        if let Some(flag) = self.stop_flag.borrow().as_ref() {
+            flag.store(raised, Ordering::Relaxed);
+        }
+    }
+
+    /// The scope that the command runs in; lent programs run in it, too.
+    pub fn scope(&self) -> Option<Scope> {
+        self.scope.borrow().clone()
+    }
+
+    /// Sets the scope.
+    pub fn set_scope(&self, scope: Scope) {
+        *self.scope.borrow_mut() = Some(scope);
+    }
+
+    /// Bytes that one read of an endless device gives.
+    pub fn device_bytes(&self) -> usize {
+        self.device_bytes.get()
+    }
+
+    /// Sets the bytes of an endless device, if more than there were.
+    pub fn need_device_bytes(&self, bytes: usize) {
+        self.device_bytes.set(self.device_bytes.get().max(bytes));
+    }
+
+    /// Whether `head` may take the pipe that it reads.
+    pub fn streams_head(&self) -> bool {
+        self.streams_head.get()
+    }
+
+    /// Lets `head` take the pipe that it reads, or not.
+    pub fn set_streams_head(&self, streams: bool) {
+        self.streams_head.set(streams);
+    }
+
+    /// Units of work done in the last poll, or so far in this one.
+    pub fn poll_work(&self) -> u64 {
+        self.meter.poll_work()
+    }
+
+    /// A poll begins.
+    pub fn begin_poll(&self) {
+        self.meter.begin_poll();
+        self.turns.run();
+        self.count_outside();
+        if self.now_us.get() >= self.deadline_us {
+            self.stop(Stop::Timeout);
+        }
+    }
+
+    /// A poll ended; returns the work it did.
+    pub fn end_poll(&self) -> u64 {
+        self.end_run();
+        self.raise_flag(false);
+        self.meter.poll_work()
+    }
+
+    /// The command waits for something outside; real time counts until
+    /// [`Timeline::leave_outside`].
+    pub fn enter_outside(&self) {
+        if self.outside.get() == 0 {
+            self.outside_since_us.set(self.clock.source_us());
+        }
+        self.outside.set(self.outside.get() + 1);
+    }
+
+    /// Whether the command waits for something outside.
+    pub fn is_outside(&self) -> bool {
+        self.outside.get() > 0
+    }
+
+    /// What the command waited for outside has come.
+    pub fn leave_outside(&self) {
+        self.count_outside();
+        self.outside.set(self.outside.get().saturating_sub(1));
+    }
+
+    /// Adds the real time that passed while waiting outside.
+    pub fn count_outside(&self) {
+        if self.outside.get() > 0 {
+            let now = self.clock.source_us();
+            let passed = now.saturating_sub(self.outside_since_us.replace(now));
+            self.now_us.set(self.now_us.get() + passed);
+        }
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        self.clock.clone().end(self);
+    }
+}
+
+impl std::fmt::Debug for Timeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timeline")
+            .field("now_us", &self.now_us.get())
+            .field("stop", &self.stop.get())
+            .finish()
+    }
+}

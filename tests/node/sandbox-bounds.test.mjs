@@ -1,0 +1,90 @@
+// What keeps a command of MemoryEnvironment from holding the core: its own
+// time passes about as fast as real time, and what never pauses is ended.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { MemoryEnvironment } from "../../js/node.js";
+
+/** Guards against a hang, not a measurement: half a second of each takes about as long. */
+const GUARD = { timeout: 30_000 };
+
+for (const command of [
+  "yes",
+  "yes > /dev/null",
+  "yes | tr y x > /dev/null",
+  "while :; do :; done",
+  "while true; do true | true; done",
+  "while :; do x=$(echo a | cat); done",
+  "for ((;;)); do ((i++)); done",
+  "f() { echo x > f.txt; }; while :; do f; done",
+  "awk 'BEGIN { while (1) i++ }'",
+]) {
+  test(`half a second of \`${command}\` ends`, GUARD, async () => {
+    const env = await MemoryEnvironment.create();
+    const result = await env.exec(`echo before; ${command}`, { timeoutMs: 500 });
+    assert.deepEqual(
+      [result.exitCode, result.timedOut, result.cancelled, result.durationMs, result.stdout.slice(0, 7)],
+      [124, true, false, 500, "before\n"],
+    );
+  });
+}
+
+/** Runs `command` and stops it from a timer as soon as the core lets one through. */
+async function stopped(env, command) {
+  const stop = new AbortController();
+  const running = env.exec(command, { signal: stop.signal, timeoutMs: 3_600_000 });
+  setTimeout(() => stop.abort(), 1);
+  return running;
+}
+
+for (const command of ["yes > /dev/null", "yes", "while :; do :; done"]) {
+  test(`\`${command}\` pauses, so that it can be cancelled`, GUARD, async () => {
+    const env = await MemoryEnvironment.create();
+    const { exitCode, timedOut, cancelled } = await stopped(env, command);
+    assert.deepEqual([exitCode, timedOut, cancelled], [143, false, true]);
+  });
+}
+
+const DEAF = "echo before; awk 'BEGIN { while (1) i++ }'";
+
+test("the work bound ends a builtin that never pauses", { timeout: 120_000 }, async () => {
+  const env = await MemoryEnvironment.create();
+  const result = await env.exec(DEAF, { timeoutMs: 3_600_000 });
+  assert.deepEqual([result.exitCode, result.timedOut, result.cancelled, result.stdout], [124, true, false, "before\n"]);
+  assert.match(result.stderr, /^hermitcrab: .*more than 4000000 units of work without a pause\n$/);
+  assert.equal((await env.exec("echo on we go")).stdout, "on we go\n");
+});
+
+test("the work bound is a limit that can be set", GUARD, async () => {
+  const env = await MemoryEnvironment.create({ limits: { workBound: 50_000 } });
+  const { stderr, durationMs } = await env.exec(DEAF, { timeoutMs: 3_600_000 });
+  assert.match(stderr, /more than 50000 units/);
+  assert.ok(durationMs < 100, `${durationMs} ms`);
+});
+
+test("work with pauses is not bounded", GUARD, async () => {
+  const env = await MemoryEnvironment.create({ limits: { workBound: 50_000 } });
+  const { stdout } = await env.exec("for i in $(seq 20000); do :; done; seq 100000 | tail -1", { timeoutMs: 60_000 });
+  assert.equal(stdout, "100000\n");
+});
+
+test("a cancellation asked for during deaf work is one, whatever ended the work", GUARD, async () => {
+  const env = await MemoryEnvironment.create({ limits: { workBound: 200_000 } });
+  const { exitCode, timedOut, cancelled, stdout } = await stopped(env, DEAF);
+  assert.deepEqual([exitCode, timedOut, cancelled, stdout], [143, false, true, "before\n"]);
+});
+
+test("an awk loop that does nothing is ended by the number of its turns", { timeout: 120_000 }, async () => {
+  const env = await MemoryEnvironment.create();
+  const { exitCode, stderr } = await env.exec("awk 'BEGIN { while (1) {} }'");
+  assert.deepEqual([exitCode, stderr], [2, "awk: fatal: loop iteration limit (67108864) exceeded\n"]);
+});
+
+test("head reads a pipe once, however many lines", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const { stdout } = await env.exec(
+    "yes | head -3; seq 400000 | head -n 300000 | tail -1; yes abc | head -n 300000 | sort -u; yes | head -n 2K | wc -l",
+  );
+  assert.equal(stdout, "y\ny\ny\n300000\nabc\n2048\n");
+});
