@@ -30,7 +30,7 @@ static PROFILES: [Profile; 1] = [Profile {
     default_command_timeout_ms: 120_000,
     supports_parallel_tool_calls: true,
     system: include_str!("anthropic/system.md"),
-    tools: include_str!("anthropic/tools.json"),
+    tools: include_str!("anthropic/tools.spec.json"),
 }];
 
 impl Profile {

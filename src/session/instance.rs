@@ -110,7 +110,8 @@ impl Instance {
         let invalid = |error: RegisterError| {
             SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
         };
-        let mut registry = Registry::declared(profile.tools()).map_err(invalid)?;
+        let mut registry = Registry::declared(profile.tools(), &crate::tool::Offers::default())
+            .map_err(invalid)?;
         for tool in &config.tools {
             let tool = Rc::new(HostTool::new(tool.clone()));
             registry.register(tool).map_err(invalid)?;

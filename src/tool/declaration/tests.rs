@@ -1,0 +1,1 @@
+//! Declarations that make no sense, and how executors' messages name things.
