@@ -57,10 +57,10 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
     let config = session.config.borrow();
     let model = model::model_name(session);
     let known = model_info(&model);
-    let base = config
-        .base_instructions
-        .as_deref()
-        .unwrap_or_else(|| session.profile.base_instructions());
+    let base = config.base_instructions.clone().unwrap_or_else(|| {
+        let registry = session.registry.borrow();
+        session.profile.base_instructions(registry.vocabulary())
+    });
     let facts = EnvironmentFacts {
         working_directory: &info.working_directory,
         git_branch: branch.as_deref(),
@@ -71,7 +71,7 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
         model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
         knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
     };
-    let prompt = system_prompt(base, &facts, config.instructions.as_deref());
+    let prompt = system_prompt(&base, &facts, config.instructions.as_deref());
     *session.system_prompt.borrow_mut() = prompt.into();
     Ok(())
 }

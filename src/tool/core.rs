@@ -56,10 +56,8 @@ pub struct Offers<'a> {
 }
 
 impl Registry {
-    /// A registry of the tools that `json` declares (the format is described
-    /// at the head of `declaration.rs`), and of the tools of the host. A tool
-    /// of the host replaces a declared one of its name; one that a declaration
-    /// presents under another name is not told to the model under its own.
+    /// A registry of the tools that `json` declares, as far as they are on
+    /// offer; the format is described at the head of `declaration.rs`.
     pub fn declared(json: &str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
         let declarations = Declaration::parse_list(json)?;
         let offered = |declaration: &&Declaration| match declaration.executor.strip_prefix(HOST) {
@@ -69,10 +67,12 @@ impl Registry {
         let declarations: Vec<_> = declarations.iter().filter(offered).collect();
         let mut vocabulary = Vocabulary::default();
         for declaration in &declarations {
-            let key = declaration.executor.as_str();
             let mapping = declaration.mapping(parameters(declaration)?)?;
-            let key = key.strip_prefix(HOST).unwrap_or(key);
-            vocabulary.add(key, &declaration.definition.name, &mapping);
+            vocabulary.add(
+                &declaration.executor,
+                &declaration.definition.name,
+                &mapping,
+            );
         }
         let vocabulary = Rc::new(vocabulary);
         let mut registry = Self::with_vocabulary(vocabulary.clone());
@@ -84,16 +84,18 @@ impl Registry {
                 None => (entry(declaration)?.make)(declared, offers),
             })?;
         }
-        for tool in offers.host_tools {
-            let presented = declarations.iter().any(|declaration| {
-                let host = declaration.executor.strip_prefix(HOST);
-                host == Some(&tool.name) && declaration.definition.name != tool.name
-            });
-            if !presented {
-                registry.register(Rc::new(HostTool::new(tool.clone())))?;
-            }
-        }
         Ok(registry)
+    }
+
+    /// Those of the host's tools that are told to the model under their own
+    /// names, in the place of a declared one of that name; the others are
+    /// declared under another name.
+    pub fn unpresented<'a>(&self, host_tools: &'a [ToolDefinition]) -> Vec<&'a ToolDefinition> {
+        let own_name = |tool: &&ToolDefinition| {
+            let presented = self.vocabulary().tool(&format!("{HOST}{}", tool.name));
+            presented.is_none_or(|name| name == tool.name)
+        };
+        host_tools.iter().filter(own_name).collect()
     }
 
     /// Keys of all executors, in order.
@@ -178,7 +180,11 @@ mod tests {
             host_tools,
             web_fetch_hosts: &[],
         };
-        let registry = Registry::declared(&json.to_string(), &offers).expect("valid");
+        let mut registry = Registry::declared(&json.to_string(), &offers).expect("valid");
+        for tool in registry.unpresented(host_tools) {
+            let tool = Rc::new(HostTool::new(tool.clone()));
+            registry.register(tool).expect("a good tool");
+        }
         let tools = registry.definitions();
         let described = tools
             .iter()

@@ -387,11 +387,9 @@ impl Writer {
                 self.mark = "- ";
             }
             ("li", true) => self.line(1),
-            ("td" | "th", false) => {
-                if self.breaks == 0 && !self.out.is_empty() {
-                    self.space = false;
-                    self.out.push_str(" | ");
-                }
+            ("td" | "th", false) if self.breaks == 0 && !self.out.is_empty() => {
+                self.space = false;
+                self.out.push_str(" | ");
             }
             ("a", false) => {
                 if let Some(target) = attribute(tag.attributes, "href").filter(|t| leads(t)) {
