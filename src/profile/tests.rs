@@ -300,6 +300,17 @@ fn defaults() {
 }
 
 #[test]
+fn the_document_lists_the_tools() {
+    let document = include_str!("../../docs/toolsets.md");
+    for (profile, toolset) in every_toolset() {
+        for name in everything(profile, toolset).names() {
+            let listed = document.contains(&format!(" `{name}` |"));
+            assert!(listed, "{} {toolset:?} {name}", profile.id);
+        }
+    }
+}
+
+#[test]
 fn every_executor_is_advertised_somewhere() {
     let advertised = every_toolset().flat_map(|(profile, toolset)| {
         let registry = everything(profile, toolset);

@@ -205,6 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn the_document_lists_the_parameters() {
+        let document = include_str!("../../docs/toolsets.md");
+        for entry in EXECUTORS {
+            let row = format!("| `{}` | ", entry.key);
+            // The last table is that of the executors.
+            let listed = document.lines().rfind(|line| line.starts_with(&row));
+            let listed = listed.unwrap_or_else(|| panic!("no row of {}", entry.key));
+            for parameter in entry.parameters {
+                let name = format!("`{}`", parameter.name);
+                assert!(listed.contains(&name), "{name} in {listed}");
+            }
+        }
+    }
+
+    #[test]
     fn web_fetch_waits_for_hosts() {
         let json = r#"[{"name": "web_fetch", "description": "",
                         "parameters": {"type": "object", "required": ["url"],

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use regex::RegexBuilder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,6 +26,9 @@ const MAX_LINE_CHARS: usize = 500;
 
 /// Lines of context on each side at most.
 const MAX_CONTEXT: u64 = 50;
+
+/// Files read for context at the same time.
+const PARALLEL_READS: usize = 16;
 
 /// Larger files are shown without context.
 const MAX_CONTEXT_BYTES: u64 = 8 * 1024 * 1024;
@@ -198,7 +202,8 @@ async fn files(
         let text = String::from_utf8_lossy(&content).into_owned();
         Some((path.to_owned(), text))
     });
-    join_all(reads).await.into_iter().flatten().collect()
+    let read: Vec<_> = stream::iter(reads).buffered(PARALLEL_READS).collect().await;
+    read.into_iter().flatten().collect()
 }
 
 fn content(

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,6 +20,9 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// Levels listed at most.
 const MAX_DEPTH: u64 = 32;
+
+/// Directories listed at the same time.
+const PARALLEL_LISTS: usize = 16;
 
 /// Ignore files larger than this are not read.
 const MAX_IGNORE_BYTES: u64 = 1024 * 1024;
@@ -205,10 +210,11 @@ impl Walk<'_> {
     async fn run(&mut self, rules: Rules, depth: u64) -> Result<(), EnvironmentError> {
         let mut level = vec![(String::new(), rules)];
         for _ in 0..depth {
-            let lists = std::mem::take(&mut level)
-                .into_iter()
-                .map(|(directory, rules)| self.list(directory, rules));
-            for (directory, listed) in join_all(lists).await {
+            let lists = stream::iter(std::mem::take(&mut level))
+                .map(|(directory, rules)| self.list(directory, rules))
+                .buffered(PARALLEL_LISTS);
+            let lists: Vec<_> = lists.collect().await;
+            for (directory, listed) in lists {
                 let (entries, rules, truncated) = match listed {
                     Ok(listed) => listed,
                     Err(error)

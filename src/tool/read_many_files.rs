@@ -1,5 +1,7 @@
 //! `read_many_files` (spec 3.6): several files in one call, named or by glob.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -18,6 +20,9 @@ use crate::text::{TextFormat, decode_text, named_as_image, number_lines, sniff_i
 
 /// Files read at most.
 const MAX_FILES: usize = 200;
+
+/// Files that one pattern may find.
+const MAX_FOUND: u64 = 10_000;
 
 /// Lines of one file at most, as in `read_file`.
 const MAX_LINES: usize = 2000;
@@ -120,6 +125,7 @@ struct File {
 #[derive(Default)]
 struct Chosen {
     files: Vec<File>,
+    seen: BTreeSet<String>,
     /// What was asked for and is not there.
     missing: Vec<String>,
 }
@@ -157,7 +163,7 @@ impl Chosen {
         let request = GlobRequest {
             pattern,
             path: directory.to_owned(),
-            max_results: 0,
+            max_results: MAX_FOUND,
         };
         let found = match environment.glob(request).await {
             Ok(found) => found,
@@ -181,7 +187,7 @@ impl Chosen {
     fn push(&mut self, environment: &Environment, path: &str, named: bool) {
         let absolute = environment.absolute(path);
         let path = display_path(&environment.absolute(""), &absolute);
-        if !self.files.iter().any(|file| file.path == path) {
+        if self.seen.insert(path.to_owned()) {
             self.files.push(File {
                 path: path.to_owned(),
                 named,
