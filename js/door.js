@@ -1,7 +1,8 @@
 // The door: where a key meets a request. The core names a credential and never
 // sees its key. The key goes into the header only if the request goes to the
-// origin that the key belongs to, and such a request follows no redirect, so
-// that neither a changed URL nor a redirect can carry the key elsewhere.
+// origin that the key belongs to, so that a changed URL cannot carry it
+// elsewhere. No request follows a redirect: with a key it would carry the key
+// along, and without one the core checks where a redirect leads.
 
 import { text } from "./errors.js";
 
@@ -28,7 +29,7 @@ export function createDoor(fetch, credentials) {
       body: request.body.length > 0 ? request.body : undefined,
       // Not "error": that looks like any broken connection, and some runtimes
       // do not have it.
-      redirect: request.auth ? "manual" : "follow",
+      redirect: "manual",
       signal,
     };
     let response;
@@ -46,6 +47,14 @@ export function createDoor(fetch, credentials) {
         "invalid",
         `${url.origin} answered with a redirect, which a request with a key does not follow; ` +
           "set baseUrl to the final address",
+      );
+    }
+    if (!request.auth && hides(response)) {
+      await response.body?.cancel().catch(() => {});
+      throw failure(
+        "invalid",
+        `${url.origin} redirects, and fetch does not show where to, so it is not followed; ` +
+          "use the final address",
       );
     }
     return response;
@@ -118,6 +127,11 @@ function redirects(response) {
     response.redirected ||
     (status >= 300 && status < 400 && status !== 304)
   );
+}
+
+/** Whether the core cannot see where a redirect leads, or led. */
+function hides(response) {
+  return response.type === "opaqueredirect" || response.redirected;
 }
 
 /** Causes, as Node names them, that mean: there never was a connection. */

@@ -1,42 +1,145 @@
-//! Profiles: provider-aligned behaviour as data (spec 3.1, 3.2).
+//! Profiles: provider-aligned behaviour as data (spec 3.1 to 3.6).
 //!
-//! A profile is a folder with `system.md` (base instructions, our own words)
-//! and `tools.json` (tool declarations), plus one line in the table below. It
-//! never talks to a provider; adapters do.
+//! A profile is a folder and one line in the table below. It never talks to a
+//! provider; adapters do. In the folder:
+//!
+//! | file | |
+//! |---|---|
+//! | `profile.json` | defaults and capabilities |
+//! | `system.md` | base instructions in our own words; `template.rs` says how they name tools |
+//! | `tools.spec.json` | tools under the names of spec 3.4 to 3.6 |
+//! | `tools.native.json` | tools as the provider's own agent advertises them |
+//!
+//! Both lists are declarations as [`crate::tool::Registry::declared`] reads
+//! them, and run on the same executors. `docs/toolsets.md` lists them.
 
 mod prompt;
+mod template;
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::llm::model_info;
+use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 
 pub use prompt::{Document, EnvironmentFacts, GitSnapshot, Layers, environment_block, git_branch};
+
+/// Which names the model is told for its tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    /// Those of spec 3.4 to 3.6.
+    #[default]
+    Spec,
+    /// Those of the provider's own agent.
+    Native,
+}
 
 /// What the loop needs to know about a provider's models and habits.
 #[derive(Debug)]
 pub struct Profile {
     /// Provider id: `anthropic`.
     pub id: &'static str,
-    /// Model used when the configuration names none.
-    pub default_model: &'static str,
-    /// Time limit of a command whose call names none, in ms.
-    pub default_command_timeout_ms: u64,
-    /// Whether several tool calls of one answer may run at the same time.
-    pub supports_parallel_tool_calls: bool,
+    /// Model used when the configuration names none; empty where there is no
+    /// sensible one.
+    pub default_model: String,
     /// Names of the project documents that its models read (spec 6.5).
-    pub documents: &'static [&'static str],
+    pub documents: Vec<String>,
+    command_timeout_ms: CommandTimeouts,
+    parallel_tool_calls: bool,
+    reasoning: bool,
+    provider_options: Map<String, Value>,
     system: &'static str,
-    tools: &'static str,
+    spec: &'static str,
+    native: &'static str,
 }
 
-static PROFILES: [Profile; 1] = [Profile {
-    id: "anthropic",
-    default_model: "claude-sonnet-5-5",
-    // The convention of the provider's own agent (spec 3.5).
-    default_command_timeout_ms: 120_000,
-    supports_parallel_tool_calls: true,
-    documents: &["AGENTS.md", "CLAUDE.md"],
-    system: include_str!("anthropic/system.md"),
-    tools: include_str!("anthropic/tools.json"),
-}];
+/// What a model can do (spec 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether it reasons.
+    pub reasoning: bool,
+    /// Whether answers are streamed; every adapter streams.
+    pub streaming: bool,
+    /// Whether one answer may hold several tool calls, which then run at the
+    /// same time.
+    pub parallel_tool_calls: bool,
+    /// Tokens that fit, input and output together; `None` for a model that the
+    /// catalogue does not know.
+    pub context_window: Option<u64>,
+}
+
+/// `profile.json`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    default_model: String,
+    documents: Vec<String>,
+    command_timeout_ms: CommandTimeouts,
+    /// Of models that the catalogue does not know.
+    parallel_tool_calls: bool,
+    /// Of models that the catalogue does not know.
+    reasoning: bool,
+    provider_options: Map<String, Value>,
+}
+
+/// Time limit of a command whose call names none, in ms. A toolset without a
+/// parameter for it needs a generous one.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandTimeouts {
+    spec: u64,
+    native: u64,
+}
+
+macro_rules! folder {
+    ($id:literal) => {
+        Profile::load(
+            $id,
+            include_str!(concat!($id, "/profile.json")),
+            include_str!(concat!($id, "/system.md")),
+            include_str!(concat!($id, "/tools.spec.json")),
+            include_str!(concat!($id, "/tools.native.json")),
+        )
+    };
+}
+
+/// The profiles. A test loads them all; one that cannot be read is not there.
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let all = [
+        folder!("anthropic"),
+        folder!("openai"),
+        folder!("gemini"),
+        folder!("chat"),
+    ];
+    all.into_iter().flatten().collect()
+});
 
 impl Profile {
+    fn load(
+        id: &'static str,
+        file: &str,
+        system: &'static str,
+        spec: &'static str,
+        native: &'static str,
+    ) -> Option<Self> {
+        let file: File = serde_json::from_str(file).ok()?;
+        Some(Self {
+            id,
+            default_model: file.default_model,
+            documents: file.documents,
+            command_timeout_ms: file.command_timeout_ms,
+            parallel_tool_calls: file.parallel_tool_calls,
+            reasoning: file.reasoning,
+            provider_options: file.provider_options,
+            system,
+            spec,
+            native,
+        })
+    }
+
     /// The profile of `provider`, if there is one.
     pub fn of(provider: &str) -> Option<&'static Self> {
         PROFILES.iter().find(|profile| profile.id == provider)
@@ -47,13 +150,74 @@ impl Profile {
         PROFILES.iter().map(|profile| profile.id).collect()
     }
 
-    /// Base instructions: layer 1 of the system prompt (spec 6.2).
-    pub fn base_instructions(&self) -> &'static str {
-        self.system
+    /// Base instructions: layer 1 of the system prompt (spec 6.2), with the
+    /// names that the tools have in `vocabulary`.
+    pub fn base_instructions(&self, vocabulary: &Vocabulary) -> String {
+        template::resolve(self.system, vocabulary)
     }
 
-    /// Tool declarations: a JSON array of `{"name", "description", "parameters"}`.
-    pub fn tools(&self) -> &'static str {
-        self.tools
+    /// Tool declarations: JSON in the format of [`Registry::declared`].
+    pub fn tools(&self, toolset: Toolset) -> &'static str {
+        match toolset {
+            Toolset::Spec => self.spec,
+            Toolset::Native => self.native,
+        }
+    }
+
+    /// The tools of `toolset`, as far as they are on offer.
+    pub fn registry(
+        &self,
+        toolset: Toolset,
+        offers: &Offers<'_>,
+    ) -> Result<Registry, RegisterError> {
+        Registry::declared(self.tools(toolset), offers)
+    }
+
+    /// Time limit of a command whose call names none, in ms (spec 5.4).
+    pub fn default_command_timeout_ms(&self, toolset: Toolset) -> u64 {
+        match toolset {
+            Toolset::Spec => self.command_timeout_ms.spec,
+            Toolset::Native => self.command_timeout_ms.native,
+        }
+    }
+
+    /// What `model` can do: from the model catalogue, else what models of the
+    /// provider usually can.
+    pub fn capabilities(&self, model: &str) -> Capabilities {
+        let known = model_info(model);
+        Capabilities {
+            reasoning: known.map_or(self.reasoning, |known| known.supports_reasoning),
+            streaming: true,
+            parallel_tool_calls: known
+                .map_or(self.parallel_tool_calls, |known| known.parallel_tool_calls),
+            context_window: known.map(|known| known.context_window),
+        }
+    }
+
+    /// `options` of a session over the profile's own: per provider an object,
+    /// in which the session's entries replace the profile's (spec 3.2). An
+    /// entry of `null` is left to the adapter, which leaves it out.
+    pub fn provider_options(&self, options: &Value) -> Value {
+        let mut merged = self.provider_options.clone();
+        for (provider, given) in options.as_object().into_iter().flatten() {
+            match (merged.get_mut(provider), given) {
+                (Some(Value::Object(own)), Value::Object(given)) => {
+                    let given = given
+                        .iter()
+                        .map(|(key, value)| (key.clone(), value.clone()));
+                    own.extend(given);
+                }
+                _ => {
+                    merged.insert(provider.clone(), given.clone());
+                }
+            }
+        }
+        if merged.is_empty() {
+            return Value::Null;
+        }
+        Value::Object(merged)
     }
 }
+
+#[cfg(test)]
+mod tests;

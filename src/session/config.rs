@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::error::SessionError;
 use crate::llm::{RetryPolicy, ToolDefinition};
+use crate::profile::{Profile, Toolset};
+use crate::tool::{HostList, Offers, RegisterError, Registry};
 
 /// Settings of a session. In JSON every field may be left out; unknown fields
 /// are an error, so that a misspelt limit cannot go unnoticed.
@@ -69,6 +71,14 @@ pub struct SessionConfig {
     pub base_instructions: Option<String>,
     /// The user's own instructions; last part of the system prompt.
     pub instructions: Option<String>,
+    /// Names that the model is told for its tools.
+    pub toolset: Toolset,
+    /// Declarations that replace the profile's: a list in the format that
+    /// `docs/toolsets.md` describes, or its JSON text.
+    pub tool_declarations: Option<Value>,
+    /// Hosts that `web_fetch` may ask, such as `docs.rs` or `*.python.org`;
+    /// the tool is not there when there are none.
+    pub web_fetch_hosts: Vec<String>,
     /// Tools that the host executes, on top of the profile's; the latest of a name wins.
     pub tools: Vec<ToolDefinition>,
     /// Tools whose every call needs the host's approval.
@@ -134,6 +144,9 @@ impl Default for SessionConfig {
             context_window: None,
             base_instructions: None,
             instructions: None,
+            toolset: Toolset::default(),
+            tool_declarations: None,
+            web_fetch_hosts: Vec::new(),
             tools: Vec::new(),
             ask_approval: Vec::new(),
             auto_cache: true,
@@ -144,11 +157,14 @@ impl Default for SessionConfig {
 }
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 6] = [
+const FIXED: [&str; 9] = [
     "provider",
     "credential",
     "base_instructions",
     "instructions",
+    "toolset",
+    "tool_declarations",
+    "web_fetch_hosts",
     "tools",
     "browser",
 ];
@@ -189,7 +205,25 @@ impl SessionConfig {
         Ok(config)
     }
 
+    /// The tools that `profile` declares, or that this configuration declares
+    /// in their place. The host's own are not among them.
+    pub fn registry(&self, profile: &Profile) -> Result<Registry, RegisterError> {
+        let offers = Offers {
+            host_tools: &self.tools,
+            web_fetch_hosts: &self.web_fetch_hosts,
+        };
+        match &self.tool_declarations {
+            None => profile.registry(self.toolset, &offers),
+            Some(Value::String(json)) => Registry::declared(json, &offers),
+            Some(list) => Registry::declared(&list.to_string(), &offers),
+        }
+    }
+
     fn check(&self) -> Result<(), SessionError> {
+        if let Err(problem) = HostList::parse(&self.web_fetch_hosts) {
+            let problem = format!("`web_fetch_hosts`: {problem}");
+            return Err(SessionError::invalid_config(problem));
+        }
         let problem = if self.max_tool_rounds_per_input == 0 {
             "`max_tool_rounds_per_input` must be at least 1"
         } else if self.max_command_timeout_ms == 0 {
@@ -206,5 +240,73 @@ impl SessionConfig {
             return Ok(());
         };
         Err(SessionError::invalid_config(problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check_tools(config: Value, expected: Result<&[&str], &str>) {
+        let names = SessionConfig::from_json(&config.to_string())
+            .map_err(|error| error.message)
+            .and_then(|config| {
+                let profile = Profile::of(&config.provider).expect("a profile");
+                let registry = config.registry(profile);
+                let registry = registry.map_err(|error| error.to_string())?;
+                Ok(registry.names().map(str::to_owned).collect::<Vec<_>>())
+            });
+        let expected = expected.map(|names| names.iter().map(|n| (*n).to_owned()).collect());
+        assert_eq!(names, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn tools_by_configuration() {
+        check_tools(
+            json!({"toolset": "native"}),
+            Ok(&["Bash", "Read", "Edit", "Write"]),
+        );
+        check_tools(
+            json!({"toolset": "native", "web_fetch_hosts": ["docs.rs"]}),
+            Ok(&["Bash", "Read", "Edit", "Write", "WebFetch"]),
+        );
+        let run = json!([{"name": "run", "executor": "shell", "description": "",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}]);
+        check_tools(json!({"tool_declarations": run}), Ok(&["run"]));
+        check_tools(json!({"tool_declarations": run.to_string()}), Ok(&["run"]));
+        check_tools(json!({"tool_declarations": []}), Ok(&[]));
+    }
+
+    #[test]
+    fn tools_that_make_no_sense() {
+        check_tools(
+            json!({"tool_declarations": "[{"}),
+            Err("tool declarations: EOF while parsing an object at line 1 column 2"),
+        );
+        check_tools(
+            json!({"tool_declarations": [{"name": "run"}]}),
+            Err("tool declarations: run: `description` is missing"),
+        );
+        check_tools(
+            json!({"web_fetch_hosts": ["https://docs.rs"]}),
+            Err(
+                "invalid session configuration: `web_fetch_hosts`: `https://docs.rs` is no host to \
+                 allow: give the host alone, such as docs.rs or *.python.org",
+            ),
+        );
+    }
+
+    #[test]
+    fn tools_are_fixed_once_open() {
+        for field in ["toolset", "tool_declarations", "web_fetch_hosts"] {
+            let patch = json!({field: null});
+            let error = SessionConfig::default().patched(&patch).expect_err(field);
+            let message = format!(
+                "`{field}` is fixed once the session is open; open a new session to change it"
+            );
+            assert!(error.message.contains(&message), "{}", error.message);
+        }
     }
 }

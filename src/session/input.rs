@@ -58,10 +58,10 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
     let config = session.config.borrow();
     let model = model::model_name(session);
     let known = model_info(&model);
-    let base = config
-        .base_instructions
-        .as_deref()
-        .unwrap_or_else(|| session.profile.base_instructions());
+    let base = config.base_instructions.clone().unwrap_or_else(|| {
+        let registry = session.registry.borrow();
+        session.profile.base_instructions(registry.vocabulary())
+    });
     let facts = EnvironmentFacts {
         working_directory: &info.working_directory,
         platform: &info.platform,
@@ -73,7 +73,7 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
     };
     let role = session.agent.as_ref().map(|_| agent::ROLE);
     let prompt = Layers {
-        base,
+        base: &base,
         environment: &facts,
         git: orientation.git.as_ref(),
         tools: &session.registry.borrow().definitions(),

@@ -19,7 +19,7 @@ use crate::environment::{
 };
 use crate::llm::ToolDefinition;
 use crate::profile::Profile;
-use crate::tool::{HostTool, RegisterError, Registry, Tool};
+use crate::tool::{HostTool, RegisterError, Tool};
 
 /// What one step produced.
 #[derive(Debug, Default)]
@@ -111,10 +111,16 @@ impl Instance {
         let invalid = |error: RegisterError| {
             SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
         };
-        let registry = Registry::declared(profile.tools()).map_err(invalid)?;
+        if config.model.is_empty() && profile.default_model.is_empty() {
+            return Err(SessionError::invalid_config(format!(
+                "`model` is missing; provider `{}` has no default model",
+                profile.id
+            )));
+        }
+        let registry = config.registry(profile).map_err(invalid)?;
         let host_tool =
             |tool: &ToolDefinition| Rc::new(HostTool::new(tool.clone())) as Rc<dyn Tool>;
-        let host_tools = config.tools.iter().map(host_tool).collect();
+        let host_tools = registry.unpresented(&config.tools).into_iter().map(host_tool).collect();
         let id: Rc<str> = self.random.uuid().into();
         open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
@@ -274,5 +280,65 @@ impl WorkBudget {
         {
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Names of the tools of a session that opens, or why it does not.
+    fn check(config: Value, expected: Result<&str, &str>) {
+        let mut instance = Instance::new([1; 32]);
+        let environment = instance.add_remote_environment(EnvironmentInfo {
+            working_directory: "/work".to_owned(),
+            platform: "linux".to_owned(),
+            os_version: String::new(),
+            utc_offset_minutes: 0,
+        });
+        let opened = SessionConfig::from_json(&config.to_string())
+            .and_then(|config| instance.open_session(environment, config));
+        let actual = opened
+            .map(|session| {
+                let registry = session.0.registry.borrow();
+                registry.names().collect::<Vec<_>>().join(" ")
+            })
+            .map_err(|error| error.message);
+        assert_eq!(actual.as_deref().map_err(String::as_str), expected);
+    }
+
+    #[test]
+    fn tools_of_a_session() {
+        let search = json!({"name": "web_search", "description": "",
+                            "parameters": {"type": "object"}});
+        check(
+            json!({"toolset": "native", "tools": [search]}),
+            Ok("Bash Read Edit Write WebSearch"),
+        );
+        check(
+            json!({"tools": [search]}),
+            Ok("read_file write_file edit_file shell grep glob web_search"),
+        );
+        check(
+            json!({"tool_declarations": [{"name": "run"}]}),
+            Err("tool declarations: run: `description` is missing"),
+        );
+    }
+
+    #[test]
+    fn models_without_a_default_must_be_named() {
+        check(
+            json!({"provider": "chat"}),
+            Err(
+                "invalid session configuration: `model` is missing; provider `chat` has no \
+                 default model",
+            ),
+        );
+        check(
+            json!({"provider": "chat", "model": "m", "tool_declarations": []}),
+            Ok(""),
+        );
     }
 }

@@ -203,15 +203,18 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
 fn request(session: &Shared) -> Request {
     let config = session.config.borrow();
     let conversation = session.history.borrow().conversation().clone();
+    let model = model_name(session);
+    let parallel = session.profile.capabilities(&model).parallel_tool_calls;
     Request {
         system: vec![session.system_prompt.borrow().to_string()],
         tools: session.registry.borrow().definitions(),
         max_tokens: config.max_tokens,
         reasoning_effort: config.reasoning_effort.clone(),
-        provider_options: config.provider_options.clone(),
+        parallel_tool_calls: (!parallel).then_some(false),
+        provider_options: session.profile.provider_options(&config.provider_options),
         cache_key: Some(cache_key(session)),
         auto_cache: config.auto_cache,
-        ..Request::new(model_name(session), conversation)
+        ..Request::new(model, conversation)
     }
 }
 

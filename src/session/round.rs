@@ -7,6 +7,7 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::model::model_name;
 use super::state::Shared;
 use crate::environment::{OutputStream, Scope};
 use crate::event::EventKind;
@@ -22,7 +23,8 @@ pub(super) async fn execute(
     calls: &[ToolCall],
 ) -> Vec<ToolResult> {
     let pipeline = pipeline(session);
-    let executed = if session.profile.supports_parallel_tool_calls {
+    let model = model_name(session);
+    let executed = if session.profile.capabilities(&model).parallel_tool_calls {
         calls.iter().for_each(|call| pipeline.start(call));
         join_all(calls.iter().map(|call| pipeline.run(scope, call))).await
     } else {
@@ -51,7 +53,7 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
         },
         timeouts: Timeouts {
             default_ms: config.default_command_timeout_ms,
-            profile_ms: Some(session.profile.default_command_timeout_ms),
+            profile_ms: Some(session.profile.default_command_timeout_ms(config.toolset)),
             max_ms: config.max_command_timeout_ms,
         },
         approvals: ApprovalPolicy(

@@ -2,130 +2,235 @@
 
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde_json::Value;
-
+use super::declaration::{Declaration, Declared};
+use super::mapping::Parameter;
+use super::vocabulary::Vocabulary;
 use super::{
-    ApplyPatch, EditFile, Glob, Grep, ReadFile, RegisterError, Registry, Shell, Tool, WriteFile,
+    ApplyPatch, EditFile, Glob, Grep, HostTool, ListDir, ReadFile, ReadManyFiles, RegisterError, Registry,
+    Shell, Tool, WebFetch, WriteFile, apply_patch, edit_file, glob, grep, list_dir, read_file, read_many_files,
+    shell, web_fetch, write_file,
 };
 use crate::llm::ToolDefinition;
 
 /// The declarations that the tools' own tests run with: those of a profile.
 #[cfg(test)]
-pub(super) const CORE_TOOLS: &str = include_str!("../profile/anthropic/tools.json");
+pub(super) const CORE_TOOLS: &str = include_str!("../profile/anthropic/tools.spec.json");
 
-/// Makes a tool that presents itself as `definition` says.
-type Make = fn(ToolDefinition) -> Rc<dyn Tool>;
+/// One executor.
+struct Entry {
+    key: &'static str,
+    parameters: &'static [Parameter],
+    /// Makes a tool that presents itself as declared.
+    make: fn(Declared, &Offers<'_>) -> Rc<dyn Tool>,
+}
 
 /// Executors by key: a new tool is its file and a line here.
-const EXECUTORS: &[(&str, Make)] = &[
-    ("read_file", |definition| Rc::new(ReadFile::new(definition))),
-    ("write_file", |definition| {
-        Rc::new(WriteFile::new(definition))
-    }),
-    ("edit_file", |definition| Rc::new(EditFile::new(definition))),
-    ("shell", |definition| Rc::new(Shell::new(definition))),
-    ("grep", |definition| Rc::new(Grep::new(definition))),
-    ("glob", |definition| Rc::new(Glob::new(definition))),
-    ("apply_patch", |definition| {
-        Rc::new(ApplyPatch::new(definition))
-    }),
+#[rustfmt::skip]
+const EXECUTORS: &[Entry] = &[
+    Entry { key: "read_file", parameters: read_file::PARAMETERS, make: |declared, _| Rc::new(ReadFile::new(declared)) },
+    Entry { key: "view_image", parameters: read_file::IMAGE_PARAMETERS, make: |declared, _| Rc::new(ReadFile::images(declared)) },
+    Entry { key: "read_many_files", parameters: read_many_files::PARAMETERS, make: |declared, _| Rc::new(ReadManyFiles::new(declared)) },
+    Entry { key: "write_file", parameters: write_file::PARAMETERS, make: |declared, _| Rc::new(WriteFile::new(declared)) },
+    Entry { key: "edit_file", parameters: edit_file::PARAMETERS, make: |declared, _| Rc::new(EditFile::new(declared)) },
+    Entry { key: "shell", parameters: shell::PARAMETERS, make: |declared, _| Rc::new(Shell::new(declared)) },
+    Entry { key: "grep", parameters: grep::PARAMETERS, make: |declared, _| Rc::new(Grep::new(declared)) },
+    Entry { key: "glob", parameters: glob::PARAMETERS, make: |declared, _| Rc::new(Glob::new(declared)) },
+    Entry { key: "list_dir", parameters: list_dir::PARAMETERS, make: |declared, _| Rc::new(ListDir::new(declared)) },
+    Entry { key: WEB_FETCH, parameters: web_fetch::PARAMETERS, make: |declared, offers| Rc::new(WebFetch::new(declared, offers.web_fetch_hosts)) },
+    Entry { key: "apply_patch", parameters: apply_patch::PARAMETERS, make: |declared, _| Rc::new(ApplyPatch::new(declared)) },
 ];
 
-/// One entry of a declaration file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Declaration {
-    name: String,
-    /// Key of the executor; the name itself where it is left out.
-    executor: Option<String>,
-    description: String,
-    parameters: Value,
+/// Only declared where the configuration names hosts.
+const WEB_FETCH: &str = "web_fetch";
+
+/// Before the name of a tool that the host runs.
+const HOST: &str = "host:";
+
+/// What a session has beyond the core's own tools.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offers<'a> {
+    /// Tools that the host runs.
+    pub host_tools: &'a [ToolDefinition],
+    /// Hosts that `web_fetch` may ask, as [`super::HostList`] reads them; the
+    /// tool is not declared when there are none.
+    pub web_fetch_hosts: &'a [String],
 }
 
 impl Registry {
-    /// A registry of the tools that `json` declares: a list of objects with
-    /// `name`, `description`, `parameters` and, where a profile calls a tool by
-    /// another name, `executor` (`read_file`, `write_file`, `edit_file`,
-    /// `shell`, `grep`, `glob` or `apply_patch`).
-    pub fn declared(json: &str) -> Result<Self, RegisterError> {
-        let declarations: Vec<Declaration> = serde_json::from_str(json)
-            .map_err(|error| RegisterError::Declarations(error.to_string()))?;
-        let mut registry = Self::new();
-        for declaration in declarations {
-            let Declaration {
-                name,
-                executor,
-                description,
-                parameters,
-            } = declaration;
-            let key = executor.as_deref().unwrap_or(&name);
-            let Some((_, make)) = EXECUTORS.iter().find(|(known, _)| *known == key) else {
-                return Err(RegisterError::NoExecutor(key.to_owned()));
-            };
-            registry.register(make(ToolDefinition {
-                name,
-                description,
-                parameters,
-                custom: None,
-                strict: None,
-            }))?;
+    /// A registry of the tools that `json` declares, as far as they are on
+    /// offer; the format is described at the head of `declaration.rs`.
+    pub fn declared(json: &str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
+        let declarations = Declaration::parse_list(json)?;
+        let offered = |declaration: &&Declaration| match declaration.executor.strip_prefix(HOST) {
+            Some(name) => offers.host_tools.iter().any(|tool| tool.name == name),
+            None => declaration.executor != WEB_FETCH || !offers.web_fetch_hosts.is_empty(),
+        };
+        let declarations: Vec<_> = declarations.iter().filter(offered).collect();
+        let mut vocabulary = Vocabulary::default();
+        for declaration in &declarations {
+            let mapping = declaration.mapping(parameters(declaration)?)?;
+            vocabulary.add(
+                &declaration.executor,
+                &declaration.definition.name,
+                &mapping,
+            );
+        }
+        let vocabulary = Rc::new(vocabulary);
+        let mut registry = Self::with_vocabulary(vocabulary.clone());
+        for declaration in &declarations {
+            let takes = parameters(declaration)?;
+            let declared = Declared::new(declaration, takes, vocabulary.clone())?;
+            registry.register(match declaration.executor.strip_prefix(HOST) {
+                Some(name) => Rc::new(HostTool::presented(declared, name)),
+                None => (entry(declaration)?.make)(declared, offers),
+            })?;
         }
         Ok(registry)
     }
+
+    /// Those of the host's tools that are told to the model under their own
+    /// names, in the place of a declared one of that name; the others are
+    /// declared under another name.
+    pub fn unpresented<'a>(&self, host_tools: &'a [ToolDefinition]) -> Vec<&'a ToolDefinition> {
+        let own_name = |tool: &&ToolDefinition| {
+            let presented = self.vocabulary().tool(&format!("{HOST}{}", tool.name));
+            presented.is_none_or(|name| name == tool.name)
+        };
+        host_tools.iter().filter(own_name).collect()
+    }
+
+    /// Keys of all executors, in order.
+    pub fn executors() -> impl Iterator<Item = &'static str> {
+        EXECUTORS.iter().map(|entry| entry.key)
+    }
+}
+
+fn entry(declaration: &Declaration) -> Result<&'static Entry, RegisterError> {
+    let key = declaration.executor.as_str();
+    let found = EXECUTORS.iter().find(|entry| entry.key == key);
+    found.ok_or_else(|| RegisterError::NoExecutor(key.to_owned()))
+}
+
+/// What the executor takes; a tool of the host takes anything.
+fn parameters(declaration: &Declaration) -> Result<&'static [Parameter], RegisterError> {
+    if declaration.executor.starts_with(HOST) {
+        return Ok(&[]);
+    }
+    entry(declaration).map(|entry| entry.parameters)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn declared(json: &str) -> Result<Registry, RegisterError> {
+        Registry::declared(json, &Offers::default())
+    }
+
     #[test]
-    fn a_tool_has_its_own_executor() {
-        let registry = Registry::declared(CORE_TOOLS).expect("valid declarations");
-        assert_eq!(registry.names().count(), 6);
-        for name in registry.names() {
+    fn the_shared_core_is_declared() {
+        let registry = declared(CORE_TOOLS).expect("valid declarations");
+        let names: Vec<_> = registry.names().collect();
+        let core = [
+            "read_file",
+            "write_file",
+            "edit_file",
+            "shell",
+            "grep",
+            "glob",
+        ];
+        assert_eq!(names, core);
+        for name in core {
             let tool = registry.get(name).expect("a tool of this name");
             assert_eq!(tool.kind(), name);
         }
     }
 
     #[test]
-    fn an_executor_is_of_the_kind_of_its_key() {
-        for (key, make) in EXECUTORS {
-            let tool = make(ToolDefinition {
-                name: "renamed".to_owned(),
-                description: String::new(),
-                parameters: serde_json::json!({"type": "object"}),
-                custom: None,
-                strict: None,
-            });
-            assert_eq!(tool.kind(), *key);
+    fn a_profile_renames_tools() {
+        let json = r#"[{"name": "run", "executor": "shell", "description": "",
+                        "parameters": {"type": "object", "required": ["cmd"],
+                                       "properties": {"cmd": {"type": "string"}}},
+                        "map": {"cmd": "command"}}]"#;
+        let registry = declared(json).expect("valid declarations");
+        let tool = registry.get("run").expect("a tool of this name");
+        assert_eq!(tool.kind(), "shell");
+        let vocabulary = registry.vocabulary();
+        assert_eq!(vocabulary.tool("shell"), Some("run"));
+        assert_eq!(vocabulary.parameter("shell", "command"), Some("cmd"));
+        assert_eq!(vocabulary.parameter("shell", "timeout_ms"), None);
+        assert_eq!(vocabulary.tool("grep"), None);
+    }
+
+    fn search(name: &str) -> ToolDefinition {
+        ToolDefinition {
+            name: name.to_owned(),
+            description: "of the host".to_owned(),
+            parameters: json!({"type": "object"}),
+            custom: None,
+            strict: None,
+        }
+    }
+
+    fn check_host(declared_as: &str, host_tools: &[ToolDefinition], expected: &[&str]) {
+        let json = json!([{"name": declared_as, "executor": "host:web_search",
+                           "description": "declared", "parameters": {"type": "object"}}]);
+        let offers = Offers {
+            host_tools,
+            web_fetch_hosts: &[],
+        };
+        let mut registry = Registry::declared(&json.to_string(), &offers).expect("valid");
+        for tool in registry.unpresented(host_tools) {
+            let tool = Rc::new(HostTool::new(tool.clone()));
+            registry.register(tool).expect("a good tool");
+        }
+        let tools = registry.definitions();
+        let described = tools
+            .iter()
+            .map(|t| format!("{} {}", t.name, t.description));
+        assert_eq!(described.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_tool_of_the_host_is_presented_as_declared() {
+        check_host("search", &[], &[]);
+        check_host("search", &[search("other")], &["other of the host"]);
+        check_host("search", &[search("web_search")], &["search declared"]);
+        check_host(
+            "web_search",
+            &[search("web_search")],
+            &["web_search of the host"],
+        );
+    }
+
+    #[test]
+    fn the_document_lists_the_parameters() {
+        let document = include_str!("../../docs/toolsets.md");
+        for entry in EXECUTORS {
+            let row = format!("| `{}` | ", entry.key);
+            // The last table is that of the executors.
+            let listed = document.lines().rfind(|line| line.starts_with(&row));
+            let listed = listed.unwrap_or_else(|| panic!("no row of {}", entry.key));
+            for parameter in entry.parameters {
+                let name = format!("`{}`", parameter.name);
+                assert!(listed.contains(&name), "{name} in {listed}");
+            }
         }
     }
 
     #[test]
-    fn a_profile_renames_tools() {
-        let json = r#"[{"name": "run", "executor": "shell", "description": "",
-                        "parameters": {"type": "object"}}]"#;
-        let registry = Registry::declared(json).expect("valid declarations");
-        let tool = registry.get("run").expect("a tool of this name");
-        assert_eq!(tool.kind(), "shell");
-    }
-
-    fn check_refused(json: &str, message: &str) {
-        let error = Registry::declared(json).err().map(|e| e.to_string());
-        assert_eq!(error.as_deref(), Some(message));
-    }
-
-    #[test]
-    fn bad_declarations() {
-        check_refused(
-            "[",
-            "tool declarations: EOF while parsing a list at line 1 column 1",
-        );
-        check_refused(
-            r#"[{"name": "x", "description": "", "parameters": {}}]"#,
-            "no executor for tool x",
-        );
+    fn web_fetch_waits_for_hosts() {
+        let json = r#"[{"name": "web_fetch", "description": "",
+                        "parameters": {"type": "object", "required": ["url"],
+                                       "properties": {"url": {"type": "string"}}}}]"#;
+        assert_eq!(declared(json).expect("valid").names().count(), 0);
+        let offers = Offers {
+            web_fetch_hosts: &["docs.rs".to_owned()],
+            ..Offers::default()
+        };
+        let registry = Registry::declared(json, &offers).expect("valid");
+        assert_eq!(registry.names().collect::<Vec<_>>(), ["web_fetch"]);
     }
 }

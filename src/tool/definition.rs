@@ -127,6 +127,9 @@ pub struct ToolOutput {
     pub duration_ms: Option<u64>,
     /// Whether a time limit ended the command.
     pub timed_out: bool,
+    /// Characters that the model asked for at most; the limits of the session
+    /// hold all the same.
+    pub max_chars: Option<usize>,
 }
 
 impl ToolOutput {
@@ -142,6 +145,7 @@ impl ToolOutput {
             exit_code: None,
             duration_ms: None,
             timed_out: false,
+            max_chars: None,
         }
     }
 

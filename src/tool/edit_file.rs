@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::mapping::{Kind, Parameter, optional, required};
 use super::read_file::read_existing;
-use super::{CallContext, MAX_FILE_BYTES, Tool, ToolError, ToolOutput, parse};
+use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
 use crate::llm::ToolDefinition;
 use crate::text::{
     Located, MatchKind, decode_text, locate, nearest, replace_ranges, unified_diff_from,
@@ -32,16 +33,26 @@ const MAX_DIFF_BYTES: usize = 32 * 1024;
 /// Characters of a line that an error message quotes.
 const MAX_QUOTED_CHARS: usize = 200;
 
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("file_path", Kind::Text),
+    required("old_string", Kind::Text),
+    required("new_string", Kind::Text),
+    optional("replace_all", Kind::Flag),
+    optional("expected_replacements", Kind::Count),
+];
+
 /// Edits files.
 #[derive(Clone, Debug)]
 pub struct EditFile {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl EditFile {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 }
 
@@ -52,12 +63,14 @@ struct Arguments {
     new_string: String,
     #[serde(default)]
     replace_all: bool,
+    /// How often `old_string` must occur; every occurrence is replaced.
+    expected_replacements: Option<u64>,
 }
 
 #[async_trait(?Send)]
 impl Tool for EditFile {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -65,32 +78,40 @@ impl Tool for EditFile {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = parse(arguments)?;
+        let arguments: Arguments = self.declared.parse(arguments)?;
         let path = &arguments.file_path;
         if arguments.old_string.is_empty() {
-            return Err(ToolError::new(
-                "old_string is empty; give the text to replace, or use write_file to write a \
-                 whole file",
-            ));
+            let way_out = match self.declared.others(&["write_file"]) {
+                Some(write) => format!(", or use {write} to write a whole file"),
+                None => String::new(),
+            };
+            return Err(ToolError::new(format!(
+                "{} is empty; give the text to replace{way_out}",
+                self.declared.named("old_string")
+            )));
         }
         if arguments.old_string == arguments.new_string {
-            return Err(ToolError::new(
-                "old_string and new_string are the same; nothing would change",
-            ));
+            return Err(ToolError::new(format!(
+                "{} and {} are the same; nothing would change",
+                self.declared.named("old_string"),
+                self.declared.named("new_string")
+            )));
         }
         let _turn = call.files.lock(&call.environment.absolute(path)).await;
-        let content = read_existing(&call.environment, path).await?;
+        let content = read_existing(&call.environment, &self.declared, path).await?;
         let text = decode_text(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
-        let located = find(text, &arguments)?;
+        let located = find(text, &arguments, &self.declared)?;
         check_size(text, &located, &arguments)?;
         let edited = replace_ranges(text, &located, &arguments.new_string);
         if edited == text {
             return Err(ToolError::new(format!(
-                "{path} would not change: what old_string stands for is already new_string"
+                "{path} would not change: what {} stands for is already {}",
+                self.declared.named("old_string"),
+                self.declared.named("new_string")
             )));
         }
-        let summary = summary(path, text, &located);
+        let summary = summary(path, text, &located, &self.declared);
         let diff = diff(text, &edited, &located);
         call.environment.write(path, edited).await?;
         Ok(ToolOutput::bounded(
@@ -101,29 +122,55 @@ impl Tool for EditFile {
 }
 
 /// Where to replace, or why nowhere.
-fn find(text: &str, arguments: &Arguments) -> Result<Located, ToolError> {
+fn find(text: &str, arguments: &Arguments, declared: &Declared) -> Result<Located, ToolError> {
     let path = &arguments.file_path;
+    let old = declared.named("old_string");
     let Some(located) = locate(text, &arguments.old_string) else {
-        return Err(ToolError::new(not_found(text, arguments)));
+        return Err(ToolError::new(not_found(text, arguments, declared)));
     };
     let count = located.ranges.len();
     // Overlooking white space in many places at once is more than was asked for.
-    let may_repeat =
-        arguments.replace_all && matches!(located.kind, MatchKind::Exact | MatchKind::LineEndings);
-    if count == 1 || may_repeat {
+    let exact = matches!(located.kind, MatchKind::Exact | MatchKind::LineEndings);
+    let fits = match arguments.expected_replacements {
+        Some(expected) => expected == count as u64 && (exact || count == 1),
+        None => count == 1 || (arguments.replace_all && exact),
+    };
+    if fits {
         return Ok(located);
     }
     let lines = line_numbers(text, &located);
+    let times = if count == 1 { "time" } else { "times" };
     Err(ToolError::new(match located.kind.ignoring() {
-        None => format!(
-            "old_string occurs {count} times in {path} ({lines}); include more of the lines \
-             around it to name one, or set replace_all"
-        ),
+        None => {
+            let found = format!("{old} occurs {count} {times} in {path} ({lines})");
+            match arguments.expected_replacements {
+                Some(expected) if expected != 1 => format!(
+                    "{found}, not the {expected} that {} says; nothing was replaced",
+                    declared.named("expected_replacements")
+                ),
+                _ => format!(
+                    "{found}; include more of the lines around it to name one{}",
+                    or_all(declared, count)
+                ),
+            }
+        }
         Some(ignoring) => format!(
-            "old_string is not in {path} exactly; ignoring {ignoring} it occurs {count} times \
+            "{old} is not in {path} exactly; ignoring {ignoring} it occurs {count} {times} \
              ({lines}); copy the text exactly and include more of the lines around it"
         ),
     }))
+}
+
+/// How the model asks for every one of `count` occurrences.
+fn or_all(declared: &Declared, count: usize) -> String {
+    match (
+        declared.advertised("replace_all"),
+        declared.advertised("expected_replacements"),
+    ) {
+        (Some(all), _) => format!(", or set {all}"),
+        (None, Some(expected)) => format!(", or set {expected} to {count}"),
+        (None, None) => String::new(),
+    }
 }
 
 /// Many replacements by a long text could ask for more memory than there is.
@@ -169,10 +216,14 @@ fn line_numbers(text: &str, located: &Located) -> String {
     }
 }
 
-fn not_found(text: &str, arguments: &Arguments) -> String {
-    let mut message = format!("old_string not found in {}", arguments.file_path);
+fn not_found(text: &str, arguments: &Arguments, declared: &Declared) -> String {
+    let old = declared.named("old_string");
+    let mut message = format!("{old} not found in {}", arguments.file_path);
     if has_line_numbers(&arguments.old_string) {
-        message.push_str("; leave out the line numbers that read_file shows");
+        message.push_str("; leave out the line numbers");
+        if let Some(read) = declared.others(&["read_file"]) {
+            let _ = write!(message, " that {read} shows");
+        }
         return message;
     }
     let Some(near) = nearest(text, &arguments.old_string) else {
@@ -180,16 +231,20 @@ fn not_found(text: &str, arguments: &Arguments) -> String {
         return message;
     };
     let _ = write!(message, "; the nearest place is line {}", near.line);
+    // The quoted lines stand one below the other.
+    let width = "file".len().max(old.len()) + 2;
     if let Some((line, there, quoted)) = &near.first_difference {
         let _ = write!(
             message,
-            ", which first differs in line {line}:\n  file:       "
+            ", which first differs in line {line}:\n  {:width$}",
+            "file:"
         );
         match there {
             Some(there) => message.push_str(&quote(there)),
             None => message.push_str("(past the end)"),
         }
-        let _ = write!(message, "\n  old_string: {}", quote(quoted));
+        let label = format!("{old}:");
+        let _ = write!(message, "\n  {label:width$}{}", quote(quoted));
     }
     message
 }
@@ -212,7 +267,7 @@ fn has_line_numbers(quote: &str) -> bool {
     })
 }
 
-fn summary(path: &str, text: &str, located: &Located) -> String {
+fn summary(path: &str, text: &str, located: &Located, declared: &Declared) -> String {
     let count = located.ranges.len();
     let lines = line_numbers(text, located);
     let noun = if count == 1 {
@@ -224,7 +279,8 @@ fn summary(path: &str, text: &str, located: &Located) -> String {
     if let Some(ignoring) = located.kind.ignoring() {
         let _ = write!(
             summary,
-            "; old_string was not exact and matched ignoring {ignoring}"
+            "; {} was not exact and matched ignoring {ignoring}",
+            declared.named("old_string")
         );
     }
     summary

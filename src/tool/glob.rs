@@ -4,23 +4,32 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use super::mapping::{Kind, Parameter, optional, required};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::environment::{Environment, GlobRequest, absolute_path};
 use crate::llm::ToolDefinition;
 
 /// Files listed at most; the model sees fewer still.
 const MAX_FILES: u64 = 10_000;
 
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("pattern", Kind::Text),
+    optional("path", Kind::Text),
+    optional("case_sensitive", Kind::Flag),
+];
+
 /// Finds files.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl Glob {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 }
 
@@ -28,12 +37,14 @@ impl Glob {
 struct Arguments {
     pattern: String,
     path: Option<String>,
+    /// Absent: yes.
+    case_sensitive: Option<bool>,
 }
 
 #[async_trait(?Send)]
 impl Tool for Glob {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -41,9 +52,12 @@ impl Tool for Glob {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = parse(arguments)?;
+        let arguments: Arguments = self.declared.parse(arguments)?;
         let path = arguments.path.unwrap_or_default();
-        let (path, pattern) = place(&call.environment, path, arguments.pattern);
+        let (path, mut pattern) = place(&call.environment, path, arguments.pattern);
+        if arguments.case_sensitive == Some(false) {
+            pattern = either_case(&pattern);
+        }
         let request = GlobRequest {
             pattern,
             path,
@@ -68,9 +82,73 @@ impl Tool for Glob {
     }
 }
 
+/// The pattern with every letter in both cases, as a class: environments know
+/// no search that overlooks case.
+fn either_case(pattern: &str) -> String {
+    let mut result = String::new();
+    let mut class = false;
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                // An escaped letter is a letter.
+                match chars.next() {
+                    Some(next) if other_case(next).is_none() => result.extend(['\\', next]),
+                    Some(next) => push_cases(&mut result, next, class),
+                    None => result.push('\\'),
+                }
+                continue;
+            }
+            '[' if !class => {
+                class = true;
+                result.push('[');
+                // What stands first is no end: `[]a]`, `[!]a]`.
+                result.extend(chars.next_if(|c| matches!(c, '!' | '^')));
+                result.extend(chars.next_if_eq(&']'));
+                continue;
+            }
+            ']' => class = false,
+            _ => {}
+        }
+        // A range in a class: both ends, then both ends in the other case.
+        if class && chars.peek() == Some(&'-') {
+            let mut ahead = chars.clone();
+            ahead.next();
+            if let Some(end) = ahead.next().filter(|end| *end != ']') {
+                result.extend([c, '-', end]);
+                match (other_case(c), other_case(end)) {
+                    (Some(from), Some(to)) if from <= to => result.extend([from, '-', to]),
+                    _ => {}
+                }
+                chars = ahead;
+                continue;
+            }
+        }
+        push_cases(&mut result, c, class);
+    }
+    result
+}
+
+fn push_cases(result: &mut String, c: char, in_class: bool) {
+    match other_case(c) {
+        None => result.push(c),
+        Some(other) if in_class => result.extend([c, other]),
+        Some(other) => result.extend(['[', c, other, ']']),
+    }
+}
+
+/// The letter in the other case, where that is one letter.
+fn other_case(c: char) -> Option<char> {
+    let single = |mut cases: Box<dyn Iterator<Item = char>>| {
+        let first = cases.next()?;
+        (cases.next().is_none() && first != c).then_some(first)
+    };
+    single(Box::new(c.to_lowercase())).or_else(|| single(Box::new(c.to_uppercase())))
+}
+
 /// Where to search and for what. A pattern that is absolute or climbs with `..`
 /// names its own place: the directories before its first wildcard.
-fn place(environment: &Environment, path: String, pattern: String) -> (String, String) {
+pub(super) fn place(environment: &Environment, path: String, pattern: String) -> (String, String) {
     let wild = pattern
         .find(['*', '?', '[', '{', '\\'])
         .unwrap_or(pattern.len());
@@ -99,7 +177,7 @@ fn place(environment: &Environment, path: String, pattern: String) -> (String, S
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::run;
+    use super::super::testing::{run, run_declared};
     use super::*;
 
     /// Oldest first.
@@ -150,6 +228,33 @@ mod tests {
         check(json!({"pattern": "./src/*.rs"}), "src/b.rs");
         check(json!({"pattern": ".github/*"}), ".github/ci.yml");
         check(json!({"pattern": "*.yml"}), "No files found");
+    }
+
+    #[test]
+    fn cases() {
+        const DECLARATION: &str = r#"[{"name": "glob", "description": "", "parameters": {
+            "type": "object", "required": ["pattern"], "properties": {
+                "pattern": {"type": "string"}, "case_sensitive": {"type": "boolean"}}}}]"#;
+        let check = |pattern: &str, case_sensitive: bool, expected: &str| {
+            let arguments = json!({"pattern": pattern, "case_sensitive": case_sensitive});
+            let executed = run_declared(DECLARATION, FILES, "glob", arguments);
+            assert_eq!(executed.full, expected);
+        };
+        check("A.PY", false, "a.py");
+        check("SRC/*.RS", false, "src/b.rs");
+        check("[N-O]{EW,LD}.rs", false, "new.rs\nold.rs");
+        check("A.PY", true, "No files found");
+        for (pattern, expected) in [
+            ("a.B", "[aA].[Bb]"),
+            ("[!ab]?", "[!aAbB]?"),
+            ("[a-c-]", "[a-cA-C-]"),
+            ("\\*\\a", "\\*[aA]"),
+            ("ß1é", "ß1[éÉ]"),
+            ("[]a]", "[]aA]"),
+            ("[A-z]", "[A-z]"),
+        ] {
+            assert_eq!(either_case(pattern), expected);
+        }
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! `grep` (spec 3.3): searches file contents.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use regex::RegexBuilder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput, parse};
-use crate::environment::{GrepRequest, Matches};
+use super::mapping::{Kind, Parameter, optional, required};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use crate::environment::{Environment, GrepRequest, Match, Matches};
 use crate::llm::ToolDefinition;
 
 /// Results when the call sets no limit (spec 3.3).
@@ -16,19 +21,42 @@ const DEFAULT_MAX_RESULTS: u64 = 100;
 /// Matching lines gathered for the modes that only count them.
 const MAX_COUNTED: u64 = 20_000;
 
-/// Characters of a matching line that are shown.
+/// Characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 500;
+
+/// Lines of context on each side at most.
+const MAX_CONTEXT: u64 = 50;
+
+/// Files read for context at the same time.
+const PARALLEL_READS: usize = 16;
+
+/// Larger files are shown without context.
+const MAX_CONTEXT_BYTES: u64 = 8 * 1024 * 1024;
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("pattern", Kind::Text),
+    optional("path", Kind::Text),
+    optional("glob_filter", Kind::Text),
+    optional("case_insensitive", Kind::Flag),
+    optional("max_results", Kind::Count),
+    optional("output_mode", Kind::Text),
+    optional("context_lines", Kind::Count),
+    optional("exclude_pattern", Kind::Text),
+    optional("max_per_file", Kind::Count),
+];
 
 /// Searches contents.
 #[derive(Clone, Debug)]
 pub struct Grep {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl Grep {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 }
 
@@ -42,6 +70,13 @@ struct Arguments {
     max_results: Option<u64>,
     #[serde(default)]
     output_mode: OutputMode,
+    /// Lines to show before and after a match.
+    #[serde(default)]
+    context_lines: u64,
+    /// Lines that match this too are left out.
+    exclude_pattern: Option<String>,
+    /// Matching lines of one file at most.
+    max_per_file: Option<u64>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -56,7 +91,7 @@ enum OutputMode {
 #[async_trait(?Send)]
 impl Tool for Grep {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -64,47 +99,142 @@ impl Tool for Grep {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = parse(arguments)?;
+        let arguments: Arguments = self.declared.parse(arguments)?;
         let max = arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS).max(1);
+        let filter = Filter::new(&arguments, &self.declared)?;
         let request = GrepRequest {
             pattern: arguments.pattern,
             path: arguments.path.unwrap_or_default(),
             glob_filter: arguments.glob_filter.filter(|glob| !glob.is_empty()),
             case_insensitive: arguments.case_insensitive,
             max_results: match arguments.output_mode {
-                OutputMode::Content => max,
-                OutputMode::FilesWithMatches | OutputMode::Count => MAX_COUNTED,
+                OutputMode::Content if filter.is_none() => max,
+                _ => MAX_COUNTED,
             },
         };
-        let found = call.environment.grep(request).await?;
+        let mut found = call.environment.grep(request).await?;
+        if let Some(filter) = filter {
+            filter.apply(&mut found, arguments.output_mode, max);
+        }
         if found.matches.is_empty() {
             return Ok(ToolOutput::text("No matches found"));
         }
+        let raise = self.declared.advertised("max_results");
         let text = match arguments.output_mode {
-            OutputMode::Content => content(&found, max),
-            mode => by_file(&found, max, mode),
+            OutputMode::Content => {
+                let context = arguments.context_lines.min(MAX_CONTEXT) as usize;
+                let files = files(&call.environment, &found, context).await;
+                content(&found, &files, context, max, raise)
+            }
+            mode => by_file(&found, max, mode, raise),
         };
         Ok(ToolOutput::bounded(text, call.max_captured_bytes))
     }
 }
 
-fn content(found: &Matches, max: u64) -> String {
-    let mut text = String::new();
-    for hit in &found.matches {
-        let _ = write!(text, "{}:{}:", hit.path, hit.line);
-        match hit.text.char_indices().nth(MAX_LINE_CHARS) {
-            None => text.push_str(&hit.text),
-            Some((end, _)) => {
-                let _ = write!(text, "{} [... line cut]", &hit.text[..end]);
-            }
+/// What the environment's search does not do.
+struct Filter {
+    exclude: Option<regex::Regex>,
+    max_per_file: u64,
+}
+
+impl Filter {
+    /// `None` when everything that is found counts.
+    fn new(arguments: &Arguments, declared: &Declared) -> Result<Option<Self>, ToolError> {
+        let pattern = arguments.exclude_pattern.as_ref();
+        let exclude = pattern
+            .filter(|pattern| !pattern.is_empty())
+            .map(|pattern| {
+                RegexBuilder::new(pattern)
+                    .case_insensitive(arguments.case_insensitive)
+                    .build()
+                    .map_err(|_| {
+                        ToolError::new(format!(
+                            "invalid regular expression {pattern:?} in {}",
+                            declared.named("exclude_pattern")
+                        ))
+                    })
+            });
+        let exclude = exclude.transpose()?;
+        if exclude.is_none() && arguments.max_per_file.is_none() {
+            return Ok(None);
         }
-        text.push('\n');
+        Ok(Some(Self {
+            exclude,
+            max_per_file: arguments.max_per_file.unwrap_or(u64::MAX).max(1),
+        }))
+    }
+
+    fn apply(&self, found: &mut Matches, mode: OutputMode, max: u64) {
+        let mut in_file = (String::new(), 0);
+        found.matches.retain(|hit| {
+            if self.exclude.as_ref().is_some_and(|e| e.is_match(&hit.text)) {
+                return false;
+            }
+            if in_file.0 != hit.path {
+                in_file = (hit.path.clone(), 0);
+            }
+            in_file.1 += 1;
+            in_file.1 <= self.max_per_file
+        });
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        if mode == OutputMode::Content && found.matches.len() > max {
+            found.matches.truncate(max);
+            found.truncated = true;
+        }
+    }
+}
+
+/// Contents of the files with matches, for context. A file that cannot be read
+/// again is shown without.
+async fn files(
+    environment: &Environment,
+    found: &Matches,
+    context: usize,
+) -> BTreeMap<String, String> {
+    if context == 0 {
+        return BTreeMap::new();
+    }
+    let mut paths: Vec<&str> = found.matches.iter().map(|hit| hit.path.as_str()).collect();
+    paths.dedup();
+    let reads = paths.into_iter().map(|path| async move {
+        let content = environment.read(path, MAX_CONTEXT_BYTES).await.ok()?;
+        let text = String::from_utf8_lossy(&content).into_owned();
+        Some((path.to_owned(), text))
+    });
+    let read: Vec<_> = stream::iter(reads).buffered(PARALLEL_READS).collect().await;
+    read.into_iter().flatten().collect()
+}
+
+fn content(
+    found: &Matches,
+    files: &BTreeMap<String, String>,
+    context: usize,
+    max: u64,
+    raise: Option<&str>,
+) -> String {
+    let mut text = String::new();
+    let mut rest = found.matches.as_slice();
+    while let Some(first) = rest.first() {
+        let length = rest.iter().take_while(|hit| hit.path == first.path).count();
+        let (of_file, others) = rest.split_at(length);
+        rest = others;
+        match files.get(&first.path) {
+            Some(content) => with_context(&mut text, of_file, content, context),
+            None => of_file.iter().for_each(|hit| {
+                line(&mut text, &hit.path, ':', hit.line, &hit.text);
+            }),
+        }
+        if context > 0 && !rest.is_empty() {
+            text.push_str("--\n");
+        }
     }
     if found.truncated {
         if found.matches.len() as u64 >= max {
             let _ = write!(
                 text,
-                "[stopped after {max} matching lines; narrow the search or raise max_results]"
+                "[stopped after {max} matching lines; narrow the search{}]",
+                or_raise(raise)
             );
         } else {
             text.push_str("[the search was cut short; narrow it]");
@@ -115,7 +245,56 @@ fn content(found: &Matches, max: u64) -> String {
     text
 }
 
-fn by_file(found: &Matches, max: u64, mode: OutputMode) -> String {
+/// One line as ripgrep shows it: `:` around the number of a match, `-` around
+/// that of a line of context.
+fn line(text: &mut String, path: &str, mark: char, number: u64, shown: &str) {
+    let _ = write!(text, "{path}{mark}{number}{mark}");
+    match shown.char_indices().nth(MAX_LINE_CHARS) {
+        None => text.push_str(shown),
+        Some((end, _)) => {
+            let _ = write!(text, "{} [... line cut]", &shown[..end]);
+        }
+    }
+    text.push('\n');
+}
+
+/// The matches of one file among the lines around them.
+fn with_context(text: &mut String, matches: &[Match], content: &str, context: usize) {
+    let lines: Vec<&str> = content.lines().collect();
+    let mut shown_to = 0;
+    for hit in matches {
+        let at = usize::try_from(hit.line)
+            .unwrap_or(usize::MAX)
+            .clamp(1, lines.len().max(1));
+        let start = at.saturating_sub(context + 1).max(shown_to);
+        if shown_to > 0 && start > shown_to {
+            text.push_str("--\n");
+        }
+        // The number of the line, counted from 1, is one more than its index.
+        let end = (at + context).min(lines.len());
+        for (index, shown) in lines.iter().enumerate().take(end).skip(start) {
+            let number = index as u64 + 1;
+            let is_match = matches.iter().any(|hit| hit.line == number);
+            line(
+                text,
+                &hit.path,
+                if is_match { ':' } else { '-' },
+                number,
+                shown,
+            );
+        }
+        shown_to = shown_to.max(end);
+    }
+}
+
+fn or_raise(parameter: Option<&str>) -> String {
+    match parameter {
+        Some(name) => format!(" or raise {name}"),
+        None => String::new(),
+    }
+}
+
+fn by_file(found: &Matches, max: u64, mode: OutputMode, raise: Option<&str>) -> String {
     let mut files: Vec<(&str, u64)> = Vec::new();
     for hit in &found.matches {
         match files.last_mut() {
@@ -133,8 +312,9 @@ fn by_file(found: &Matches, max: u64, mode: OutputMode) -> String {
         .collect();
     if shown < files.len() {
         lines.push(format!(
-            "[{shown} of {} files; narrow the search or raise max_results]",
-            files.len()
+            "[{shown} of {} files; narrow the search{}]",
+            files.len(),
+            or_raise(raise)
         ));
     }
     if found.truncated {

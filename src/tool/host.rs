@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::effect::{EffectKind, OutcomeKind};
 use crate::llm::ToolDefinition;
 use crate::text::CapturedOutput;
@@ -12,25 +12,39 @@ use crate::text::CapturedOutput;
 /// [`EffectKind::CallTool`].
 #[derive(Clone, Debug)]
 pub struct HostTool {
-    definition: ToolDefinition,
+    declared: Declared,
+    /// What the host calls it.
+    host_name: String,
 }
 
 impl HostTool {
     /// A tool that the host knows under `definition.name`.
     pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+        Self {
+            host_name: definition.name.clone(),
+            declared: definition.into(),
+        }
+    }
+
+    /// The host's tool `host_name`, told to the model as `declared`.
+    pub fn presented(declared: Declared, host_name: impl Into<String>) -> Self {
+        Self {
+            declared,
+            host_name: host_name.into(),
+        }
     }
 }
 
 #[async_trait(?Send)]
 impl Tool for HostTool {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let arguments = self.declared.arguments(arguments)?;
         let effect = EffectKind::CallTool {
-            name: self.definition.name.clone(),
+            name: self.host_name.clone(),
             call_id: call.call_id.to_string(),
             arguments: arguments.to_string(),
         };

@@ -40,8 +40,15 @@ const FALLBACK: DefaultLimit = DefaultLimit {
 
 impl OutputLimits {
     /// `truncate_tool_output` of spec 5.3: characters first, then lines. `kind`
-    /// is [`super::Tool::kind`]; a limit set under either name counts.
-    pub fn truncate<'a>(&self, output: &'a str, name: &str, kind: &str) -> Cow<'a, str> {
+    /// is [`super::Tool::kind`]; a limit set under either name counts. `asked`
+    /// is what the call asked for at most, in characters.
+    pub fn truncate<'a>(
+        &self,
+        output: &'a str,
+        name: &str,
+        kind: &str,
+        asked: usize,
+    ) -> Cow<'a, str> {
         let default = DEFAULTS
             .get(name)
             .or_else(|| DEFAULTS.get(kind))
@@ -50,7 +57,7 @@ impl OutputLimits {
         let set = |limits: &BTreeMap<String, usize>| {
             limits.get(name).or_else(|| limits.get(kind)).copied()
         };
-        let max_chars = set(&self.chars).unwrap_or(default.max_chars);
+        let max_chars = set(&self.chars).unwrap_or(default.max_chars).min(asked);
         let max_lines = set(&self.lines).or(default.max_lines);
         let result = truncate_output(output, max_chars, default.mode);
         match (max_lines, result) {
@@ -80,9 +87,12 @@ mod tests {
                 ("edit_file", 10_000, Tail, None),
                 ("glob", 20_000, Tail, Some(500)),
                 ("grep", 20_000, Tail, Some(200)),
+                ("list_dir", 20_000, Tail, Some(500)),
                 ("read_file", 50_000, HeadTail, None),
+                ("read_many_files", 50_000, HeadTail, None),
                 ("shell", 30_000, HeadTail, Some(256)),
                 ("spawn_agent", 20_000, HeadTail, None),
+                ("web_fetch", 50_000, HeadTail, None),
                 ("write_file", 1_000, Tail, None),
             ]
         );
@@ -96,7 +106,7 @@ mod tests {
         };
         // Four characters of each end survive, and of what that leaves, four lines.
         assert_eq!(
-            limits.truncate("a\nb\nc\nd\ne\nf\ng", "run", "shell"),
+            limits.truncate("a\nb\nc\nd\ne\nf\ng", "run", "shell", usize::MAX),
             "a\nb\n[... 5 lines omitted ...]\nf\ng"
         );
     }
@@ -107,6 +117,8 @@ mod tests {
             chars: BTreeMap::from([("run".to_owned(), 100), ("shell".to_owned(), 1)]),
             lines: BTreeMap::new(),
         };
-        assert_eq!(limits.truncate("abc", "run", "shell"), "abc");
+        let truncate = |asked| limits.truncate("abc", "run", "shell", asked);
+        assert_eq!(truncate(usize::MAX), "abc");
+        assert!(truncate(2).starts_with("a\n\n[WARNING"), "{}", truncate(2));
     }
 }

@@ -3,25 +3,33 @@
 //! except through the environment and the effects that it is given.
 
 mod core;
+mod declaration;
 mod definition;
 mod host;
 mod limit;
 mod lock;
+mod mapping;
 mod pipeline;
 mod registry;
 mod schema;
+mod vocabulary;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub mod apply_patch;
 mod edit_file;
 mod glob;
 mod grep;
+mod list_dir;
 mod read_file;
+mod read_many_files;
 mod shell;
+mod web_fetch;
 mod write_file;
 
+pub use core::Offers;
+pub use declaration::Declared;
 pub use definition::{CallContext, Progress, Timeouts, Tool, ToolError, ToolOutput};
 pub use host::HostTool;
 pub use limit::OutputLimits;
@@ -29,23 +37,18 @@ pub use lock::{FileGuard, FileLocks};
 pub use pipeline::{ApprovalPolicy, Executed, Pipeline, PipelineEvents};
 pub use registry::{RegisterError, Registry};
 pub use schema::{Schema, SchemaError};
+pub use vocabulary::Vocabulary;
 
 pub use apply_patch::ApplyPatch;
 pub use edit_file::EditFile;
 pub use glob::Glob;
 pub use grep::Grep;
+pub use list_dir::ListDir;
 pub use read_file::ReadFile;
+pub use read_many_files::ReadManyFiles;
 pub use shell::Shell;
+pub use web_fetch::{HostList, WebFetch};
 pub use write_file::WriteFile;
 
 /// Largest file that tools read: 50 MB.
 const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;
-
-/// Parses validated arguments into a tool's own type.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(
-    arguments: serde_json::Value,
-) -> Result<T, ToolError> {
-    // A profile may declare other types than the executor knows.
-    serde_json::from_value(arguments)
-        .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))
-}

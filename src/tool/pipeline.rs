@@ -146,7 +146,8 @@ impl Pipeline {
             ),
         };
         let kind = registered.map_or(call.name.as_str(), |registered| registered.tool.kind());
-        let model_text = self.limits.truncate(&output.text, &call.name, kind);
+        let asked = output.max_chars.unwrap_or(usize::MAX);
+        let model_text = self.limits.truncate(&output.text, &call.name, kind, asked);
         let executed = Executed {
             call_id: call.id.clone(),
             tool_name: call.name.clone(),

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, MAX_FILE_BYTES, Tool, ToolError, ToolOutput, parse};
+use super::mapping::{Kind, Parameter, optional, required};
+use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::llm::{Media, MediaSource, ToolDefinition};
 use crate::text::{
@@ -19,30 +20,53 @@ const DEFAULT_LIMIT: u64 = 2000;
 /// Names suggested for a file that does not exist.
 const SUGGESTIONS: usize = 3;
 
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("file_path", Kind::Text),
+    optional("offset", Kind::Count),
+    optional("limit", Kind::Count),
+    optional("end_line", Kind::Count),
+];
+
+pub(super) const IMAGE_PARAMETERS: &[Parameter] = &[required("file_path", Kind::Text)];
+
 /// Reads files.
 #[derive(Clone, Debug)]
 pub struct ReadFile {
-    definition: ToolDefinition,
+    declared: Declared,
+    images_only: bool,
 }
 
 impl ReadFile {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+            images_only: false,
+        }
+    }
+
+    /// Refuses what is not an image.
+    pub fn images(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+            images_only: true,
+        }
     }
 }
 
+/// Lines count from 1; `end_line` is the last one.
 #[derive(Deserialize)]
 struct Arguments {
     file_path: String,
     offset: Option<u64>,
     limit: Option<u64>,
+    end_line: Option<u64>,
 }
 
 #[async_trait(?Send)]
 impl Tool for ReadFile {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -50,25 +74,29 @@ impl Tool for ReadFile {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = parse(arguments)?;
+        let arguments: Arguments = self.declared.parse(arguments)?;
         let path = &arguments.file_path;
         if path.is_empty() {
-            return Err(ToolError::new("file_path is empty; name the file to read"));
+            let name = self.declared.named("file_path");
+            return Err(ToolError::new(format!(
+                "{name} is empty; name the file to read"
+            )));
         }
-        let content = read_existing(&call.environment, path).await?;
-        if named_as_image(path) || sniff_image(&content).is_some() {
+        let content = read_existing(&call.environment, &self.declared, path).await?;
+        if self.images_only || named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
         }
         let text = decode_text(&content)
             .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
         Ok(ToolOutput::bounded(
-            numbered(&arguments, text)?,
+            numbered(&arguments, text, &self.declared)?,
             call.max_captured_bytes,
         ))
     }
 }
 
-fn image(path: &str, content: Bytes) -> Result<ToolOutput, ToolError> {
+/// The image at `path`, or why it cannot be shown.
+pub(super) fn image(path: &str, content: Bytes) -> Result<ToolOutput, ToolError> {
     let media_type =
         check_image(&content).map_err(|reason| ToolError::new(format!("{path}: {reason}")))?;
     let text = format!("Image {path} ({media_type}, {} bytes)", content.len());
@@ -83,61 +111,91 @@ fn image(path: &str, content: Bytes) -> Result<ToolOutput, ToolError> {
     })
 }
 
-fn numbered(arguments: &Arguments, text: &str) -> Result<String, ToolError> {
+fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<String, ToolError> {
     let path = &arguments.file_path;
     let format = TextFormat::detect(text);
     let text = TextFormat::strip_bom(text);
     let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let offset = index(arguments.offset.unwrap_or(1)).max(1);
-    let limit = index(arguments.limit.unwrap_or(DEFAULT_LIMIT));
+    let mut limit = index(arguments.limit.unwrap_or(DEFAULT_LIMIT));
+    if let Some(end) = arguments.end_line.map(index) {
+        if end < offset {
+            return Err(ToolError::new(format!(
+                "{} is before the first line to read, {offset}",
+                shown(declared, "end_line", end)
+            )));
+        }
+        limit = limit.min((end - offset).saturating_add(1));
+    }
     let lines = number_lines(text, offset, limit);
     if lines.total == 0 {
         return Ok(format!("[{path} is empty]"));
     }
     if offset > lines.total {
         return Err(ToolError::new(format!(
-            "offset {offset} is past the end of {path}, which has {} lines",
+            "{} is past the end of {path}, which has {} lines",
+            shown(declared, "offset", offset),
             lines.total
         )));
     }
-    let mut shown = lines.text;
+    let mut text_shown = lines.text;
     if lines.last < lines.total {
-        shown.push_str(&format!(
-            "\n\n[lines {offset} to {} of {}; read on with offset {}]",
-            lines.last,
-            lines.total,
-            lines.last.max(offset - 1) + 1
+        let next = lines.last.max(offset - 1) + 1;
+        let hint = match declared.shown("offset", next as u64) {
+            Some(offset) => format!("; read on with {offset}"),
+            None => String::new(),
+        };
+        text_shown.push_str(&format!(
+            "\n\n[lines {offset} to {} of {}{hint}]",
+            lines.last, lines.total
         ));
     }
     if format.ending == LineEnding::Crlf {
-        shown.push_str("\n\n[lines end with CRLF]");
+        text_shown.push_str("\n\n[lines end with CRLF]");
     }
-    Ok(shown)
+    Ok(text_shown)
+}
+
+fn shown(declared: &Declared, parameter: &str, line: usize) -> String {
+    let shown = declared.shown(parameter, line as u64);
+    shown.unwrap_or_else(|| format!("line {line}"))
 }
 
 /// Content of a file; a file that does not exist is answered with names that
 /// may be meant.
 pub(super) async fn read_existing(
     environment: &Environment,
+    declared: &Declared,
     path: &str,
 ) -> Result<Bytes, ToolError> {
     match environment.read(path, MAX_FILE_BYTES).await {
         Ok(content) => Ok(content),
-        Err(error) => Err(explain(environment, path, error).await),
+        Err(error) => Err(explain(environment, declared, path, error).await),
     }
 }
 
-async fn explain(environment: &Environment, path: &str, error: EnvironmentError) -> ToolError {
+async fn explain(
+    environment: &Environment,
+    declared: &Declared,
+    path: &str,
+    error: EnvironmentError,
+) -> ToolError {
+    let way_out = |what: &str, executors: &[&str]| match declared.others(executors) {
+        Some(others) => format!("; {what} with {others}"),
+        None => String::new(),
+    };
     match error.kind {
         EnvironmentErrorKind::NotFound => ToolError::new(format!(
             "file not found: {path}{}",
             hint(environment, path).await
         )),
-        EnvironmentErrorKind::IsDirectory => {
-            ToolError::new(format!("{path} is a directory; list it with glob or shell"))
-        }
+        EnvironmentErrorKind::IsDirectory => ToolError::new(format!(
+            "{path} is a directory{}",
+            way_out("list it", &["list_dir", "glob", "shell"])
+        )),
         EnvironmentErrorKind::TooLarge => ToolError::new(format!(
-            "{path} is larger than {MAX_FILE_BYTES} bytes; look at parts of it with grep or shell"
+            "{path} is larger than {MAX_FILE_BYTES} bytes{}",
+            way_out("look at parts of it", &["grep", "shell"])
         )),
         _ => error.into(),
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use super::vocabulary::Vocabulary;
 use super::{Schema, SchemaError, Tool};
 use crate::llm::ToolDefinition;
 
@@ -12,6 +13,7 @@ use crate::llm::ToolDefinition;
 pub struct Registry {
     tools: Rc<Vec<Registered>>,
     definitions: Rc<[ToolDefinition]>,
+    vocabulary: Rc<Vocabulary>,
 }
 
 /// A tool with its compiled schema.
@@ -31,8 +33,15 @@ pub enum RegisterError {
     NotAnObject(String),
     /// The schema of this tool cannot be compiled.
     Schema(String, SchemaError),
-    /// A declaration file is not what [`Registry::declared`] reads.
+    /// A list of declarations is not what [`Registry::declared`] reads.
     Declarations(String),
+    /// One of its entries is not.
+    Declaration {
+        /// Name of the tool that it declares.
+        tool: String,
+        /// What is wrong with which field.
+        problem: String,
+    },
     /// The core has no executor under this key.
     NoExecutor(String),
 }
@@ -49,7 +58,18 @@ impl fmt::Display for RegisterError {
             }
             Self::Schema(name, error) => write!(f, "tool {name}: {error}"),
             Self::Declarations(error) => write!(f, "tool declarations: {error}"),
-            Self::NoExecutor(key) => write!(f, "no executor for tool {key}"),
+            Self::Declaration { tool, problem } => {
+                write!(f, "tool declarations: {tool}: {problem}")
+            }
+            Self::NoExecutor(key) => {
+                let known: Vec<_> = Registry::executors().collect();
+                write!(
+                    f,
+                    "tool declarations: no executor `{key}`; known are {}, and host:NAME for a \
+                     tool of the host",
+                    known.join(", ")
+                )
+            }
         }
     }
 }
@@ -68,7 +88,20 @@ impl Registry {
         Self {
             tools: Rc::default(),
             definitions: Rc::new([]),
+            vocabulary: Rc::default(),
         }
+    }
+
+    pub(super) fn with_vocabulary(vocabulary: Rc<Vocabulary>) -> Self {
+        Self {
+            vocabulary,
+            ..Self::new()
+        }
+    }
+
+    /// How the declared tools are called, for prompts.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
     }
 
     /// Adds a tool. One of the same name is replaced and its place kept, so

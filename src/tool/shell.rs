@@ -6,35 +6,49 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use super::mapping::{Kind, Parameter, optional, required};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::environment::{EnvironmentErrorKind, ExecRequest, ExecStatus, OutputStream};
 use crate::llm::ToolDefinition;
 use crate::text::CapturedOutput;
 
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("command", Kind::Text),
+    optional("timeout_ms", Kind::Count),
+    optional("working_dir", Kind::Text),
+    optional("max_output_chars", Kind::Count),
+    // For people: the event of the call shows it.
+    optional("description", Kind::Text),
+];
+
 /// Runs commands.
 #[derive(Clone, Debug)]
 pub struct Shell {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl Shell {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 }
 
-/// A `description` is for people; the event of the call shows it.
 #[derive(Deserialize)]
 struct Arguments {
     command: String,
     timeout_ms: Option<u64>,
+    /// Absent: the working directory of the environment.
+    working_dir: Option<String>,
+    max_output_chars: Option<u64>,
 }
 
 #[async_trait(?Send)]
 impl Tool for Shell {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -42,12 +56,15 @@ impl Tool for Shell {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = parse(arguments)?;
+        let arguments: Arguments = self.declared.parse(arguments)?;
         let timeout_ms = call.timeouts.resolve(arguments.timeout_ms);
         let request = ExecRequest {
             command: arguments.command,
             timeout_ms,
-            working_dir: None,
+            working_dir: arguments
+                .working_dir
+                .filter(|path| !path.is_empty())
+                .map(|path| call.environment.absolute(&path)),
             env: BTreeMap::new(),
         };
         let mut output = Combined::new(call.max_captured_bytes);
@@ -60,7 +77,14 @@ impl Tool for Shell {
             .await;
         match result {
             Ok(status) if status.cancelled => Err(interrupted(output)),
-            Ok(status) => Ok(report(output, &status, timeout_ms)),
+            Ok(status) => {
+                let parameter = self.declared.advertised("timeout_ms");
+                let max_chars = arguments.max_output_chars;
+                Ok(ToolOutput {
+                    max_chars: max_chars.map(|max| usize::try_from(max).unwrap_or(usize::MAX)),
+                    ..report(output, &status, timeout_ms, parameter)
+                })
+            }
             Err(error) if error.kind == EnvironmentErrorKind::Cancelled => Err(interrupted(output)),
             Err(error) => Err(error.into()),
         }
@@ -72,7 +96,12 @@ fn interrupted(output: Combined) -> ToolError {
 }
 
 /// The output, then what else the model must know.
-fn report(output: Combined, status: &ExecStatus, timeout_ms: u64) -> ToolOutput {
+fn report(
+    output: Combined,
+    status: &ExecStatus,
+    timeout_ms: u64,
+    timeout_parameter: Option<&str>,
+) -> ToolOutput {
     let mut result = output.finish();
     result.exit_code = Some(status.exit_code);
     result.duration_ms = Some(status.duration_ms);
@@ -88,10 +117,16 @@ fn report(output: Combined, status: &ExecStatus, timeout_ms: u64) -> ToolOutput 
         result.text.push_str(&line);
     };
     if status.timed_out {
-        // Word for word as in spec 5.4.
+        // Word for word as in spec 5.4, with the name that the model knows.
+        let retry = match timeout_parameter {
+            Some(name) => {
+                format!("\nYou can retry with a longer timeout by setting the {name} parameter.")
+            }
+            None => String::new(),
+        };
         add(format!(
-            "[ERROR: Command timed out after {timeout_ms}ms. Partial output is shown above.\n\
-             You can retry with a longer timeout by setting the timeout_ms parameter.]"
+            "[ERROR: Command timed out after {timeout_ms}ms. Partial output is shown above.\
+             {retry}]"
         ));
         return result;
     }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::core::CORE_TOOLS;
 use super::{
-    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
+    ApprovalPolicy, Executed, FileLocks, Offers, OutputLimits, Pipeline, PipelineEvents, Registry,
+    Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
@@ -19,7 +20,7 @@ use crate::llm::ToolCall;
 
 /// Writes down what the pipeline tells.
 #[derive(Default)]
-pub(super) struct Log(pub(super) RefCell<Vec<String>>);
+pub(crate) struct Log(pub(crate) RefCell<Vec<String>>);
 
 impl PipelineEvents for Log {
     fn started(&self, call: &ToolCall) {
@@ -43,9 +44,18 @@ impl PipelineEvents for Log {
 
 /// A pipeline of the core tools over `environment`.
 pub(super) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> (Pipeline, Rc<Log>) {
+    let registry = Registry::declared(CORE_TOOLS, &Offers::default());
+    pipeline_of(registry.expect("valid declarations"), environment)
+}
+
+/// A pipeline of `registry` over `environment`.
+pub(crate) fn pipeline_of(
+    registry: Registry,
+    environment: Rc<dyn ExecutionEnvironment>,
+) -> (Pipeline, Rc<Log>) {
     let log = Rc::new(Log::default());
     let pipeline = Pipeline {
-        registry: Registry::declared(CORE_TOOLS).expect("valid declarations"),
+        registry,
         environment,
         port: EffectPort::new(),
         limits: OutputLimits::default(),
@@ -60,6 +70,12 @@ pub(super) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> (Pipeline, 
 
 /// A pipeline whose environment is the one that the test plays by effects.
 pub(super) fn remote() -> (Pipeline, Rc<Log>) {
+    let registry = Registry::declared(CORE_TOOLS, &Offers::default());
+    remote_of(registry.expect("valid declarations"))
+}
+
+/// The same for the tools of `registry`.
+pub(crate) fn remote_of(registry: Registry) -> (Pipeline, Rc<Log>) {
     let port = EffectPort::new();
     let info = EnvironmentInfo {
         working_directory: "/work".to_owned(),
@@ -68,12 +84,12 @@ pub(super) fn remote() -> (Pipeline, Rc<Log>) {
         utc_offset_minutes: 0,
     };
     let environment = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
-    let (mut pipeline, log) = self::pipeline(Rc::new(environment));
+    let (mut pipeline, log) = pipeline_of(registry, Rc::new(environment));
     pipeline.port = port;
     (pipeline, log)
 }
 
-pub(super) fn call(name: &str, arguments: &str) -> ToolCall {
+pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
     ToolCall {
         id: "c1".to_owned(),
         name: name.to_owned(),
@@ -84,7 +100,7 @@ pub(super) fn call(name: &str, arguments: &str) -> ToolCall {
 
 /// Runs one call; each effect it asks for is answered by the next of
 /// `answers`. Returns the result and the effects.
-pub(super) fn play(
+pub(crate) fn play(
     pipeline: &Pipeline,
     scope: &Scope,
     call: ToolCall,
@@ -132,4 +148,19 @@ pub(super) fn run(
     let (executed, effects) = play(&pipeline, &Scope::new("s"), call, Vec::new());
     assert_eq!(effects, []);
     (executed, tree)
+}
+
+/// The same with the tools that `json` declares.
+pub(super) fn run_declared(
+    json: &str,
+    files: &[(&str, &[u8])],
+    name: &str,
+    arguments: Value,
+) -> Executed {
+    let registry = Registry::declared(json, &Offers::default()).expect("valid declarations");
+    let (pipeline, _) = pipeline_of(registry, Rc::new(TreeEnvironment::new(files)));
+    let call = call(name, &arguments.to_string());
+    let (executed, effects) = play(&pipeline, &Scope::new("s"), call, Vec::new());
+    assert_eq!(effects, []);
+    executed
 }

@@ -4,19 +4,27 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput, parse};
+use super::mapping::{Kind, Parameter, required};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::llm::ToolDefinition;
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    required("file_path", Kind::Text),
+    required("content", Kind::Text),
+];
 
 /// Writes files.
 #[derive(Clone, Debug)]
 pub struct WriteFile {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl WriteFile {
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 }
 
@@ -29,7 +37,7 @@ struct Arguments {
 #[async_trait(?Send)]
 impl Tool for WriteFile {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -37,7 +45,7 @@ impl Tool for WriteFile {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let Arguments { file_path, content } = parse(arguments)?;
+        let Arguments { file_path, content } = self.declared.parse(arguments)?;
         let absolute = call.environment.absolute(&file_path);
         let _turn = call.files.lock(&absolute).await;
         let existed = call.environment.exists(&file_path).await?;

@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
+import { createDoor } from "../../js/door.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
 import { callStep, collect, dataOf, listen, serveModel } from "./support.mjs";
 
@@ -91,6 +92,29 @@ test("a request with a key follows no redirect", async (t) => {
   const error = await errorOf({ baseUrl: url });
   assert.match(error.message, /redirect/);
   assert.deepEqual(reached, []);
+});
+
+test("a request without a key shows a redirect or fails, and follows none", async (t) => {
+  const reached = [];
+  const target = await listen(t, (request, response) => {
+    reached.push(request.headers);
+    response.end();
+  });
+  const url = await listen(t, (_, response) => {
+    response.writeHead(302, { location: `${target}/x` });
+    response.end();
+  });
+  const request = { method: "GET", url, headers: [], body: new Uint8Array() };
+  const response = await createDoor(fetch, new Map())(request);
+  assert.equal(response.status, 302);
+  assert.equal(response.headers.get("location"), `${target}/x`);
+  assert.deepEqual(reached, []);
+  // What a page's fetch hides, and what a fetch of the user's followed.
+  const hidden = { type: "opaqueredirect", status: 0 };
+  for (const odd of [hidden, { redirected: true, status: 200 }]) {
+    const answer = async () => ({ headers: new Headers(), body: null, bodyUsed: false, ...odd });
+    await assert.rejects(createDoor(answer, new Map())(request), { kind: "invalid", message: /redirects/ });
+  }
 });
 
 test("the key stays at the origin that it was given for", async (t) => {

@@ -10,7 +10,7 @@ use crate::session::config::{AwaitingInput, SessionConfig};
 use crate::session::ground::Place;
 use crate::session::open;
 use crate::session::state::{Parts, Shared};
-use crate::tool::{CallContext, Registry, ToolError};
+use crate::tool::{CallContext, RegisterError, Registry, ToolError};
 
 /// Turn limit where the call sets none (spec 7.2).
 const DEFAULT_MAX_TURNS: u32 = 50;
@@ -44,7 +44,7 @@ pub(in crate::session) async fn spawn(
         )));
     }
     let (profile, config) = settings(parent, &task)?;
-    let registry = tools(parent, profile)?;
+    let registry = tools(parent, profile, &config)?;
     let emitter = parent.emitter.child();
     let id = emitter.agent_id().cloned().unwrap_or_default();
     let session = open::start(Parts {
@@ -125,7 +125,7 @@ fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionCo
     config.base_url = endpoint.base_url;
     config.credential = endpoint.credential;
     config.base_instructions = None;
-    config.default_command_timeout_ms = parent.config.borrow().default_command_timeout_ms;
+    config.tool_declarations = None;
     Ok((profile, config))
 }
 
@@ -147,28 +147,29 @@ const WRITERS: [&str; 3] = ["write_file", "edit_file", "apply_patch"];
 
 /// The tools that the parent has now. On another provider they are that
 /// provider's own, without those whose kind was taken from the parent.
-fn tools(parent: &Shared, profile: &'static Profile) -> Result<Registry, ToolError> {
+fn tools(
+    parent: &Shared,
+    profile: &'static Profile,
+    config: &SessionConfig,
+) -> Result<Registry, ToolError> {
     let own = parent.registry.borrow();
     let mut registry = own.inherited();
     if profile.id == parent.profile.id {
         return Ok(registry);
     }
-    let declared = |profile: &Profile| {
-        Registry::declared(profile.tools()).map_err(|error| ToolError::new(error.to_string()))
-    };
-    let had = declared(parent.profile)?;
+    let invalid = |error: RegisterError| ToolError::new(error.to_string());
+    let had = parent.config.borrow().registry(parent.profile);
+    let had = had.map_err(invalid)?;
     let mut lost: Vec<&str> = had.kinds().filter(|kind| !own.has_kind(kind)).collect();
     if lost.iter().any(|kind| WRITERS.contains(kind)) {
         lost.extend(WRITERS);
     }
-    let mut tools = declared(profile)?;
+    let mut tools = config.registry(profile).map_err(invalid)?;
     tools.retain(|tool| !lost.contains(&tool.kind()));
     // What the host has added comes along; the parent provider's own does not.
     registry.retain(|tool| !had.has_kind(tool.kind()));
     for tool in registry.tools() {
-        tools
-            .register(tool)
-            .map_err(|error| ToolError::new(error.to_string()))?;
+        tools.register(tool).map_err(invalid)?;
     }
     Ok(tools)
 }

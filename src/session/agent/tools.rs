@@ -12,7 +12,7 @@ use super::{Agent, Task, spawn};
 use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::session::state::Shared;
-use crate::tool::{CallContext, RegisterError, Tool, ToolError, ToolOutput, parse};
+use crate::tool::{CallContext, Declared, RegisterError, Tool, ToolError, ToolOutput};
 
 /// Name, description and parameters of each, in order.
 const DECLARATIONS: &str = include_str!("tools.json");
@@ -33,7 +33,7 @@ pub(in crate::session) fn register(session: &Rc<Shared>) -> Result<(), RegisterE
         };
         if registry.get(&definition.name).is_none() {
             registry.register(Rc::new(LeadTool {
-                definition,
+                declared: definition.into(),
                 lead,
                 session: Rc::downgrade(session),
             }))?;
@@ -52,7 +52,7 @@ enum Lead {
 
 /// One of the four, bound to the session whose subagents it leads.
 struct LeadTool {
-    definition: ToolDefinition,
+    declared: Declared,
     lead: Lead,
     session: Weak<Shared>,
 }
@@ -79,7 +79,7 @@ struct AgentArguments {
 #[async_trait(?Send)]
 impl Tool for LeadTool {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     /// All share the output limit that spec 5.2 sets for subagents.
@@ -97,7 +97,7 @@ impl Tool for LeadTool {
         };
         let text = match self.lead {
             Lead::Spawn => {
-                let arguments: SpawnArguments = parse(arguments)?;
+                let arguments: SpawnArguments = self.declared.parse(arguments)?;
                 let task = Task {
                     text: arguments.task,
                     working_dir: arguments.working_dir,
@@ -107,17 +107,17 @@ impl Tool for LeadTool {
                 spawn(&session, call, task).await?.report().head()
             }
             Lead::Send => {
-                let arguments: SendArguments = parse(arguments)?;
+                let arguments: SendArguments = self.declared.parse(arguments)?;
                 send(&find(&session, &arguments.agent_id)?, arguments.message)?
             }
             Lead::Wait => {
-                let arguments: AgentArguments = parse(arguments)?;
+                let arguments: AgentArguments = self.declared.parse(arguments)?;
                 let agent = find(&session, &arguments.agent_id)?;
                 at_rest(call, &agent).await?;
                 agent.report().whole()
             }
             Lead::Close => {
-                let arguments: AgentArguments = parse(arguments)?;
+                let arguments: AgentArguments = self.declared.parse(arguments)?;
                 let agent = find(&session, &arguments.agent_id)?;
                 agent.session.abort();
                 agent.session.0.at_rest().await;

@@ -31,22 +31,27 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CallContext, Tool, ToolError, ToolOutput, parse as parse_value};
+use super::mapping::{Kind, Parameter, required};
+use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::llm::{CustomFormat, ToolDefinition};
+
+pub(super) const PARAMETERS: &[Parameter] = &[required("patch", Kind::Text)];
 
 /// Applies patches.
 #[derive(Clone, Debug)]
 pub struct ApplyPatch {
-    definition: ToolDefinition,
+    declared: Declared,
 }
 
 impl ApplyPatch {
     /// The patch format as a Lark grammar, for a model that writes freeform input.
     pub const GRAMMAR: &str = include_str!("grammar.lark");
 
-    /// Presents itself as `definition` says.
-    pub fn new(definition: ToolDefinition) -> Self {
-        Self { definition }
+    /// Presents itself as declared.
+    pub fn new(declared: impl Into<Declared>) -> Self {
+        Self {
+            declared: declared.into(),
+        }
     }
 
     /// The format of freeform input: put it into `definition.custom` and the
@@ -69,7 +74,7 @@ struct Arguments {
 #[async_trait(?Send)]
 impl Tool for ApplyPatch {
     fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.declared.definition()
     }
 
     fn kind(&self) -> &str {
@@ -77,10 +82,7 @@ impl Tool for ApplyPatch {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let text = match arguments {
-            Value::String(text) => text,
-            arguments => parse_value::<Arguments>(arguments)?.patch,
-        };
+        let text = self.declared.parse::<Arguments>(arguments)?.patch;
         let patch = parse(&text)?;
         let paths = plan::paths(&call.environment, &patch)?;
         let mut turns = Vec::with_capacity(paths.len());
@@ -88,7 +90,7 @@ impl Tool for ApplyPatch {
         for path in &paths {
             turns.push(call.files.lock(path).await);
         }
-        let plan = plan::plan(&call.environment, &patch).await?;
+        let plan = plan::plan(&call.environment, &self.declared, &patch).await?;
         let summary = plan.summary();
         commit::commit(call, plan).await?;
         Ok(ToolOutput::bounded(summary, call.max_captured_bytes))

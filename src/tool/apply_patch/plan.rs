@@ -11,7 +11,7 @@ use super::parser::{Action, FilePatch, Hunk, Patch};
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::text::decode_text;
 use crate::tool::read_file::read_existing;
-use crate::tool::{MAX_FILE_BYTES, ToolError};
+use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
 
 /// What the files that a patch names hold, before and after.
 #[derive(Debug, Default)]
@@ -114,7 +114,11 @@ fn failed(line: usize, path: &str, error: EnvironmentError) -> ToolError {
 }
 
 /// Applies `patch` to what the files hold now.
-pub(super) async fn plan(environment: &Environment, patch: &Patch) -> Result<Plan, ToolError> {
+pub(super) async fn plan(
+    environment: &Environment,
+    declared: &Declared,
+    patch: &Patch,
+) -> Result<Plan, ToolError> {
     let mut plan = Plan::default();
     for file in &patch.files {
         let (line, path) = (file.line, file.path.as_str());
@@ -126,14 +130,14 @@ pub(super) async fn plan(environment: &Environment, patch: &Patch) -> Result<Pla
                 plan.note(Change::Added, path);
             }
             Action::Delete => {
-                let index = plan.existing(environment, line, path).await?;
+                let index = plan.existing(environment, declared, line, path).await?;
                 let state = &mut plan.files[index].1;
                 state.after = None;
                 state.origin = None;
                 plan.note(Change::Deleted, path);
             }
             Action::Update { move_to, hunks } => {
-                plan.update(environment, file, move_to.as_deref(), hunks)
+                plan.update(environment, declared, file, move_to.as_deref(), hunks)
                     .await?;
             }
         }
@@ -181,12 +185,13 @@ impl Plan {
     async fn update(
         &mut self,
         environment: &Environment,
+        declared: &Declared,
         file: &FilePatch,
         move_to: Option<&str>,
         hunks: &[Hunk],
     ) -> Result<(), ToolError> {
         let (line, path) = (file.line, file.path.as_str());
-        let source = self.existing(environment, line, path).await?;
+        let source = self.existing(environment, declared, line, path).await?;
         let old = self.files[source].1.after.clone().unwrap_or_default();
         // A NUL byte is no obstacle to a patch, what is not UTF-8 is.
         let text = std::str::from_utf8(&old).map_err(|_| {
@@ -215,6 +220,7 @@ impl Plan {
     async fn existing(
         &mut self,
         environment: &Environment,
+        declared: &Declared,
         line: usize,
         path: &str,
     ) -> Result<usize, ToolError> {
@@ -227,7 +233,7 @@ impl Plan {
             let message = format!("file not found: {path}; the patch removed it further up");
             return Err(at(line, message));
         }
-        match read_existing(environment, path).await {
+        match read_existing(environment, declared, path).await {
             Err(error) => Err(at(line, error.message)),
             Ok(_) => Err(at(
                 line,

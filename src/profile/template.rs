@@ -1,0 +1,84 @@
+//! Base instructions that name tools: one text for every toolset.
+//!
+//! | in the text | becomes |
+//! |---|---|
+//! | `{{tool:KEY}}` | the name of the tool that executor `KEY` runs |
+//! | `{{parameter:KEY.NAME}}` | what that tool calls the executor's parameter `NAME` |
+//! | `{{without:KEY}}` | nothing, in a line that is only for toolsets without such a tool |
+//!
+//! A line that names something that the toolset lacks is left out.
+
+use crate::tool::Vocabulary;
+
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
+/// `text` with the names of `vocabulary`.
+pub(super) fn resolve(text: &str, vocabulary: &Vocabulary) -> String {
+    let lines = text.lines().filter_map(|text| line(text, vocabulary));
+    let mut resolved = lines.collect::<Vec<_>>().join("\n");
+    resolved.push('\n');
+    resolved
+}
+
+/// The line, unless it is not for this toolset.
+fn line(text: &str, vocabulary: &Vocabulary) -> Option<String> {
+    let mut resolved = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        resolved.push_str(before);
+        let (placeholder, after) = after.split_once(CLOSE)?;
+        resolved.push_str(name(placeholder, vocabulary)?);
+        rest = after;
+    }
+    resolved.push_str(rest);
+    Some(resolved)
+}
+
+fn name<'a>(placeholder: &str, vocabulary: &'a Vocabulary) -> Option<&'a str> {
+    let (kind, what) = placeholder.split_once(':')?;
+    match kind {
+        "tool" => vocabulary.tool(what),
+        "parameter" => {
+            let (executor, parameter) = what.rsplit_once('.')?;
+            vocabulary.parameter(executor, parameter)
+        }
+        "without" => vocabulary.tool(what).is_none().then_some(""),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{Offers, Registry};
+
+    const TOOLS: &str = r#"[{"name": "run", "executor": "shell", "description": "",
+        "parameters": {"type": "object", "required": ["cmd"],
+                       "properties": {"cmd": {"type": "string"}}},
+        "map": {"cmd": "command"}}]"#;
+
+    fn check(text: &str, expected: &str) {
+        let registry = Registry::declared(TOOLS, &Offers::default()).expect("valid");
+        assert_eq!(resolve(text, registry.vocabulary()), expected);
+    }
+
+    #[test]
+    fn names() {
+        check(
+            "Use `{{tool:shell}}` with `{{parameter:shell.command}}`.\n",
+            "Use `run` with `cmd`.\n",
+        );
+    }
+
+    #[test]
+    fn lines_about_what_is_not_there() {
+        check("a\n- {{tool:grep}} searches\nb", "a\nb\n");
+        check(
+            "a\n{{tool:shell}} {{parameter:shell.timeout_ms}}\nb",
+            "a\nb\n",
+        );
+        check("{{without:grep}}rg\n{{without:shell}}none\n", "rg\n");
+        check("{{tool:shell\n{{what:ever}}\n{{}}\nx\n", "x\n");
+    }
+}

@@ -1,0 +1,49 @@
+//! What the model calls the executors and their parameters, for messages and
+//! prompts that name them.
+
+use super::mapping::Mapping;
+
+/// The names of a set of declarations. Where two tools share an executor, the
+/// first one counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vocabulary {
+    tools: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    executor: String,
+    name: String,
+    /// Executor's name and advertised name.
+    parameters: Vec<(String, String)>,
+}
+
+impl Vocabulary {
+    pub(super) fn add(&mut self, executor: &str, name: &str, mapping: &Mapping) {
+        let parameters = mapping
+            .reached()
+            .into_iter()
+            .map(|(parameter, advertised, _)| (parameter.name.into_owned(), advertised));
+        self.tools.push(Entry {
+            executor: executor.to_owned(),
+            name: name.to_owned(),
+            parameters: parameters.collect(),
+        });
+    }
+
+    /// Name of the tool that `executor` runs.
+    pub fn tool(&self, executor: &str) -> Option<&str> {
+        self.find(executor).map(|entry| entry.name.as_str())
+    }
+
+    /// What that tool calls the executor's `parameter`.
+    pub fn parameter(&self, executor: &str, parameter: &str) -> Option<&str> {
+        let parameters = &self.find(executor)?.parameters;
+        let found = parameters.iter().find(|(own, _)| own == parameter);
+        found.map(|(_, advertised)| advertised.as_str())
+    }
+
+    fn find(&self, executor: &str) -> Option<&Entry> {
+        self.tools.iter().find(|entry| entry.executor == executor)
+    }
+}
