@@ -170,7 +170,7 @@ impl Profile {
         toolset: Toolset,
         offers: &Offers<'_>,
     ) -> Result<Registry, RegisterError> {
-        Registry::declared(self.tools(toolset), offers)
+        Registry::offered(self.tools(toolset), offers)
     }
 
     /// Time limit of a command whose call names none, in ms (spec 5.4).

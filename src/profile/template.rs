@@ -51,7 +51,7 @@ fn name<'a>(placeholder: &str, vocabulary: &'a Vocabulary) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Offers, Registry};
+    use crate::tool::Registry;
 
     const TOOLS: &str = r#"[{"name": "run", "executor": "shell", "description": "",
         "parameters": {"type": "object", "required": ["cmd"],
@@ -59,7 +59,7 @@ mod tests {
         "map": {"cmd": "command"}}]"#;
 
     fn check(text: &str, expected: &str) {
-        let registry = Registry::declared(TOOLS, &Offers::default()).expect("valid");
+        let registry = Registry::declared(TOOLS).expect("valid");
         assert_eq!(resolve(text, registry.vocabulary()), expected);
     }
 

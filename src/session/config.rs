@@ -214,8 +214,8 @@ impl SessionConfig {
         };
         match &self.tool_declarations {
             None => profile.registry(self.toolset, &offers),
-            Some(Value::String(json)) => Registry::declared(json, &offers),
-            Some(list) => Registry::declared(&list.to_string(), &offers),
+            Some(Value::String(json)) => Registry::offered(json, &offers),
+            Some(list) => Registry::offered(&list.to_string(), &offers),
         }
     }
 

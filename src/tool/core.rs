@@ -57,9 +57,16 @@ pub struct Offers<'a> {
 }
 
 impl Registry {
+    /// A registry of the tools that `json` declares and that need nothing
+    /// beyond the core; the format is described at the head of
+    /// `declaration.rs`.
+    pub fn declared(json: &str) -> Result<Self, RegisterError> {
+        Self::offered(json, &Offers::default())
+    }
+
     /// A registry of the tools that `json` declares, as far as they are on
-    /// offer; the format is described at the head of `declaration.rs`.
-    pub fn declared(json: &str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
+    /// offer.
+    pub fn offered(json: &str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
         let declarations = Declaration::parse_list(json)?;
         let offered = |declaration: &&Declaration| match declaration.executor.strip_prefix(HOST) {
             Some(name) => offers.host_tools.iter().any(|tool| tool.name == name),
@@ -126,7 +133,7 @@ mod tests {
     use super::*;
 
     fn declared(json: &str) -> Result<Registry, RegisterError> {
-        Registry::declared(json, &Offers::default())
+        Registry::declared(json)
     }
 
     #[test]
@@ -181,7 +188,7 @@ mod tests {
             host_tools,
             web_fetch_hosts: &[],
         };
-        let mut registry = Registry::declared(&json.to_string(), &offers).expect("valid");
+        let mut registry = Registry::offered(&json.to_string(), &offers).expect("valid");
         for tool in registry.unpresented(host_tools) {
             let tool = Rc::new(HostTool::new(tool.clone()));
             registry.register(tool).expect("a good tool");
@@ -230,7 +237,7 @@ mod tests {
             web_fetch_hosts: &["docs.rs".to_owned()],
             ..Offers::default()
         };
-        let registry = Registry::declared(json, &offers).expect("valid");
+        let registry = Registry::offered(json, &offers).expect("valid");
         assert_eq!(registry.names().collect::<Vec<_>>(), ["web_fetch"]);
     }
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::core::CORE_TOOLS;
 use super::{
-    ApprovalPolicy, Executed, FileLocks, Offers, OutputLimits, Pipeline, PipelineEvents, Registry,
-    Timeouts,
+    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
@@ -44,7 +43,7 @@ impl PipelineEvents for Log {
 
 /// A pipeline of the core tools over `environment`.
 pub(super) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> (Pipeline, Rc<Log>) {
-    let registry = Registry::declared(CORE_TOOLS, &Offers::default());
+    let registry = Registry::declared(CORE_TOOLS);
     pipeline_of(registry.expect("valid declarations"), environment)
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn pipeline_of(
 
 /// A pipeline whose environment is the one that the test plays by effects.
 pub(super) fn remote() -> (Pipeline, Rc<Log>) {
-    let registry = Registry::declared(CORE_TOOLS, &Offers::default());
+    let registry = Registry::declared(CORE_TOOLS);
     remote_of(registry.expect("valid declarations"))
 }
 
@@ -157,7 +156,7 @@ pub(super) fn run_declared(
     name: &str,
     arguments: Value,
 ) -> Executed {
-    let registry = Registry::declared(json, &Offers::default()).expect("valid declarations");
+    let registry = Registry::declared(json).expect("valid declarations");
     let (pipeline, _) = pipeline_of(registry, Rc::new(TreeEnvironment::new(files)));
     let call = call(name, &arguments.to_string());
     let (executed, effects) = play(&pipeline, &Scope::new("s"), call, Vec::new());

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::super::Registry;
 use super::super::testing::{call, play, remote_of};
-use super::super::{Offers, Registry};
 use crate::effect::EffectKind;
 use crate::environment::Scope;
 
@@ -20,7 +20,7 @@ fn shell(properties: Value, more: Value) -> Value {
 /// Command, directory and time limit that a call comes to.
 fn check(declaration: &Value, arguments: Value, expected: Result<(&str, &str, u64), &str>) {
     let json = declaration.to_string();
-    let registry = Registry::declared(&json, &Offers::default()).expect("valid declarations");
+    let registry = Registry::declared(&json).expect("valid declarations");
     let call = call("run", &arguments.to_string());
     let (executed, effects) = play(
         &remote_of(registry).0,
@@ -92,7 +92,7 @@ fn fixed_arguments_win() {
 }
 
 fn check_refused(json: impl ToString, message: &str) {
-    let error = Registry::declared(&json.to_string(), &Offers::default()).err();
+    let error = Registry::declared(&json.to_string()).err();
     let message = format!("tool declarations: {message}");
     assert_eq!(error.map(|error| error.to_string()), Some(message));
 }

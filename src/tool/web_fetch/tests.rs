@@ -17,7 +17,7 @@ fn pipeline() -> Pipeline {
         web_fetch_hosts: &hosts,
         ..Offers::default()
     };
-    let registry = Registry::declared(DECLARATION, &offers).expect("valid declarations");
+    let registry = Registry::offered(DECLARATION, &offers).expect("valid declarations");
     remote_of(registry).0
 }
 
