@@ -13,6 +13,7 @@ mod failure;
 mod freeform;
 mod media;
 mod openai_error;
+mod reader;
 
 use serde_json::Value;
 

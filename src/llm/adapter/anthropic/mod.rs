@@ -13,6 +13,7 @@ mod error;
 mod messages;
 mod thinking;
 
+use super::reader::Reader;
 use super::{Adapter, Encoded, Environment, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
@@ -49,10 +50,10 @@ impl Adapter for Anthropic {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(

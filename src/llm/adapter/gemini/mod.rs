@@ -13,6 +13,7 @@ mod encode;
 mod error;
 mod thinking;
 
+use super::reader::Reader;
 use super::{Adapter, Encoded, Environment, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::model::ThinkingControl;
@@ -52,10 +53,10 @@ impl Adapter for Gemini {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(

@@ -11,6 +11,7 @@ mod decode;
 mod encode;
 mod input;
 
+use super::reader::Reader;
 use super::{Adapter, Encoded, Environment, failure, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
@@ -50,10 +51,10 @@ impl Adapter for OpenAi {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(
