@@ -14,7 +14,7 @@ mod messages;
 mod thinking;
 
 use super::reader::Reader;
-use super::{Adapter, Encoded, Environment, failure};
+use super::{Adapter, Encoded, ProviderVariables, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -36,8 +36,8 @@ impl Adapter for Anthropic {
         "https://api.anthropic.com"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["ANTHROPIC_API_KEY"],
             base_url: "ANTHROPIC_BASE_URL",
             options: &[],

@@ -15,7 +15,7 @@ mod encode;
 mod messages;
 
 use super::reader::Reader;
-use super::{Adapter, Encoded, Environment, failure, openai_error};
+use super::{Adapter, Encoded, ProviderVariables, failure, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -38,8 +38,8 @@ impl Adapter for Chat {
         "http://localhost:11434/v1"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["CHAT_API_KEY"],
             base_url: "CHAT_BASE_URL",
             options: &[],

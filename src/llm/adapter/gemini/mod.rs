@@ -14,7 +14,7 @@ mod error;
 mod thinking;
 
 use super::reader::Reader;
-use super::{Adapter, Encoded, Environment, failure};
+use super::{Adapter, Encoded, ProviderVariables, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::model::ThinkingControl;
 use crate::llm::request::{Endpoint, Request};
@@ -39,8 +39,8 @@ impl Adapter for Gemini {
         "https://generativelanguage.googleapis.com"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             base_url: "GEMINI_BASE_URL",
             options: &[],

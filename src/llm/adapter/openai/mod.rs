@@ -12,7 +12,7 @@ mod encode;
 mod input;
 
 use super::reader::Reader;
-use super::{Adapter, Encoded, Environment, failure, openai_error};
+use super::{Adapter, Encoded, ProviderVariables, failure, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -34,8 +34,8 @@ impl Adapter for OpenAi {
         "https://api.openai.com/v1"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["OPENAI_API_KEY"],
             base_url: "OPENAI_BASE_URL",
             options: &[
