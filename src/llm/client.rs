@@ -465,7 +465,7 @@ impl Client {
         let adapters = super::adapter::adapter_names().filter_map(adapter);
         adapters.fold(Self::new(transport), |client, adapter| {
             let name = adapter.name();
-            match adapter.environment().endpoint(name, &variable) {
+            match adapter.variables().endpoint(name, &variable) {
                 Some(endpoint) => client.with_provider(name, adapter, endpoint),
                 None => client,
             }

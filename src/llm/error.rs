@@ -266,6 +266,9 @@ impl Names {
             ..
         } = self;
         match kind {
+            LlmErrorKind::Authentication if credential.is_empty() => {
+                format!("{provider} wants a key ({said}); give the host one and name it")
+            }
             LlmErrorKind::Authentication => {
                 format!("{provider} refused the credential `{credential}` ({said}); check its key")
             }

@@ -18,7 +18,7 @@ mod sse;
 mod stream;
 mod tool;
 
-pub use adapter::{Adapter, Encoded, Environment, adapter, adapter_names};
+pub use adapter::{Adapter, Encoded, ProviderVariables, adapter, adapter_names};
 pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
 pub use conversation::{Conversation, Wire, WireFormat};
 pub use error::{LlmError, LlmErrorKind, Names};

@@ -268,3 +268,20 @@ fn transport_errors_are_typed() {
         );
     }
 }
+
+#[test]
+fn a_missing_key_is_named_as_such() {
+    let names = Names {
+        credential: String::new(),
+        ..names("chat")
+    };
+    let body = br#"{"error":{"message":"no key"}}"#;
+    let error = adapter("chat")
+        .expect("the adapter")
+        .error(&names, 401, &[], body);
+    assert_eq!(error.kind, LlmErrorKind::Authentication);
+    assert_eq!(
+        error.message,
+        "chat wants a key (401: no key); give the host one and name it"
+    );
+}

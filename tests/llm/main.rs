@@ -2,6 +2,8 @@
 //! events, errors, retries. Numbers in comments refer to the conformance
 //! checklist of the LLM-client brief (§14).
 //!
+//! `README.md` lists the cases with their tests, and `conformance.rs` checks it.
+//!
 //! `UPDATE_FIXTURES=1 cargo test --test llm` rewrites what is expected; read
 //! the diff before believing it.
 

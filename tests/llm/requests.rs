@@ -145,6 +145,7 @@ cases! {
         signatures_stay_on_their_parts,
         replay_without_signature_gets_a_stand_in,
         synthetic_ids_stay_here,
+        result_without_a_name,
         replay_keeps_numbers,
         continuation,
         after_a_continuation,

@@ -13,6 +13,7 @@ mod failure;
 mod freeform;
 mod media;
 mod openai_error;
+mod reader;
 
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ pub struct Encoded {
 /// Environment variables that set a provider up (LLM-client brief §1). The
 /// core reads none: a host gives their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Environment {
+pub struct ProviderVariables {
     /// Variables that may hold the key, the first one set counts.
     pub keys: &'static [&'static str],
     /// Variable with the base URL.
@@ -66,7 +67,7 @@ pub struct Environment {
     pub key_optional: bool,
 }
 
-impl Environment {
+impl ProviderVariables {
     /// The endpoint that `variable` describes, with `credential` as the name
     /// of its key; `None` when the provider is not set up. Empty values count
     /// as absent.
@@ -105,7 +106,7 @@ pub trait Adapter: Sync {
     fn default_base_url(&self) -> &'static str;
 
     /// The environment variables that set it up.
-    fn environment(&self) -> Environment;
+    fn variables(&self) -> ProviderVariables;
 
     /// Encodes `request`, which seals its conversation.
     ///

@@ -10,21 +10,16 @@ use super::NAME;
 use super::error::of_body;
 use crate::llm::adapter::call::{invalid_input, raw_object};
 use crate::llm::adapter::freeform::Freeform;
+use crate::llm::adapter::reader::Answer;
 use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, FinishReason, Usage};
-use crate::llm::sse::{SseDecoder, SseItem};
-use crate::llm::stream::{StreamDecoder, StreamEvent};
+use crate::llm::stream::StreamEvent;
 
-pub(super) struct Decoder {
-    sse: SseDecoder,
-    answer: Answer,
-}
-
-/// What the events have told so far.
-struct Answer {
+/// The answer so far.
+pub(super) struct Events {
     names: Names,
     freeform: Freeform,
     builder: ResponseBuilder,
@@ -54,54 +49,16 @@ struct Stop {
     details: Value,
 }
 
-impl Decoder {
+impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
-            sse: SseDecoder::new(),
-            answer: Answer {
-                freeform: Freeform::of(&request.tools),
-                builder: ResponseBuilder::new(&names.provider, &request.model),
-                names,
-                blocks: BTreeMap::new(),
-                usage: Map::new(),
-                stop: None,
-            },
+            freeform: Freeform::of(&request.tools),
+            builder: ResponseBuilder::new(&names.provider, &request.model),
+            names,
+            blocks: BTreeMap::new(),
+            usage: Map::new(),
+            stop: None,
         }
-    }
-}
-
-impl StreamDecoder for Decoder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if !answer.builder.has_ended() {
-            self.sse.feed(bytes, |item| answer.take(item, out));
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if answer.builder.has_ended() {
-            return;
-        }
-        self.sse.finish(|item| answer.take(item, out));
-        let cause = match self.sse.first_stray_line() {
-            "" => "it ended without its last event".to_owned(),
-            line => {
-                let from = match answer.names.base_url.as_str() {
-                    "" => "its server".to_owned(),
-                    url => format!("the base URL {url}"),
-                };
-                format!(
-                    "what {from} sends is not an event stream, it begins with `{}`",
-                    clip(line)
-                )
-            }
-        };
-        answer.broken(cause, out);
-    }
-
-    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        self.answer.error(error, out);
     }
 }
 
@@ -129,21 +86,7 @@ struct Delta<'a> {
     signature: Cow<'a, str>,
 }
 
-impl Answer {
-    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
-        if self.builder.has_ended() {
-            return;
-        }
-        let result = match item {
-            SseItem::Event { data: "[DONE]", .. } => Ok(()),
-            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
-            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
-        };
-        if let Err(Misuse(cause)) = result {
-            self.broken(cause, out);
-        }
-    }
-
+impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
             && event.kind == "content_block_delta"
@@ -164,11 +107,11 @@ impl Answer {
             }
             Some("message_stop") => self.message_stop(out),
             Some("error") => {
-                self.error(of_body(&self.names, None, event), out);
+                self.fail(of_body(&self.names, None, event), out);
                 Ok(())
             }
             _ if event.get("error").is_some_and(Value::is_object) => {
-                self.error(of_body(&self.names, None, event), out);
+                self.fail(of_body(&self.names, None, event), out);
                 Ok(())
             }
             Some(_) => {
@@ -179,6 +122,42 @@ impl Answer {
         }
     }
 
+    fn builder(&mut self) -> &mut ResponseBuilder {
+        &mut self.builder
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn usage(&self) -> Usage {
+        let count = |name: &str| self.usage.get(name).and_then(Value::as_u64);
+        let input = count("input_tokens").unwrap_or(0);
+        let output = count("output_tokens").unwrap_or(0);
+        let read = count("cache_read_input_tokens");
+        let write = count("cache_creation_input_tokens");
+        // Older models do not tell how much was reasoning: then it is estimated
+        // as a quarter of its characters, as the spec asks.
+        let told = self.usage.get("output_tokens_details");
+        let told = told.and_then(|details| details["thinking_tokens"].as_u64());
+        let estimate = || match self.builder.reasoning_chars() / 4 {
+            0 => None,
+            tokens => Some(tokens.min(output)),
+        };
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: input.saturating_add(output),
+            reasoning_tokens: told.or_else(estimate),
+            cache_read_tokens: read,
+            cache_write_tokens: write,
+            uncounted_input_tokens: read.unwrap_or(0).saturating_add(write.unwrap_or(0)),
+            raw: (!self.usage.is_empty()).then(|| Value::Object(self.usage.clone())),
+        }
+    }
+}
+
+impl Events {
     fn message_start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if !message.is_object() {
             return Err(Misuse("message_start has no message".to_owned()));
@@ -466,42 +445,6 @@ impl Answer {
                 self.usage.insert(name.clone(), value.clone());
             }
         }
-    }
-
-    fn usage(&self) -> Usage {
-        let count = |name: &str| self.usage.get(name).and_then(Value::as_u64);
-        let input = count("input_tokens").unwrap_or(0);
-        let output = count("output_tokens").unwrap_or(0);
-        let read = count("cache_read_input_tokens");
-        let write = count("cache_creation_input_tokens");
-        // Older models do not tell how much was reasoning: then it is estimated
-        // as a quarter of its characters, as the spec asks.
-        let told = self.usage.get("output_tokens_details");
-        let told = told.and_then(|details| details["thinking_tokens"].as_u64());
-        let estimate = || match self.builder.reasoning_chars() / 4 {
-            0 => None,
-            tokens => Some(tokens.min(output)),
-        };
-        Usage {
-            input_tokens: input,
-            output_tokens: output,
-            total_tokens: input.saturating_add(output),
-            reasoning_tokens: told.or_else(estimate),
-            cache_read_tokens: read,
-            cache_write_tokens: write,
-            uncounted_input_tokens: read.unwrap_or(0).saturating_add(write.unwrap_or(0)),
-            raw: (!self.usage.is_empty()).then(|| Value::Object(self.usage.clone())),
-        }
-    }
-
-    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
-        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
-        self.error(error, out);
-    }
-
-    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        let usage = self.usage();
-        self.builder.error(error, usage, out);
     }
 }
 

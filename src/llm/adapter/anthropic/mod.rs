@@ -13,7 +13,8 @@ mod error;
 mod messages;
 mod thinking;
 
-use super::{Adapter, Encoded, Environment, failure};
+use super::reader::Reader;
+use super::{Adapter, Encoded, ProviderVariables, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -35,8 +36,8 @@ impl Adapter for Anthropic {
         "https://api.anthropic.com"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["ANTHROPIC_API_KEY"],
             base_url: "ANTHROPIC_BASE_URL",
             options: &[],
@@ -49,10 +50,10 @@ impl Adapter for Anthropic {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(

@@ -10,24 +10,19 @@ use super::messages::{content, object};
 use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
+use crate::llm::adapter::reader::Answer;
 use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::error::{Names, clip};
 use crate::llm::message::Replay;
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, FinishReason, Usage};
-use crate::llm::sse::{SseDecoder, SseItem};
-use crate::llm::stream::{StreamDecoder, StreamEvent};
+use crate::llm::stream::StreamEvent;
 
 /// Fields under which servers send reasoning text.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-pub(super) struct Decoder {
-    sse: SseDecoder,
-    answer: Answer,
-}
-
-/// What the chunks have told so far.
-struct Answer {
+/// The answer so far.
+pub(super) struct Events {
     names: Names,
     freeform: Freeform,
     builder: ResponseBuilder,
@@ -61,76 +56,27 @@ struct Call {
     extra: Map<String, Value>,
 }
 
-impl Decoder {
+impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
-            sse: SseDecoder::new(),
-            answer: Answer {
-                freeform: Freeform::of(&request.tools),
-                builder: ResponseBuilder::new(&names.provider, &request.model),
-                names,
-                seed: request.conversation.len().to_string(),
-                next: 0,
-                open: None,
-                text: String::new(),
-                reasoning: None,
-                details: Vec::new(),
-                calls: Vec::new(),
-                finish: None,
-                refused: false,
-                usage: Value::Null,
-            },
+            freeform: Freeform::of(&request.tools),
+            builder: ResponseBuilder::new(&names.provider, &request.model),
+            names,
+            seed: request.conversation.len().to_string(),
+            next: 0,
+            open: None,
+            text: String::new(),
+            reasoning: None,
+            details: Vec::new(),
+            calls: Vec::new(),
+            finish: None,
+            refused: false,
+            usage: Value::Null,
         }
     }
 }
 
-impl StreamDecoder for Decoder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if !answer.builder.has_ended() {
-            self.sse.feed(bytes, |item| answer.take(item, out));
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if answer.builder.has_ended() {
-            return;
-        }
-        self.sse.finish(|item| answer.take(item, out));
-        if answer.finish.is_some() && !answer.builder.has_ended() {
-            return answer.end(out);
-        }
-        let cause = match self.sse.first_stray_line() {
-            "" => "it ended without a finish reason".to_owned(),
-            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
-        };
-        answer.broken(cause, out);
-    }
-
-    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        self.answer.error(error, out);
-    }
-}
-
-impl Answer {
-    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
-        if self.builder.has_ended() {
-            return;
-        }
-        let result = match item {
-            SseItem::Event { data, .. } if data.trim() == "[DONE]" => {
-                self.end(out);
-                Ok(())
-            }
-            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
-            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
-        };
-        if let Err(Misuse(cause)) = result {
-            self.broken(cause, out);
-        }
-    }
-
+impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let mut chunk: Value = serde_json::from_str(data)
             .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
@@ -142,7 +88,7 @@ impl Answer {
         }
         let failed = chunk.get("error").is_some_and(|error| !error.is_null());
         if failed || chunk["object"] == "error" || chunk["type"] == "error" {
-            self.error(of_body(&self.names, None, chunk), out);
+            self.fail(of_body(&self.names, None, chunk), out);
             return Ok(());
         }
         let text = |name: &str| chunk[name].as_str().unwrap_or_default();
@@ -169,6 +115,48 @@ impl Answer {
         Ok(())
     }
 
+    fn done(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        self.end(out)
+    }
+
+    /// Not every server says `[DONE]`; a finish reason is as good.
+    fn end_of_body(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if self.finish.is_none() {
+            return Err(Misuse("it ended without a finish reason".to_owned()));
+        }
+        self.end(out)
+    }
+
+    fn builder(&mut self) -> &mut ResponseBuilder {
+        &mut self.builder
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn usage(&self) -> Usage {
+        let usage = &self.usage;
+        let count = |name: &str| usage[name].as_u64();
+        let prompt = &usage["prompt_tokens_details"];
+        let input = count("prompt_tokens").unwrap_or(0);
+        let output = count("completion_tokens").unwrap_or(0);
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: count("total_tokens").unwrap_or(input.saturating_add(output)),
+            reasoning_tokens: usage["completion_tokens_details"]["reasoning_tokens"].as_u64(),
+            cache_read_tokens: prompt["cached_tokens"]
+                .as_u64()
+                .or_else(|| count("prompt_cache_hit_tokens")),
+            cache_write_tokens: prompt["cache_write_tokens"].as_u64(),
+            uncounted_input_tokens: 0,
+            raw: usage.is_object().then(|| usage.clone()),
+        }
+    }
+}
+
+impl Events {
     fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if !delta.is_object() && !delta.is_null() {
             return Err(Misuse("the delta of an event is not an object".to_owned()));
@@ -349,13 +337,7 @@ impl Answer {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<StreamEvent>) {
-        if let Err(Misuse(cause)) = self.try_end(out) {
-            self.broken(cause, out);
-        }
-    }
-
-    fn try_end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+    fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let nothing = self.text.is_empty() && self.calls.is_empty() && self.reasoning.is_none();
         if nothing && self.finish.is_none() {
             return Err(Misuse("it ended before it said anything".to_owned()));
@@ -459,35 +441,5 @@ impl Answer {
     fn number(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
-    }
-
-    fn usage(&self) -> Usage {
-        let usage = &self.usage;
-        let count = |name: &str| usage[name].as_u64();
-        let prompt = &usage["prompt_tokens_details"];
-        let input = count("prompt_tokens").unwrap_or(0);
-        let output = count("completion_tokens").unwrap_or(0);
-        Usage {
-            input_tokens: input,
-            output_tokens: output,
-            total_tokens: count("total_tokens").unwrap_or(input.saturating_add(output)),
-            reasoning_tokens: usage["completion_tokens_details"]["reasoning_tokens"].as_u64(),
-            cache_read_tokens: prompt["cached_tokens"]
-                .as_u64()
-                .or_else(|| count("prompt_cache_hit_tokens")),
-            cache_write_tokens: prompt["cache_write_tokens"].as_u64(),
-            uncounted_input_tokens: 0,
-            raw: usage.is_object().then(|| usage.clone()),
-        }
-    }
-
-    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
-        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
-        self.error(error, out);
-    }
-
-    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        let usage = self.usage();
-        self.builder.error(error, usage, out);
     }
 }

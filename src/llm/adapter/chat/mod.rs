@@ -14,7 +14,8 @@ mod decode;
 mod encode;
 mod messages;
 
-use super::{Adapter, Encoded, Environment, failure, openai_error};
+use super::reader::Reader;
+use super::{Adapter, Encoded, ProviderVariables, failure, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -37,8 +38,8 @@ impl Adapter for Chat {
         "http://localhost:11434/v1"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["CHAT_API_KEY"],
             base_url: "CHAT_BASE_URL",
             options: &[],
@@ -51,10 +52,10 @@ impl Adapter for Chat {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(

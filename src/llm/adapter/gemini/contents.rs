@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 
 use super::{NAME, OWN_ID};
-use crate::llm::adapter::call::{FAILED_SILENTLY, invalid_input, raw_object, results, with_raw};
+use crate::llm::adapter::call::{
+    FAILED_SILENTLY, find_call, invalid_input, raw_object, results, with_raw,
+};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
 use crate::llm::conversation::{Wire, WireFormat};
@@ -65,7 +67,7 @@ impl WireFormat for ContentFormat {
 
     fn append(
         &self,
-        _before: &[Message],
+        before: &[Message],
         group: &[Message],
         wire: &mut Wire,
         warnings: &mut Vec<Warning>,
@@ -74,6 +76,7 @@ impl WireFormat for ContentFormat {
         for run in group.chunk_by(|a, b| is_assistant(a) == is_assistant(b)) {
             let mut writer = Writer {
                 format: self,
+                history: [before, group],
                 parts: Vec::new(),
                 warnings,
             };
@@ -98,6 +101,8 @@ impl WireFormat for ContentFormat {
 
 struct Writer<'a> {
     format: &'a ContentFormat,
+    /// Where the call of a result is found.
+    history: [&'a [Message]; 2],
     /// Encoded parts of one content.
     parts: Vec<String>,
     warnings: &'a mut Vec<Warning>,
@@ -243,7 +248,7 @@ impl Writer<'_> {
         if !result.tool_call_id.starts_with(OWN_ID) {
             response["id"] = Value::from(result.tool_call_id.as_str());
         }
-        response["name"] = Value::from(result.tool_name.as_str());
+        response["name"] = Value::from(self.name(result));
         response["response"] = json!({field: text});
         if self.format.result_media && !result.media.is_empty() {
             let mut parts = Vec::new();
@@ -264,6 +269,18 @@ impl Writer<'_> {
         self.parts
             .push(json!({"functionResponse": response}).to_string());
         Ok(())
+    }
+
+    /// The API matches by name: a result without one takes that of its call.
+    fn name<'b>(&'b self, result: &'b ToolResult) -> &'b str {
+        let [before, group] = self.history;
+        let id = &result.tool_call_id;
+        match result.tool_name.as_str() {
+            "" => find_call(group, id)
+                .or_else(|| find_call(before, id))
+                .map_or("", |call| &call.name),
+            name => name,
+        }
     }
 
     fn text(&mut self, text: &str) {

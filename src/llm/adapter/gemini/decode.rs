@@ -11,21 +11,16 @@ use super::error::of_body;
 use super::{NAME, OWN_ID};
 use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::freeform::Freeform;
+use crate::llm::adapter::reader::Answer;
 use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, FinishReason, Usage};
-use crate::llm::sse::{SseDecoder, SseItem};
-use crate::llm::stream::{StreamDecoder, StreamEvent};
+use crate::llm::stream::StreamEvent;
 
-pub(super) struct Decoder {
-    sse: SseDecoder,
-    answer: Answer,
-}
-
-/// What the chunks have told so far.
-struct Answer {
+/// The answer so far.
+pub(super) struct Events {
     names: Names,
     freeform: Freeform,
     builder: ResponseBuilder,
@@ -82,77 +77,31 @@ struct RawCall<'a> {
     args: Option<&'a RawValue>,
 }
 
-impl Decoder {
+impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
-            sse: SseDecoder::new(),
-            answer: Answer {
-                freeform: Freeform::of(&request.tools),
-                builder: ResponseBuilder::new(&names.provider, &request.model),
-                names,
-                seed: request.conversation.len().to_string(),
-                next: 0,
-                open: None,
-                parts: Vec::new(),
-                continuation: None,
-                calls: 0,
-                finish: None,
-                usage: Value::Null,
-            },
+            freeform: Freeform::of(&request.tools),
+            builder: ResponseBuilder::new(&names.provider, &request.model),
+            names,
+            seed: request.conversation.len().to_string(),
+            next: 0,
+            open: None,
+            parts: Vec::new(),
+            continuation: None,
+            calls: 0,
+            finish: None,
+            usage: Value::Null,
         }
     }
 }
 
-impl StreamDecoder for Decoder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if !answer.builder.has_ended() {
-            self.sse.feed(bytes, |item| answer.take(item, out));
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if answer.builder.has_ended() {
-            return;
-        }
-        self.sse.finish(|item| answer.take(item, out));
-        if answer.finish.is_some() && !answer.builder.has_ended() {
-            return answer.end(out);
-        }
-        let cause = match self.sse.first_stray_line() {
-            "" => "it ended without a finish reason".to_owned(),
-            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
-        };
-        answer.broken(cause, out);
-    }
-
-    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        self.answer.error(error, out);
-    }
-}
-
-impl Answer {
-    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
-        if self.builder.has_ended() {
-            return;
-        }
-        let result = match item {
-            SseItem::Event { data: "[DONE]", .. } => Ok(()),
-            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
-            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
-        };
-        if let Err(Misuse(cause)) = result {
-            self.broken(cause, out);
-        }
-    }
-
+impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let mut chunk: Value = serde_json::from_str(data)
             .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
         let failed = |chunk: &Value| chunk.get("error").is_some_and(|error| !error.is_null());
         if failed(&chunk) || chunk.get(0).is_some_and(failed) {
-            self.error(of_body(&self.names, None, chunk), out);
+            self.fail(of_body(&self.names, None, chunk), out);
             return Ok(());
         }
         if !chunk.is_object() {
@@ -194,6 +143,45 @@ impl Answer {
         self.candidate(candidate, &raw, out)
     }
 
+    /// There is no last event: the answer is complete once a finish reason came.
+    fn end_of_body(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let missing = || Misuse("it ended without a finish reason".to_owned());
+        let finish = self.finish.take().ok_or_else(missing)?;
+        self.end(finish, out);
+        Ok(())
+    }
+
+    fn builder(&mut self) -> &mut ResponseBuilder {
+        &mut self.builder
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Output includes the reasoning, as with the other providers; the API
+    /// counts it apart.
+    fn usage(&self) -> Usage {
+        let count = |name: &str| self.usage[name].as_u64();
+        let input = count("promptTokenCount").unwrap_or(0);
+        let thoughts = count("thoughtsTokenCount");
+        let output = count("candidatesTokenCount")
+            .unwrap_or(0)
+            .saturating_add(thoughts.unwrap_or(0));
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: count("totalTokenCount").unwrap_or(input.saturating_add(output)),
+            reasoning_tokens: thoughts,
+            cache_read_tokens: count("cachedContentTokenCount"),
+            cache_write_tokens: None,
+            uncounted_input_tokens: 0,
+            raw: self.usage.is_object().then(|| self.usage.clone()),
+        }
+    }
+}
+
+impl Events {
     fn candidate(
         &mut self,
         mut candidate: Value,
@@ -358,10 +346,7 @@ impl Answer {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<StreamEvent>) {
-        let Some(finish) = self.finish.take() else {
-            return;
-        };
+    fn end(&mut self, finish: Finish, out: &mut Vec<StreamEvent>) {
         let mut reason = match finish.reason.as_str() {
             "STOP" => FinishKind::Stop,
             "MAX_TOKENS" => FinishKind::Length,
@@ -416,37 +401,6 @@ impl Answer {
     fn number(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
-    }
-
-    /// Output includes the reasoning, as with the other providers; the API
-    /// counts it apart.
-    fn usage(&self) -> Usage {
-        let count = |name: &str| self.usage[name].as_u64();
-        let input = count("promptTokenCount").unwrap_or(0);
-        let thoughts = count("thoughtsTokenCount");
-        let output = count("candidatesTokenCount")
-            .unwrap_or(0)
-            .saturating_add(thoughts.unwrap_or(0));
-        Usage {
-            input_tokens: input,
-            output_tokens: output,
-            total_tokens: count("totalTokenCount").unwrap_or(input.saturating_add(output)),
-            reasoning_tokens: thoughts,
-            cache_read_tokens: count("cachedContentTokenCount"),
-            cache_write_tokens: None,
-            uncounted_input_tokens: 0,
-            raw: self.usage.is_object().then(|| self.usage.clone()),
-        }
-    }
-
-    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
-        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
-        self.error(error, out);
-    }
-
-    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        let usage = self.usage();
-        self.builder.error(error, usage, out);
     }
 }
 

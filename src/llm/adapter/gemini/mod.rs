@@ -13,7 +13,8 @@ mod encode;
 mod error;
 mod thinking;
 
-use super::{Adapter, Encoded, Environment, failure};
+use super::reader::Reader;
+use super::{Adapter, Encoded, ProviderVariables, failure};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::model::ThinkingControl;
 use crate::llm::request::{Endpoint, Request};
@@ -38,8 +39,8 @@ impl Adapter for Gemini {
         "https://generativelanguage.googleapis.com"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             base_url: "GEMINI_BASE_URL",
             options: &[],
@@ -52,10 +53,10 @@ impl Adapter for Gemini {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(

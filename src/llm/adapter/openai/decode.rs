@@ -10,21 +10,16 @@ use serde_json::Value;
 use super::NAME;
 use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::openai_error::of_body;
+use crate::llm::adapter::reader::Answer;
 use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, FinishReason, Usage};
-use crate::llm::sse::{SseDecoder, SseItem};
-use crate::llm::stream::{StreamDecoder, StreamEvent};
+use crate::llm::stream::StreamEvent;
 
-pub(super) struct Decoder {
-    sse: SseDecoder,
-    answer: Answer,
-}
-
-/// What the events have told so far.
-struct Answer {
+/// The answer so far.
+pub(super) struct Events {
     names: Names,
     builder: ResponseBuilder,
     /// Output items by index.
@@ -55,45 +50,16 @@ enum ItemKind {
     Other,
 }
 
-impl Decoder {
+impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
-            sse: SseDecoder::new(),
-            answer: Answer {
-                builder: ResponseBuilder::new(&names.provider, &request.model),
-                names,
-                items: BTreeMap::new(),
-                next: 0,
-                refused: false,
-                usage: Value::Null,
-            },
+            builder: ResponseBuilder::new(&names.provider, &request.model),
+            names,
+            items: BTreeMap::new(),
+            next: 0,
+            refused: false,
+            usage: Value::Null,
         }
-    }
-}
-
-impl StreamDecoder for Decoder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if !answer.builder.has_ended() {
-            self.sse.feed(bytes, |item| answer.take(item, out));
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
-        if answer.builder.has_ended() {
-            return;
-        }
-        self.sse.finish(|item| answer.take(item, out));
-        let cause = match self.sse.first_stray_line() {
-            "" => "it ended without its last event".to_owned(),
-            line => format!("it is not an event stream, it begins with `{}`", clip(line)),
-        };
-        answer.broken(cause, out);
-    }
-
-    fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        self.answer.error(error, out);
     }
 }
 
@@ -109,21 +75,7 @@ struct DeltaEvent<'a> {
     delta: Cow<'a, str>,
 }
 
-impl Answer {
-    fn take(&mut self, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
-        if self.builder.has_ended() {
-            return;
-        }
-        let result = match item {
-            SseItem::Event { data: "[DONE]", .. } => Ok(()),
-            SseItem::Event { data, .. } | SseItem::Json(data) => self.data(data, out),
-            SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),
-        };
-        if let Err(Misuse(cause)) = result {
-            self.broken(cause, out);
-        }
-    }
-
+impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
             && self.delta(&event, out)?
@@ -165,7 +117,7 @@ impl Answer {
                 | "response.cancelled",
             ) => self.end(event, out),
             Some("error") => {
-                self.error(of_body(&self.names, None, event), out);
+                self.fail(of_body(&self.names, None, event), out);
                 Ok(())
             }
             Some(kind) if kind.ends_with(".delta") && MODELED.contains(&kind) => {
@@ -176,13 +128,40 @@ impl Answer {
                 Ok(())
             }
             None if event.get("error").is_some_and(|error| !error.is_null()) => {
-                self.error(of_body(&self.names, None, event), out);
+                self.fail(of_body(&self.names, None, event), out);
                 Ok(())
             }
             None => Err(Misuse(format!("an event has no type: `{}`", clip(data)))),
         }
     }
 
+    fn builder(&mut self) -> &mut ResponseBuilder {
+        &mut self.builder
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn usage(&self) -> Usage {
+        let count = |value: &Value| value.as_u64();
+        let usage = &self.usage;
+        let input = count(&usage["input_tokens"]).unwrap_or(0);
+        let output = count(&usage["output_tokens"]).unwrap_or(0);
+        Usage {
+            input_tokens: input,
+            output_tokens: output,
+            total_tokens: count(&usage["total_tokens"]).unwrap_or(input.saturating_add(output)),
+            reasoning_tokens: count(&usage["output_tokens_details"]["reasoning_tokens"]),
+            cache_read_tokens: count(&usage["input_tokens_details"]["cached_tokens"]),
+            cache_write_tokens: count(&usage["input_tokens_details"]["cache_write_tokens"]),
+            uncounted_input_tokens: 0,
+            raw: usage.is_object().then(|| usage.clone()),
+        }
+    }
+}
+
+impl Events {
     fn start(&mut self, response: &Value, out: &mut Vec<StreamEvent>) {
         let text = |name: &str| response[name].as_str().unwrap_or_default();
         // Several events may tell of the beginning; the first one counts.
@@ -427,7 +406,7 @@ impl Answer {
         let error = &response["error"];
         if event["type"] == "response.failed" || response["status"] == "failed" {
             let body = serde_json::json!({"error": error});
-            self.error(of_body(&self.names, None, body), out);
+            self.fail(of_body(&self.names, None, body), out);
             return Ok(());
         }
         // What was not streamed item by item.
@@ -521,33 +500,6 @@ impl Answer {
     fn number(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
-    }
-
-    fn usage(&self) -> Usage {
-        let count = |value: &Value| value.as_u64();
-        let usage = &self.usage;
-        let input = count(&usage["input_tokens"]).unwrap_or(0);
-        let output = count(&usage["output_tokens"]).unwrap_or(0);
-        Usage {
-            input_tokens: input,
-            output_tokens: output,
-            total_tokens: count(&usage["total_tokens"]).unwrap_or(input.saturating_add(output)),
-            reasoning_tokens: count(&usage["output_tokens_details"]["reasoning_tokens"]),
-            cache_read_tokens: count(&usage["input_tokens_details"]["cached_tokens"]),
-            cache_write_tokens: count(&usage["input_tokens_details"]["cache_write_tokens"]),
-            uncounted_input_tokens: 0,
-            raw: usage.is_object().then(|| usage.clone()),
-        }
-    }
-
-    fn broken(&mut self, cause: String, out: &mut Vec<StreamEvent>) {
-        let error = self.names.error(LlmErrorKind::Stream, None, None, &cause);
-        self.error(error, out);
-    }
-
-    fn error(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
-        let usage = self.usage();
-        self.builder.error(error, usage, out);
     }
 }
 

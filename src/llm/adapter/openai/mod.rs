@@ -11,7 +11,8 @@ mod decode;
 mod encode;
 mod input;
 
-use super::{Adapter, Encoded, Environment, failure, openai_error};
+use super::reader::Reader;
+use super::{Adapter, Encoded, ProviderVariables, failure, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
@@ -33,8 +34,8 @@ impl Adapter for OpenAi {
         "https://api.openai.com/v1"
     }
 
-    fn environment(&self) -> Environment {
-        Environment {
+    fn variables(&self) -> ProviderVariables {
+        ProviderVariables {
             keys: &["OPENAI_API_KEY"],
             base_url: "OPENAI_BASE_URL",
             options: &[
@@ -50,10 +51,10 @@ impl Adapter for OpenAi {
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(decode::Decoder::new(
+        Box::new(Reader::new(decode::Events::new(
             request,
             Names::of(NAME, request, target),
-        ))
+        )))
     }
 
     fn error(
