@@ -333,7 +333,7 @@ impl<'a> Parser<'a> {
         let mut has_anchor = is_first;
         while let Some(text) = self.take(anchor) {
             has_anchor = true;
-            if !text.trim().is_empty() {
+            if !text.is_empty() {
                 hunk.anchors.push(Anchor {
                     line: self.at,
                     text: text.to_owned(),
@@ -395,9 +395,10 @@ fn is_end_of_file(line: &str) -> bool {
     line.trim_end() == END_OF_FILE
 }
 
-/// What follows `@@`.
+/// What follows `@@`, without white space at its end.
 fn anchor(line: &str) -> Option<&str> {
-    if line.trim_end() == "@@" {
+    let line = line.trim_end();
+    if line == "@@" {
         return Some("");
     }
     line.strip_prefix("@@ ")
