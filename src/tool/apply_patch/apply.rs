@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::parser::{Anchor, Hunk, HunkLine, PatchError};
+use super::patch::{Anchor, Hunk, HunkLine, PatchError};
 use super::seek::{Exhausted, Work, seek};
 use crate::text::{NearMiss, nearest};
 use crate::tool::edit_file::quote;

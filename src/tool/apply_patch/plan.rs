@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::apply::apply_within;
-use super::parser::{Action, FilePatch, Hunk, Patch};
+use super::patch::{Action, FilePatch, Hunk, Patch};
 use super::seek::Work;
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::text::decode_text;
@@ -135,6 +135,7 @@ pub(super) async fn plan(environment: &Environment, patch: &Patch) -> Result<Pla
                 let index = plan.create(environment, line, path).await?;
                 let state = &mut plan.files[index].1;
                 state.after = Some(Bytes::copy_from_slice(content.as_bytes()));
+                state.origin = None;
                 plan.note(Change::Added, path);
             }
             Action::Delete => {
