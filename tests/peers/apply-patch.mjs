@@ -289,7 +289,11 @@ function generate(seed) {
     framed.unshift(of(["<<'EOF'", "<<EOF", '<<"EOF"']));
     framed.push(chance(90) ? "EOF" : "EOT");
   }
-  if (chance(2)) framed.splice(below(framed.length), 1);
+  if (chance(2)) {
+    // Not an old line, or one surplus line might be all that *** End of File has.
+    const lost = below(framed.length);
+    if (!/^[ -]/.test(framed[lost])) framed.splice(lost, 1);
+  }
   // Several @@ lines nest, which codex refuses (case anchor_nests).
   const anchors = (line) => line !== undefined && /^@@(\s|$)/.test(line);
   const lone = framed.filter((line, index) => !anchors(line) || !anchors(framed[index - 1]));
