@@ -12,7 +12,7 @@ use hermitcrab::environment::{
     ExecStatus, ExecutionEnvironment, OutputSink, RemoteEnvironment, Scope,
 };
 use hermitcrab::llm::{CustomFormat, ToolCall};
-use hermitcrab::tool::{ApplyPatch, CallContext, Tool, ToolError};
+use hermitcrab::tool::{ApplyPatch, CallContext, Tool};
 use serde_json::{Value, json};
 
 use crate::support::{freeform, pipeline, run};
@@ -20,8 +20,14 @@ use crate::tree::Tree;
 
 const PATCH: &str = "*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\n";
 
-/// What the tool itself makes of `arguments`, which no schema has seen.
 fn check(arguments: Value, expected: Result<&str, &str>) {
+    let result = call(arguments);
+    let result = result.as_ref().map(String::as_str);
+    assert_eq!(result.map_err(String::as_str), expected);
+}
+
+/// What the tool itself makes of `arguments`, which no schema has seen.
+fn call(arguments: Value) -> Result<String, String> {
     let tree = Rc::new(Tree::new(std::iter::empty(), &[]));
     let pipeline = pipeline(tree.clone());
     let scope = Scope::new("s");
@@ -38,11 +44,8 @@ fn check(arguments: Value, expected: Result<&str, &str>) {
     let tool = freeform();
     let result = tool.execute(&call, arguments).now_or_never();
     let result = result.expect("the tree answers at once");
-    let result = result.as_ref().map(|output| output.text.as_str());
-    assert_eq!(
-        result.map_err(|error: &ToolError| error.message.as_str()),
-        expected
-    );
+    let result = result.map(|output| output.text);
+    result.map_err(|error| error.message)
 }
 
 #[test]
@@ -59,6 +62,24 @@ fn forms_of_arguments() {
         json!({ "patch": 1 }),
         Err("invalid arguments: invalid type: integer `1`, expected a string"),
     );
+}
+
+/// Patches that no one writes by hand are refused in short time.
+#[test]
+fn monstrous_patches() {
+    let path = "d/".repeat(3_000);
+    let patch = format!("*** Begin Patch\n*** Add File: {path}n\n+x\n*** End Patch");
+    check(
+        json!(patch),
+        Err("patch line 2: a path has at most 4096 bytes, this one 6001"),
+    );
+    let lines = "+\n".repeat(200_000);
+    let update = "*** Update File: n\n@@\n-\n".repeat(10_000);
+    let patch = format!("*** Begin Patch\n*** Add File: n\n{lines}{update}*** End Patch");
+    let expected = "the patch takes too long, there are too many equal lines to look through; \
+                    use smaller patches, or write the whole file";
+    let message = call(json!(patch)).expect_err("a refusal");
+    assert!(message.ends_with(expected), "{message}");
 }
 
 #[test]

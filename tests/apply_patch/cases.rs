@@ -221,6 +221,8 @@ cases! {
     anchor_nest_missing,
     anchor_fuzzy,
     anchor_exact_first,
+    anchor_trailing_space,
+    anchor_leading_space,
     anchor_whole_line,
     anchor_missing,
     anchor_above,

@@ -24,7 +24,7 @@ import { dirname, join } from "node:path";
 import { describe, it, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-/** The release that `REFERENCE` facts were read off; others may differ. */
+/** The release whose behaviour is the measure; others may differ. */
 const VERSION = "0.169.0";
 const PATCHES = Number(process.env.HERMITCRAB_PATCHES ?? 600);
 const SEED = Number(process.env.HERMITCRAB_SEED ?? 1);
@@ -285,8 +285,15 @@ function generate(seed) {
   }
   const framed = ["*** Begin Patch", ...patch, "*** End Patch"];
   if (chance(5)) framed.splice(0, 1, ` ${framed[0]}\t`);
-  if (chance(5)) framed.unshift(of(["<<'EOF'", "<<EOF", '<<"EOF"'])), framed.push(chance(90) ? "EOF" : "EOT");
-  if (chance(2)) framed.splice(below(framed.length), 1);
+  if (chance(5)) {
+    framed.unshift(of(["<<'EOF'", "<<EOF", '<<"EOF"']));
+    framed.push(chance(90) ? "EOF" : "EOT");
+  }
+  if (chance(2)) {
+    // Not an old line, or one surplus line might be all that *** End of File has.
+    const lost = below(framed.length);
+    if (!/^[ -]/.test(framed[lost])) framed.splice(lost, 1);
+  }
   // Several @@ lines nest, which codex refuses (case anchor_nests).
   const anchors = (line) => line !== undefined && /^@@(\s|$)/.test(line);
   const lone = framed.filter((line, index) => !anchors(line) || !anchors(framed[index - 1]));

@@ -9,24 +9,38 @@
 
 use std::ops::Range;
 
-use super::parser::{Anchor, Hunk, HunkLine, PatchError};
+use super::patch::{Anchor, Hunk, HunkLine, PatchError};
 use super::seek::{Exhausted, Work, seek};
 use crate::text::{NearMiss, nearest};
 use crate::tool::edit_file::quote;
 
 /// The text of the file at `path` with `hunks` applied.
 pub fn apply(path: &str, old: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
+    apply_within(path, old, hunks, &mut Work::default())
+}
+
+/// [`apply`] as a part of a patch that may spend `work` in all.
+pub(super) fn apply_within(
+    path: &str,
+    old: &str,
+    hunks: &[Hunk],
+    work: &mut Work,
+) -> Result<String, PatchError> {
+    let wrong = |(line, message)| PatchError {
+        line,
+        path: Some(path.to_owned()),
+        message,
+    };
     let file = File::new(old);
+    let first_line = hunks.first().map_or(1, |hunk| hunk.line);
+    for line in &file.lines {
+        let spent = work.spend(line.len());
+        spent.map_err(|exhausted| wrong((first_line, exhausted.to_string())))?;
+    }
     let mut edits = Vec::with_capacity(hunks.len());
-    let mut work = Work::default();
     let mut at = 0;
     for hunk in hunks {
-        let placed = place(&file, hunk, &mut at, &mut work);
-        edits.extend(placed.map_err(|(line, message)| PatchError {
-            line,
-            path: Some(path.to_owned()),
-            message,
-        })?);
+        edits.extend(place(&file, hunk, &mut at, work).map_err(wrong)?);
     }
     // Appended lines come last, wherever in the patch they stand.
     edits.sort_by_key(|edit| edit.range.start);
@@ -117,11 +131,7 @@ fn place<'a>(
     at: &mut usize,
     work: &mut Work,
 ) -> Result<Vec<Edit<'a>>, Wrong> {
-    let exhausted = |Exhausted| {
-        let message = "finding its place among so many equal lines takes too long; use smaller \
-                       hunks or write the whole file";
-        (hunk.line, message.to_owned())
-    };
+    let exhausted = |exhausted: Exhausted| (hunk.line, exhausted.to_string());
     for anchor in &hunk.anchors {
         let wanted = [file.bare(&anchor.text)];
         match seek(&file.lines, &wanted, *at, work).map_err(exhausted)? {

@@ -18,14 +18,21 @@
 //! | a heredoc with `apply_patch` or another word than `EOF` | tolerated | refused |
 //! | `*** Environment ID:` | refused | chooses where to work |
 
-mod apply;
-mod commit;
+mod patch;
+
 mod parser;
-mod plan;
+
 mod seek;
 
+mod apply;
+
+mod plan;
+
+mod commit;
+
 pub use apply::apply;
-pub use parser::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError, parse};
+pub use parser::parse;
+pub use patch::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError};
 
 use async_trait::async_trait;
 use serde::Deserialize;

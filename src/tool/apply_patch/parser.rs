@@ -24,102 +24,9 @@
 //! Every line ends with `\n` or `\r\n`. Blank lines around the whole are
 //! overlooked. What the grammar cannot say: a patch changes at least one file.
 
-use std::fmt;
-
+use super::patch::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError};
 use crate::text::near_names;
 use crate::tool::edit_file::quote;
-
-/// A patch that was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Patch {
-    /// What to do, in order; at least one.
-    pub files: Vec<FilePatch>,
-}
-
-/// What a patch does to one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePatch {
-    /// Line of the patch that says so, from 1.
-    pub line: usize,
-    /// The file, as the patch names it.
-    pub path: String,
-    /// What to do with it.
-    pub action: Action,
-}
-
-/// The three kinds of change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Create or overwrite the file.
-    Add {
-        /// The whole content: lines that end with `\n`.
-        content: String,
-    },
-    /// Remove the file.
-    Delete,
-    /// Change lines of the file.
-    Update {
-        /// New path, as the patch names it.
-        move_to: Option<String>,
-        /// Changes in the order of the file; at least one.
-        hunks: Vec<Hunk>,
-    },
-}
-
-/// Neighbouring changes of one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hunk {
-    /// Line of the patch where the hunk begins, from 1.
-    pub line: usize,
-    /// Lines of the file to pass on the way, each after the one before.
-    pub anchors: Vec<Anchor>,
-    /// What stands there and what shall; at least one.
-    pub lines: Vec<HunkLine>,
-    /// The old lines are the last of the file.
-    pub end_of_file: bool,
-}
-
-/// A line that stands somewhere above a hunk, such as the head of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// Line of the patch, from 1.
-    pub line: usize,
-    /// The line to look for.
-    pub text: String,
-}
-
-/// One line of a hunk, without its mark.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HunkLine {
-    /// The line stands there and stays.
-    Context(String),
-    /// The line stands there and goes.
-    Remove(String),
-    /// The line comes.
-    Add(String),
-}
-
-/// Why a patch cannot be read or does not fit a file; models read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatchError {
-    /// Line of the patch, from 1.
-    pub line: usize,
-    /// The file that the line is about, as the patch names it.
-    pub path: Option<String>,
-    /// What is wrong and, where there is one, the way out.
-    pub message: String,
-}
-
-impl fmt::Display for PatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.path {
-            Some(path) => write!(f, "patch line {} ({path}): {}", self.line, self.message),
-            None => write!(f, "patch line {}: {}", self.line, self.message),
-        }
-    }
-}
-
-impl std::error::Error for PatchError {}
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -333,7 +240,7 @@ impl<'a> Parser<'a> {
         let mut has_anchor = is_first;
         while let Some(text) = self.take(anchor) {
             has_anchor = true;
-            if !text.trim().is_empty() {
+            if !text.is_empty() {
                 hunk.anchors.push(Anchor {
                     line: self.at,
                     text: text.to_owned(),
@@ -395,9 +302,10 @@ fn is_end_of_file(line: &str) -> bool {
     line.trim_end() == END_OF_FILE
 }
 
-/// What follows `@@`.
+/// What follows `@@`, without white space at its end.
 fn anchor(line: &str) -> Option<&str> {
-    if line.trim_end() == "@@" {
+    let line = line.trim_end();
+    if line == "@@" {
         return Some("");
     }
     line.strip_prefix("@@ ")

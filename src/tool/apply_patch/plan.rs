@@ -6,12 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::apply::apply;
-use super::parser::{Action, FilePatch, Hunk, Patch};
+use super::apply::apply_within;
+use super::patch::{Action, FilePatch, Hunk, Patch};
+use super::seek::Work;
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::text::decode_text;
 use crate::tool::read_file::read_existing;
 use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
+
+/// Longest path; the limit of Linux.
+const MAX_PATH_BYTES: usize = 4096;
 
 /// What the files that a patch names hold, before and after.
 #[derive(Debug, Default)]
@@ -25,6 +29,7 @@ pub(super) struct Plan {
     /// Directories that are there.
     known_dirs: BTreeSet<String>,
     changed: BTreeMap<Change, Vec<String>>,
+    work: Work,
 }
 
 /// One file before and after the patch.
@@ -77,6 +82,13 @@ pub(super) fn paths(
 }
 
 fn resolve(environment: &Environment, line: usize, path: &str) -> Result<String, ToolError> {
+    if path.len() > MAX_PATH_BYTES {
+        let message = format!(
+            "a path has at most {MAX_PATH_BYTES} bytes, this one {}",
+            path.len()
+        );
+        return Err(at(line, message));
+    }
     let absolute = environment.absolute(path);
     let root = root(environment);
     match absolute.strip_prefix(&root) {
@@ -127,6 +139,7 @@ pub(super) async fn plan(
                 let index = plan.create(environment, line, path).await?;
                 let state = &mut plan.files[index].1;
                 state.after = Some(Bytes::copy_from_slice(content.as_bytes()));
+                state.origin = None;
                 plan.note(Change::Added, path);
             }
             Action::Delete => {
@@ -199,7 +212,7 @@ impl Plan {
             let reason = reason.map_or_else(String::new, |reason| reason.to_string());
             at(line, format!("cannot change {path}: {reason}"))
         })?;
-        let new = Bytes::from(apply(path, text, hunks)?);
+        let new = Bytes::from(apply_within(path, text, hunks, &mut self.work)?);
         let Some(target) = move_to else {
             self.files[source].1.after = Some(new);
             self.note(Change::Modified, path);

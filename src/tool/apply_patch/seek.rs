@@ -3,6 +3,8 @@
 //! but for all white space around a line, but for Unicode punctuation too. A
 //! laxer way is tried only where no place fits by a stricter one (as codex).
 
+use std::fmt;
+
 use crate::text::plain;
 
 /// How lines may differ and count as the same, strictest first.
@@ -26,7 +28,7 @@ pub(super) struct Work(u64);
 
 impl Default for Work {
     fn default() -> Self {
-        Self(40_000_000)
+        Self(20_000_000)
     }
 }
 
@@ -34,8 +36,18 @@ impl Default for Work {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the patch takes too long, there are too many equal lines to look through; use \
+             smaller patches, or write the whole file",
+        )
+    }
+}
+
 impl Work {
-    fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
+    /// Accounts for a look at a line of `bytes` bytes.
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
         let left = self.0.checked_sub(1 + (bytes / UNIT_BYTES) as u64);
         self.0 = left.ok_or(Exhausted)?;
         Ok(())
