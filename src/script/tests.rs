@@ -77,7 +77,7 @@ fn everything_streams_in_order() {
             "texts":["Rea","ding ü"],
             "tool_calls":[{"name":"read_file","id":"a","arguments":{"path":"ä.rs"}},
                           {"name":"list","raw_arguments":"{\"x"},
-                          {"name":"list"}],
+                          {"name":"list","arguments":{}}],
             "usage":{"input_tokens":12,"output_tokens":61,"reasoning_tokens":9,"cache_read_tokens":800,"cache_write_tokens":40},
             "stop_reason":"max_tokens"}"#,
         &[
@@ -134,7 +134,8 @@ fn stream_error_replaces_the_end() {
 
 #[test]
 fn disconnect_after_text() {
-    let step = r#"{"text":"Hi","tool_calls":[{"name":"t"}],"disconnect":"after_text"}"#;
+    let step =
+        r#"{"text":"Hi","tool_calls":[{"name":"t","arguments":{}}],"disconnect":"after_text"}"#;
     check_stream(step, &[START, PING, TEXT, HI, STOP_0]);
     let response = model(step).respond(&request(STREAM));
     assert_eq!(response.ending, Ending::Disconnect);
@@ -332,7 +333,12 @@ fn steps_for_requests_that_match() {
     let script = model(
         r#"{"match":{"contains":"a\"b"},"text":"1"},{"match":{"contains":["x"],"not_contains":"y"},"text":"2"}"#,
     );
-    let bodies = [r#"["y","x"]"#, r#"["x"]"#, r#"{"k":["a\"b"]}"#, r#"["x"]"#];
+    let bodies = [
+        r#"{"k":["y","x"]}"#,
+        r#"{"k":"x"}"#,
+        r#"{"k":["a\"b"]}"#,
+        r#"{"k":"x"}"#,
+    ];
     check_steps(script, &bodies, &[0, 2, 1, 0]);
 }
 
@@ -401,7 +407,7 @@ fn unknown_path_takes_no_step() {
 #[test]
 fn records_keep_bodies_but_no_key() {
     let mut script = model(r#"{"text":"1"}"#).looping().keep_requests(2);
-    for body in ["{}", r#"{"n": 1.0}"#, "not JSON"] {
+    for body in ["{}", r#"{"n": 1.0}"#, r#"{"n":[2]}"#, "not JSON"] {
         script.respond(&ModelRequest {
             path: "/proxy/v1/messages?key=s3cret&b=1".to_owned(),
             headers: vec![
@@ -416,7 +422,7 @@ fn records_keep_bodies_but_no_key() {
         serde_json::to_string(&records).unwrap(),
         concat!(
             r#"[{"number":2,"step":1,"path":"/proxy/v1/messages?key=(present)&b=1","headers":{"x-api-key":"(present)","anthropic-version":"v"},"body":{"n": 1.0}},"#,
-            r#"{"number":3,"step":1,"path":"/proxy/v1/messages?key=(present)&b=1","headers":{"x-api-key":"(present)","anthropic-version":"v"},"body":"not JSON"}]"#
+            r#"{"number":3,"step":1,"path":"/proxy/v1/messages?key=(present)&b=1","headers":{"x-api-key":"(present)","anthropic-version":"v"},"body":{"n":[2]}}]"#
         )
     );
     script.reset();

@@ -79,6 +79,9 @@ pub struct SessionConfig {
     /// Hosts that `web_fetch` may ask, such as `docs.rs` or `*.python.org`;
     /// the tool is not there when there are none.
     pub web_fetch_hosts: Vec<String>,
+    /// Whether `apply_patch` takes freeform text instead of JSON where the
+    /// provider has freeform tools.
+    pub freeform_tools: bool,
     /// Tools that the host executes, on top of the profile's; the latest of a name wins.
     pub tools: Vec<ToolDefinition>,
     /// Tools whose every call needs the host's approval.
@@ -147,6 +150,7 @@ impl Default for SessionConfig {
             toolset: Toolset::default(),
             tool_declarations: None,
             web_fetch_hosts: Vec::new(),
+            freeform_tools: false,
             tools: Vec::new(),
             ask_approval: Vec::new(),
             auto_cache: true,
@@ -157,7 +161,7 @@ impl Default for SessionConfig {
 }
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 9] = [
+const FIXED: [&str; 10] = [
     "provider",
     "credential",
     "base_instructions",
@@ -165,6 +169,7 @@ const FIXED: [&str; 9] = [
     "toolset",
     "tool_declarations",
     "web_fetch_hosts",
+    "freeform_tools",
     "tools",
     "browser",
 ];
@@ -211,6 +216,7 @@ impl SessionConfig {
         let offers = Offers {
             host_tools: &self.tools,
             web_fetch_hosts: &self.web_fetch_hosts,
+            freeform: self.freeform_tools,
         };
         match &self.tool_declarations {
             None => profile.registry(self.toolset, &offers),

@@ -120,7 +120,11 @@ impl Instance {
         let registry = config.registry(profile).map_err(invalid)?;
         let host_tool =
             |tool: &ToolDefinition| Rc::new(HostTool::new(tool.clone())) as Rc<dyn Tool>;
-        let host_tools = registry.unpresented(&config.tools).into_iter().map(host_tool).collect();
+        let host_tools = registry
+            .unpresented(&config.tools)
+            .into_iter()
+            .map(host_tool)
+            .collect();
         let id: Rc<str> = self.random.uuid().into();
         open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
@@ -302,7 +306,7 @@ mod tests {
             .and_then(|config| instance.open_session(environment, config));
         let actual = opened
             .map(|session| {
-                let registry = session.0.registry.borrow();
+                let registry = session.0.registry.borrow().inherited();
                 registry.names().collect::<Vec<_>>().join(" ")
             })
             .map_err(|error| error.message);

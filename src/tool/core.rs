@@ -6,9 +6,9 @@ use super::declaration::{Declaration, Declared};
 use super::mapping::Parameter;
 use super::vocabulary::Vocabulary;
 use super::{
-    ApplyPatch, EditFile, Glob, Grep, HostTool, ListDir, ReadFile, ReadManyFiles, RegisterError, Registry,
-    Shell, Tool, WebFetch, WriteFile, apply_patch, edit_file, glob, grep, list_dir, read_file, read_many_files,
-    shell, web_fetch, write_file,
+    ApplyPatch, EditFile, Glob, Grep, HostTool, ListDir, ReadFile, ReadManyFiles, RegisterError,
+    Registry, Shell, Tool, WebFetch, WriteFile, apply_patch, edit_file, glob, grep, list_dir,
+    read_file, read_many_files, shell, web_fetch, write_file,
 };
 use crate::llm::ToolDefinition;
 
@@ -54,6 +54,8 @@ pub struct Offers<'a> {
     /// Hosts that `web_fetch` may ask, as [`super::HostList`] reads them; the
     /// tool is not declared when there are none.
     pub web_fetch_hosts: &'a [String],
+    /// Whether tools that have a freeform format of their own use it.
+    pub freeform: bool,
 }
 
 impl Registry {
@@ -72,7 +74,10 @@ impl Registry {
             Some(name) => offers.host_tools.iter().any(|tool| tool.name == name),
             None => declaration.executor != WEB_FETCH || !offers.web_fetch_hosts.is_empty(),
         };
-        let declarations: Vec<_> = declarations.iter().filter(offered).collect();
+        let mut declarations: Vec<_> = declarations.iter().filter(offered).cloned().collect();
+        for declaration in &mut declarations {
+            present(declaration, offers)?;
+        }
         let mut vocabulary = Vocabulary::default();
         for declaration in &declarations {
             let mapping = declaration.mapping(parameters(declaration)?)?;
@@ -112,6 +117,27 @@ impl Registry {
     }
 }
 
+/// Puts in the executor's own freeform format where that is asked for.
+fn present(declaration: &mut Declaration, offers: &Offers<'_>) -> Result<(), RegisterError> {
+    let format = match declaration.executor.as_str() {
+        "apply_patch" => Some(ApplyPatch::freeform()),
+        _ => None,
+    };
+    if declaration.own_format && format.is_none() {
+        return Err(RegisterError::Declaration {
+            tool: declaration.definition.name.clone(),
+            problem: format!(
+                "`custom`: executor {} has no format of its own",
+                declaration.executor
+            ),
+        });
+    }
+    if declaration.own_format || (offers.freeform && declaration.definition.custom.is_none()) {
+        declaration.definition.custom = format;
+    }
+    Ok(())
+}
+
 fn entry(declaration: &Declaration) -> Result<&'static Entry, RegisterError> {
     let key = declaration.executor.as_str();
     let found = EXECUTORS.iter().find(|entry| entry.key == key);
@@ -128,7 +154,7 @@ fn parameters(declaration: &Declaration) -> Result<&'static [Parameter], Registe
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -153,6 +179,34 @@ mod tests {
             let tool = registry.get(name).expect("a tool of this name");
             assert_eq!(tool.kind(), name);
         }
+    }
+
+    #[test]
+    fn freeform_input_has_the_executors_own_format() {
+        let patch = json!({"name": "apply_patch", "description": "",
+            "parameters": {"type": "object", "required": ["patch"],
+                           "properties": {"patch": {"type": "string"}}}});
+        let format = |patch: &Value, freeform| {
+            let offers = Offers {
+                freeform,
+                ..Offers::default()
+            };
+            let registry = Registry::offered(&json!([patch]).to_string(), &offers)?;
+            Ok::<_, RegisterError>(registry.definitions()[0].custom.clone())
+        };
+        assert_eq!(format(&patch, false), Ok(None));
+        assert_eq!(format(&patch, true), Ok(Some(ApplyPatch::freeform())));
+        let mut own = patch.clone();
+        own["custom"] = json!("own");
+        assert_eq!(format(&own, false), Ok(Some(ApplyPatch::freeform())));
+        own["executor"] = json!("shell");
+        own["map"] = json!({"patch": "command"});
+        let message = "tool declarations: apply_patch: `custom`: executor shell has no format of \
+                       its own";
+        assert_eq!(
+            format(&own, false).map_err(|e| e.to_string()),
+            Err(message.to_owned())
+        );
     }
 
     #[test]
@@ -187,6 +241,7 @@ mod tests {
         let offers = Offers {
             host_tools,
             web_fetch_hosts: &[],
+            freeform: false,
         };
         let mut registry = Registry::offered(&json.to_string(), &offers).expect("valid");
         for tool in registry.unpresented(host_tools) {

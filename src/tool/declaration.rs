@@ -11,7 +11,7 @@
 //! | `map` | per property of `parameters`: what the executor calls it |
 //! | `fixed` | arguments that every call gives to the executor |
 //! | `defaults` | arguments for the executor where a call leaves them out |
-//! | `custom` | freeform input, see [`crate::llm::CustomFormat`] |
+//! | `custom` | freeform input, see [`crate::llm::CustomFormat`]; `"own"`: in the executor's own format |
 //! | `strict` | ask the provider to enforce the schema |
 //!
 //! A property that `map` does not name goes to the executor's parameter of the
@@ -42,6 +42,8 @@ pub(super) struct Declaration {
     pub(super) definition: ToolDefinition,
     /// Key of the executor.
     pub(super) executor: String,
+    /// Freeform input in the executor's own format.
+    pub(super) own_format: bool,
     map: Map<String, Value>,
     fixed: Map<String, Value>,
     defaults: Map<String, Value>,
@@ -139,9 +141,13 @@ impl Declaration {
         let parameters = fields
             .shift_remove("parameters")
             .ok_or_else(|| wrong("`parameters` is missing".to_owned()))?;
-        let custom: Option<CustomFormat> =
-            serde_json::from_value(fields.shift_remove("custom").unwrap_or_default())
-                .map_err(|error| wrong(format!("`custom`: {error}")))?;
+        let custom = fields.shift_remove("custom").unwrap_or_default();
+        let own_format = custom == "own";
+        let custom: Option<CustomFormat> = match own_format {
+            true => None,
+            false => serde_json::from_value(custom)
+                .map_err(|error| wrong(format!("`custom`: {error}")))?,
+        };
         let strict: Option<bool> =
             serde_json::from_value(fields.shift_remove("strict").unwrap_or_default())
                 .map_err(|error| wrong(format!("`strict`: {error}")))?;
@@ -154,6 +160,7 @@ impl Declaration {
                 strict,
             },
             executor,
+            own_format,
             map,
             fixed,
             defaults,

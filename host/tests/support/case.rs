@@ -330,7 +330,10 @@ fn read(file: &str) -> Result<Value, String> {
 /// of that name, else by that of `*`.
 fn version(value: Value, provider: &str) -> Value {
     match value {
-        Value::Array(items) => items.into_iter().map(|item| version(item, provider)).collect(),
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| version(item, provider))
+            .collect(),
         Value::Object(map) => match map.get("$provider") {
             Some(choices) => {
                 let choice = choices.get(provider).or(choices.get("*"));

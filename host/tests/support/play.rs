@@ -321,7 +321,9 @@ impl Stage {
 
 /// Whether the session has left `PROCESSING`.
 fn idle(events: &[Value]) -> bool {
-    let mut own = events.iter().filter(|event| event.get("agent_id").is_none());
+    let mut own = events
+        .iter()
+        .filter(|event| event.get("agent_id").is_none());
     own.any(|event| {
         event["kind"] == "SESSION_END"
             || (event["kind"] == "STATE_CHANGED" && event["data"]["from"] == "PROCESSING")

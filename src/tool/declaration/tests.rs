@@ -153,7 +153,7 @@ fn fields_that_make_no_sense() {
     check(
         json!({"executor": "x"}),
         "no executor `x`; known are read_file, view_image, read_many_files, write_file, \
-         edit_file, shell, grep, glob, list_dir, web_fetch, and host:NAME for a tool of the host",
+         edit_file, shell, grep, glob, list_dir, web_fetch, apply_patch, and host:NAME for a tool of the host",
     );
     let parameters = json!({"type": "object", "properties": {"cmd": {"type": "string"}}});
     check(
