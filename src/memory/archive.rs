@@ -242,6 +242,35 @@ mod tests {
         assert_eq!(copy.get("/w/a.txt").unwrap().modified_us, 5_000_000);
     }
 
+    #[test]
+    fn empty_directories_survive_the_round_trip() {
+        let mut tree = Tree::new(TreeLimits::default());
+        for directory in ["/w/empty", "/w/full/empty/inner", "/w/private"] {
+            tree.make_directories(directory, 5_000_000).unwrap();
+        }
+        tree.set_mode("/w/private", 0o700).unwrap();
+        let mut copy = Tree::new(TreeLimits::default());
+        copy.make_directory("/w", 0).unwrap();
+        import_tar(&mut copy, "/w", &export_tar(&tree, "/w").unwrap(), 9).unwrap();
+        let mut found = Vec::new();
+        copy.walk("/w", u32::MAX, &mut |path, node| {
+            found.push((path.to_owned(), node.is_directory(), node.mode));
+            true
+        })
+        .unwrap();
+        let directory = |path: &str, mode| (path.to_owned(), true, mode);
+        assert_eq!(
+            found,
+            [
+                directory("empty", 0o755),
+                directory("full", 0o755),
+                directory("full/empty", 0o755),
+                directory("full/empty/inner", 0o755),
+                directory("private", 0o700),
+            ]
+        );
+    }
+
     fn one_entry(name: &[u8], kind: tar::EntryType) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
         let mut good = tar::Header::new_gnu();

@@ -387,6 +387,13 @@ impl ExecutionEnvironment for MemoryEnvironment {
         request: ExecRequest,
         output: &mut OutputSink<'_>,
     ) -> Result<ExecStatus, EnvironmentError> {
+        if request.command.contains('\0') {
+            let shown = request.command.replace('\0', "\\0");
+            return Err(EnvironmentError::new(
+                EnvironmentErrorKind::InvalidInput,
+                format!("the command `{shown}` holds a NUL byte"),
+            ));
+        }
         let directory = self.absolute(request.working_dir.as_deref().unwrap_or_default());
         match self.tree.borrow().get_followed(&directory) {
             Ok(node) if matches!(node.kind, NodeKind::Directory(_)) => {}

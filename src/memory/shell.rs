@@ -252,9 +252,16 @@ impl Shells {
             .borrow_mut()
             .get_or_insert_with(|| bash.shell_state())
             .clone();
+        // As a process does: names and values that no process can have are left
+        // out, and a name that no variable can have stays in the environment.
         for (name, value) in &request.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                continue;
+            }
             state.env.insert(name.clone(), value.clone());
-            state.variables.insert(name.clone(), value.clone());
+            if is_variable(name) {
+                state.variables.insert(name.clone(), value.clone());
+            }
         }
         state.env.insert("PWD".to_owned(), directory.to_owned());
         state.cwd = directory.into();
@@ -298,6 +305,12 @@ impl Shells {
                 .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
                 .any(|word| self.lasting.contains(word))
     }
+}
+
+/// Whether `name` is one that a shell variable can have.
+fn is_variable(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// bashkit's `mktemp` and `sort -R` draw from std's hash keys, which on wasm32

@@ -46,6 +46,36 @@ test("every command starts pristine", GUARD, async () => {
   assert.match(stdout, /^\[\] \/workspace\nnone\n0022\n[^f]*\n$/);
 });
 
+test("a command does not see the history of another", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  await env.exec("echo one");
+  assert.equal((await env.exec("echo two; history")).stdout, "two\n");
+});
+
+test("environment variables are those of a process", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const { stdout } = await env.exec('echo "$GOOD"; env | grep -a odd | sort; env | grep -c lost', {
+    env: { GOOD: "yes", "A B": "odd", "1X": "odd", "": "lost", "C=D": "lost", NUL: "lost\0" },
+  });
+  assert.equal(stdout, "yes\n1X=odd\nA B=odd\n0\n");
+});
+
+test("a command with a NUL byte is refused", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  await assert.rejects(env.exec("echo a\0b"), ({ kind, message }) => {
+    assert.deepEqual([kind, message], ["invalid_input", "the command `echo a\\0b` holds a NUL byte"]);
+    return true;
+  });
+});
+
+test("$RANDOM and $SECONDS start anew without a trace of how", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  await env.exec("sleep 5");
+  const { stdout } = await env.exec('echo $SECONDS $LINENO "$_"; set | grep -c "^RANDOM=[0-9]* SECONDS"');
+  assert.match(stdout, /^0 1 [^=]*\n0\n$/);
+  assert.match((await env.exec("&& x")).stderr, /^bash: -c: line 1: syntax error near unexpected token `&&'\n$/);
+});
+
 test("going back to a snapshot repeats the randomness", GUARD, async () => {
   const env = await MemoryEnvironment.create();
   const snapshot = await env.snapshot();

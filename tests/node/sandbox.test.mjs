@@ -38,6 +38,16 @@ test("tar goes out and in", async () => {
   await assert.rejects(two.importFiles({ "../evil": "" }), EnvironmentError);
 });
 
+test("empty directories go out and in, whoever made them", async () => {
+  const one = await MemoryEnvironment.create();
+  await one.makeDir("mine");
+  await one.exec("mkdir -p theirs/inner");
+  const two = await MemoryEnvironment.create();
+  await two.importTar(await one.exportTar());
+  const listed = await two.list(".", { depth: 9 });
+  assert.deepEqual(listed.map(({ path, isDir }) => [path, isDir]), [["mine", true], ["theirs", true], ["theirs/inner", true]]);
+});
+
 test("a command streams its output and reports its end", async () => {
   const env = await MemoryEnvironment.create({ files: { "a.txt": "one\ntwo\n" } });
   const pieces = [];
