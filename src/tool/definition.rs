@@ -35,6 +35,17 @@ pub trait Tool {
         true
     }
 
+    /// Paths that a call would change, as the approval policy judges them;
+    /// relative ones start from the working directory.
+    fn writes(&self, _arguments: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The shell command that a call would run, for the same purpose.
+    fn command(&self, _arguments: &Value) -> Option<String> {
+        None
+    }
+
     /// Runs one call. `arguments` is an object that satisfies
     /// `definition().parameters`.
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError>;

@@ -64,6 +64,11 @@ impl Tool for EditFile {
         "edit_file"
     }
 
+    fn writes(&self, arguments: &Value) -> Vec<String> {
+        let path = arguments["file_path"].as_str();
+        path.map(str::to_owned).into_iter().collect()
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = parse(arguments)?;
         let path = &arguments.file_path;

@@ -41,6 +41,10 @@ impl Tool for Shell {
         "shell"
     }
 
+    fn command(&self, arguments: &Value) -> Option<String> {
+        arguments["command"].as_str().map(str::to_owned)
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = parse(arguments)?;
         let timeout_ms = call.timeouts.resolve(arguments.timeout_ms);

@@ -36,6 +36,11 @@ impl Tool for WriteFile {
         "write_file"
     }
 
+    fn writes(&self, arguments: &Value) -> Vec<String> {
+        let path = arguments["file_path"].as_str();
+        path.map(str::to_owned).into_iter().collect()
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let Arguments { file_path, content } = parse(arguments)?;
         let absolute = call.environment.absolute(&file_path);
