@@ -108,8 +108,9 @@ impl ApprovalPolicy {
         if self.commands.is_none() && self.write_paths.is_none() {
             return None;
         }
+        let trimmed = text.trim_matches([' ', '\t', '\n']);
         if let Some(commands) = &self.commands
-            && commands.texts.iter().any(|entry| entry == text.trim())
+            && commands.texts.iter().any(|entry| entry == trimmed)
         {
             return None;
         }

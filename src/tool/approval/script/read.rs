@@ -19,6 +19,7 @@ pub(in super::super) fn read(text: &str, names: &Names) -> Script {
         defined: BTreeSet::new(),
         assigned: BTreeMap::new(),
         counted: Vec::new(),
+        variables: Vec::new(),
         unsets: false,
     };
     match surface::concern(text) {
@@ -37,6 +38,8 @@ struct Reader<'a> {
     assigned: BTreeMap<String, bool>,
     /// Variables whose values are read as arithmetic.
     counted: Vec<String>,
+    /// Arguments that are variables: call, argument and name.
+    variables: Vec<((usize, usize), String)>,
     /// Whether something is unset, perhaps a function.
     unsets: bool,
 }
@@ -65,6 +68,15 @@ impl Reader<'_> {
         if self.unsets {
             for call in &mut self.script.calls {
                 call.is_function = false;
+            }
+        }
+        // A number is one word, quoted or not.
+        for ((call, index), name) in &self.variables {
+            let call = self.script.calls.get_mut(*call);
+            if let Some(argument) = call.and_then(|call| call.arguments.get_mut(*index))
+                && self.assigned.get(name) == Some(&true)
+            {
+                *argument = Argument::Value;
             }
         }
         let doubtful = self.counted.iter().find(|name| {
@@ -193,14 +205,8 @@ impl Reader<'_> {
                 self.arithmetic(expression);
             }
             CompoundCommand::Time(time) => {
-                let has_options = time.format.is_some()
-                    || time.output.is_some()
-                    || time.append
-                    || time.verbose
-                    || time.option_error.is_some();
-                if has_options {
-                    self.concern("`time` with options is a program that runs another command");
-                }
+                // The parser also takes `\time`, a program, for the keyword.
+                self.concern("time runs another command; only the exact command can be listed");
                 if let Some(command) = &time.command {
                     self.command(command);
                 }
@@ -241,6 +247,12 @@ impl Reader<'_> {
         }
         self.builtin(&name, &simple.args);
         let is_function = self.defined.contains(&name);
+        for (index, word) in simple.args.iter().enumerate() {
+            if let [WordPart::Variable(variable)] = word.parts.as_slice() {
+                let place = (self.script.calls.len(), index);
+                self.variables.push((place, variable.clone()));
+            }
+        }
         self.script.calls.push(Call {
             name,
             arguments: simple.args.iter().map(argument).collect(),
@@ -388,10 +400,7 @@ impl Reader<'_> {
                 }
                 RedirectKind::Input => {
                     let is_network = match &target {
-                        Argument::Literal(path) | Argument::Pattern(path) => {
-                            is_network(path)
-                                || target.literal().is_none() && "/dev/".starts_with(path)
-                        }
+                        Argument::Literal(path) | Argument::Pattern(path) => is_network(path),
                         Argument::Value | Argument::Unknown => false,
                     };
                     if is_network {

@@ -27,6 +27,8 @@ pub(super) fn argument(word: &Word) -> Argument {
         return Argument::Unknown;
     }
     match pattern {
+        // Names of commands, not patterns.
+        _ if matches!(text.as_str(), "[" | "[[") => Argument::Literal(text),
         // A home directory is a path, never an option.
         Some(start) if start.is_empty() && text.starts_with('~') => {
             Argument::Pattern("~".to_owned())
