@@ -11,6 +11,9 @@ use super::settings::{ApprovalSettings, ToolRule};
 /// Name that stands for [`safe_commands`] in a list of commands.
 const SAFE: &str = "@safe";
 
+/// Characters of a reason that are shown.
+const MAX_REASON_CHARS: usize = 200;
+
 /// Rules that are ready to judge calls. The default allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalPolicy {
@@ -95,7 +98,7 @@ impl ApprovalPolicy {
             .command
             .and_then(|text| self.command(text, proposal));
         let concern = of_command.or_else(|| self.paths(proposal));
-        concern.map_or(Verdict::Allow, Verdict::Ask)
+        concern.map_or(Verdict::Allow, |concern| Verdict::Ask(one_line(&concern)))
     }
 
     fn paths(&self, proposal: &Proposal) -> Option<String> {
@@ -168,6 +171,23 @@ impl Commands {
         }
         Ok(commands)
     }
+}
+
+/// A reason as people see it: it may quote what a model wrote.
+fn one_line(reason: &str) -> String {
+    let mut line = String::new();
+    for (index, char) in reason.chars().enumerate() {
+        if index == MAX_REASON_CHARS {
+            line.push('…');
+            break;
+        }
+        if char.is_control() {
+            line.extend(char.escape_default());
+        } else {
+            line.push(char);
+        }
+    }
+    line
 }
 
 /// The words of an entry; `'…'` and `"…"` hold words with white space.

@@ -351,6 +351,11 @@ impl Reader<'_> {
     fn assignment(&mut self, assignment: &Assignment) {
         if let Some(index) = &assignment.index {
             self.arithmetic(index);
+            // Elsewhere than in bash `x[a > b]=1` is a command.
+            if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char))
+            {
+                self.concern("it sets an element whose subscript is not plain");
+            }
         }
         match &assignment.value {
             AssignmentValue::Scalar(word) => {
@@ -429,6 +434,10 @@ impl Reader<'_> {
                 | WordPart::PrefixMatch { .. } => {}
                 WordPart::CommandSubstitution(commands)
                 | WordPart::ProcessSubstitution { commands, .. } => {
+                    // The parser leaves out what it does not understand.
+                    if commands.is_empty() {
+                        self.concern("it has a substitution that is not understood");
+                    }
                     let outside = self.defined.clone();
                     self.commands(commands);
                     self.defined = outside;
@@ -546,6 +555,8 @@ impl Reader<'_> {
                         self.counted_word(operand);
                     }
                 }
+                // A shell that does not know `[[` writes a file.
+                Some("<" | ">") => self.concern("it compares with `<` or `>`"),
                 Some("-v" | "-R") => {
                     let plain = operator(index + 1).is_some_and(|name| arithmetic::is_name(&name));
                     if !plain {
