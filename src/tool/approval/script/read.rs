@@ -524,15 +524,16 @@ impl Reader<'_> {
 
     /// A text that is expanded only when it is needed.
     fn operand(&mut self, text: &str) {
-        if text.contains(['$', '`', '\\']) || text.contains("<(") || text.contains(">(") {
-            let is_plain = text.match_indices('$').all(|(at, _)| {
-                let next = text[at + 1..].chars().next();
-                next.is_some_and(|next| next.is_ascii_alphanumeric() || next == '_')
-            });
-            if !is_plain || text.contains(['`', '\\']) || text.contains("<(") || text.contains(">(")
-            {
-                self.concern("it has an expansion within an expansion");
-            }
+        let is_plain = text.match_indices('$').all(|(at, _)| {
+            let next = text[at + 1..].chars().next();
+            next.is_some_and(|next| next.is_ascii_alphanumeric() || next == '_')
+        });
+        // Shells differ on where a here-document begins whose line goes on in
+        // the braces.
+        let is_odd = text.contains(['`', '\\', '\n'])
+            || ["<(", ">(", "<<"].iter().any(|start| text.contains(start));
+        if !is_plain || is_odd {
+            self.concern("it has an expansion within an expansion");
         }
     }
 
