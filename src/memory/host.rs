@@ -5,7 +5,7 @@
 use super::clock;
 
 /// bashkit's clock: µs since 1970-01-01 UTC, 1 µs later at every reading.
-#[cfg(feature = "sandbox")]
+#[cfg(feature = "analysis")]
 #[unsafe(no_mangle)]
 extern "Rust" fn __bashkit_host_now_micros() -> u64 {
     let here = 0u8;

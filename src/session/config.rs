@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::error::SessionError;
 use crate::llm::{RetryPolicy, ToolDefinition};
 use crate::profile::{Profile, Toolset};
+use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
 
 /// Settings of a session. In JSON every field may be left out; unknown fields
@@ -84,8 +85,8 @@ pub struct SessionConfig {
     pub freeform_tools: bool,
     /// Tools that the host executes, on top of the profile's; the latest of a name wins.
     pub tools: Vec<ToolDefinition>,
-    /// Tools whose every call needs the host's approval.
-    pub ask_approval: Vec<String>,
+    /// Which calls need the host's approval: `docs/approval.md`.
+    pub approval: ApprovalSettings,
     /// Whether cache breakpoints are set where the provider has them.
     pub auto_cache: bool,
     /// Extra options by provider, merged into the request last.
@@ -152,7 +153,7 @@ impl Default for SessionConfig {
             web_fetch_hosts: Vec::new(),
             freeform_tools: false,
             tools: Vec::new(),
-            ask_approval: Vec::new(),
+            approval: ApprovalSettings::default(),
             auto_cache: true,
             provider_options: Value::Null,
             browser: false,
@@ -243,7 +244,10 @@ impl SessionConfig {
         } else if !(self.provider_options.is_null() || self.provider_options.is_object()) {
             "`provider_options` must be an object with one entry per provider"
         } else {
-            return Ok(());
+            let policy = ApprovalPolicy::new(&self.approval);
+            return policy
+                .map(drop)
+                .map_err(|problem| SessionError::invalid_config(format!("`approval`: {problem}")));
         };
         Err(SessionError::invalid_config(problem))
     }

@@ -12,7 +12,8 @@ use super::state::Shared;
 use crate::environment::{OutputStream, Scope};
 use crate::event::EventKind;
 use crate::llm::{ToolCall, ToolResult};
-use crate::tool::{ApprovalPolicy, Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts};
+use crate::tool::approval::ApprovalPolicy;
+use crate::tool::{Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts};
 
 /// Runs `calls` and returns one result per call, in call order. When
 /// `scope.cancel` fires, calls that run end early and later ones never start;
@@ -56,13 +57,9 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
             profile_ms: Some(session.profile.default_command_timeout_ms(config.toolset)),
             max_ms: config.max_command_timeout_ms,
         },
-        approvals: ApprovalPolicy(
-            config
-                .ask_approval
-                .iter()
-                .map(|tool| (tool.clone(), "this tool needs approval".to_owned()))
-                .collect(),
-        ),
+        // `SessionConfig` has checked them; in doubt every call asks.
+        approvals: ApprovalPolicy::new(&config.approval)
+            .unwrap_or_else(|_| ApprovalPolicy::ask_always()),
         max_captured_bytes: usize::try_from(config.max_captured_bytes).unwrap_or(usize::MAX),
         events: Rc::new(Events(session.clone())),
     }

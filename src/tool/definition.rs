@@ -35,9 +35,29 @@ pub trait Tool {
         true
     }
 
+    /// Paths that a call would change, as the approval policy judges them;
+    /// relative ones start from the working directory.
+    fn writes(&self, _arguments: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The shell command that a call would run, for the same purpose.
+    fn command(&self, _arguments: &Value) -> Option<CommandLine> {
+        None
+    }
+
     /// Runs one call. `arguments` is an object that satisfies
     /// `definition().parameters`.
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError>;
+}
+
+/// A shell command, as the approval policy judges it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// What the shell reads.
+    pub text: String,
+    /// Where it runs; absent: in the working directory.
+    pub working_dir: Option<String>,
 }
 
 /// Receives output as it arrives: the pipe, if there is one, and bytes cut anywhere.

@@ -77,6 +77,11 @@ impl Tool for EditFile {
         "edit_file"
     }
 
+    fn writes(&self, arguments: &Value) -> Vec<String> {
+        let arguments = self.declared.parse::<Arguments>(arguments.clone());
+        arguments.into_iter().map(|call| call.file_path).collect()
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = self.declared.parse(arguments)?;
         let path = &arguments.file_path;

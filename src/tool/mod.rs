@@ -2,6 +2,7 @@
 //! per tool. A tool never talks to a model and never touches the outside
 //! except through the environment and the effects that it is given.
 
+pub mod approval;
 mod core;
 mod declaration;
 mod definition;
@@ -30,11 +31,11 @@ mod write_file;
 
 pub use core::Offers;
 pub use declaration::Declared;
-pub use definition::{CallContext, Progress, Timeouts, Tool, ToolError, ToolOutput};
+pub use definition::{CallContext, CommandLine, Progress, Timeouts, Tool, ToolError, ToolOutput};
 pub use host::HostTool;
 pub use limit::OutputLimits;
 pub use lock::{FileGuard, FileLocks};
-pub use pipeline::{ApprovalPolicy, Executed, Pipeline, PipelineEvents};
+pub use pipeline::{Executed, Pipeline, PipelineEvents};
 pub use registry::{RegisterError, Registry};
 pub use schema::{Schema, SchemaError};
 pub use vocabulary::Vocabulary;

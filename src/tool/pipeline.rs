@@ -3,12 +3,12 @@
 //! that it can read; a call always has exactly one result.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::approval::{ApprovalPolicy, Proposal, Verdict};
 use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
 use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
@@ -28,19 +28,6 @@ pub trait PipelineEvents {
     fn ended(&self, call: &ToolCall, executed: &Executed);
 }
 
-/// Which tools the host wants to be asked about, with the reason to show; `*`
-/// stands for every tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApprovalPolicy(pub BTreeMap<String, String>);
-
-impl ApprovalPolicy {
-    /// Why the host must be asked about `tool_name`, if it must.
-    pub fn reason(&self, tool_name: &str) -> Option<&str> {
-        let reason = self.0.get(tool_name).or_else(|| self.0.get("*"));
-        reason.map(String::as_str)
-    }
-}
-
 /// Everything that calls of one round share.
 #[derive(Clone)]
 pub struct Pipeline {
@@ -54,7 +41,7 @@ pub struct Pipeline {
     pub limits: OutputLimits,
     /// Limits on commands.
     pub timeouts: Timeouts,
-    /// Which tools the host must approve.
+    /// Which calls the host must approve.
     pub approvals: ApprovalPolicy,
     /// Bytes of output to keep in full, per call.
     pub max_captured_bytes: usize,
@@ -186,7 +173,7 @@ impl Pipeline {
             let message = format!("invalid arguments: {}", violations.join("; "));
             return Err(ToolError::new(message).into());
         }
-        self.approve(scope, call, &arguments).await?;
+        self.approve(scope, call, registered, &arguments).await?;
         if scope.cancel.is_cancelled() {
             return Err(ToolError::new("interrupted before it started").into());
         }
@@ -215,17 +202,30 @@ impl Pipeline {
         &self,
         scope: &Scope,
         call: &ToolCall,
+        registered: &Registered,
         arguments: &Value,
     ) -> Result<(), ToolError> {
-        let Some(reason) = self.approvals.reason(&call.name) else {
-            return Ok(());
+        let tool = &registered.tool;
+        let verdict = self.approvals.judge(&Proposal {
+            tool_name: &call.name,
+            kind: tool.kind(),
+            writes: &tool.writes(arguments),
+            command: tool.command(arguments).as_ref(),
+            working_directory: &self.environment.info().working_directory,
+        });
+        let reason = match verdict {
+            Verdict::Allow => return Ok(()),
+            Verdict::Deny(reason) => {
+                return Err(ToolError::new(format!("denied by policy: {reason}")));
+            }
+            Verdict::Ask(reason) => reason,
         };
-        self.events.approval_requested(call, arguments, reason);
+        self.events.approval_requested(call, arguments, &reason);
         let effect = EffectKind::AskApproval {
             tool_name: call.name.clone(),
             call_id: call.id.clone(),
             arguments: arguments.to_string(),
-            reason: reason.to_owned(),
+            reason,
         };
         match self.port.request(scope, effect).finish().await {
             OutcomeKind::Approval(Approval::Allow) => Ok(()),

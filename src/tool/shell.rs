@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, CommandLine, Declared, Tool, ToolError, ToolOutput};
 use crate::environment::{EnvironmentErrorKind, ExecRequest, ExecStatus, OutputStream};
 use crate::llm::ToolDefinition;
 use crate::text::CapturedOutput;
@@ -53,6 +53,14 @@ impl Tool for Shell {
 
     fn kind(&self) -> &str {
         "shell"
+    }
+
+    fn command(&self, arguments: &Value) -> Option<CommandLine> {
+        let arguments: Arguments = self.declared.parse(arguments.clone()).ok()?;
+        Some(CommandLine {
+            text: arguments.command,
+            working_dir: arguments.working_dir.filter(|path| !path.is_empty()),
+        })
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {

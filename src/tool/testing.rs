@@ -6,10 +6,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::approval::ApprovalPolicy;
 use super::core::CORE_TOOLS;
-use super::{
-    ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
-};
+use super::{Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts};
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
 use crate::environment::{

@@ -44,6 +44,11 @@ impl Tool for WriteFile {
         "write_file"
     }
 
+    fn writes(&self, arguments: &Value) -> Vec<String> {
+        let arguments = self.declared.parse::<Arguments>(arguments.clone());
+        arguments.into_iter().map(|call| call.file_path).collect()
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let Arguments { file_path, content } = self.declared.parse(arguments)?;
         let absolute = call.environment.absolute(&file_path);

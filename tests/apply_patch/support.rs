@@ -7,8 +7,7 @@ use hermitcrab::effect::EffectPort;
 use hermitcrab::environment::{ExecutionEnvironment, OutputStream, Scope};
 use hermitcrab::llm::{ToolCall, ToolDefinition};
 use hermitcrab::tool::{
-    ApplyPatch, ApprovalPolicy, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents,
-    Registry, Timeouts,
+    ApplyPatch, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
 };
 use serde_json::Value;
 
@@ -32,7 +31,7 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
         port: EffectPort::new(),
         limits: OutputLimits::default(),
         timeouts: Timeouts::default(),
-        approvals: ApprovalPolicy::default(),
+        approvals: hermitcrab::tool::approval::ApprovalPolicy::default(),
         max_captured_bytes: 1 << 20,
         files: FileLocks::default(),
         events: Rc::new(Silent),

@@ -1,6 +1,7 @@
 //! Integration tests of the core crate: the rules of the code itself.
 
 mod agents;
+mod approval;
 mod bench;
 mod effect;
 mod orientation;

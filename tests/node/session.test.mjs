@@ -134,7 +134,7 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
     apiKey: KEY,
     baseUrl: (await serveModel(t, { steps })).url,
     env,
-    askApproval: ["shell"],
+    approval: { tools: { shell: "ask" } },
     approve: async ({ name, arguments: args }) => {
       asked.push([name, args.command]);
       return answers.shift();
@@ -150,7 +150,7 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
   const silent = await createSession({
     apiKey: KEY,
     baseUrl: (await serveModel(t, { steps })).url,
-    askApproval: ["shell"],
+    approval: { tools: { shell: "ask" } },
   });
   const [refused] = dataOf(await collect(silent.run("go")), "TOOL_CALL_END");
   assert.match(refused.error ?? refused.output, /no approve callback/);

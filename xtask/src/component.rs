@@ -44,7 +44,8 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
             "--profile",
             "wasm",
         ])
-        .args(["--target", WASM_TARGET, "--features", &features])
+        .args(["--target", WASM_TARGET, "--no-default-features"])
+        .args(["--features", &features])
         .quiet()
         .run()?;
     let module_path = target_dir()

@@ -49,9 +49,11 @@ fn default_out() -> PathBuf {
 fn write(out: &Path, features: &[&str]) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
+    // The default features would bring the parser of commands into the slim core.
     let features = [&["web"], features].concat().join(",");
     cargo(&shell)
         .args(["build", "--package", "hermitcrab", "--lib"])
+        .arg("--no-default-features")
         .args(["--profile", "wasm", "--target", WASM_TARGET])
         .args(["--features", &features])
         .quiet()

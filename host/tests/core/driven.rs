@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use hermitcrab::environment::{EnvironmentErrorKind, ExecRequest, ProgramResult};
 use hermitcrab::memory::ChangeKind;
 use hermitcrab::script::ScriptedModel;
+use hermitcrab::tool::approval::{ApprovalSettings, ToolRule};
 use hermitcrab_host::serve_model::ServeModel;
 use hermitcrab_host::{
     EnvironmentChoice, Event, Host, HostError, HostTool, HostToolResult, LocalEnvironment,
@@ -112,7 +113,10 @@ async fn nobody_to_approve_means_no() {
     let model = serve(tool_script());
     let host = with_key(component(), &model);
     let config = SessionConfig {
-        ask_approval: vec!["add_one".to_owned()],
+        approval: ApprovalSettings {
+            tools: [("add_one".to_owned(), ToolRule::Ask)].into(),
+            ..ApprovalSettings::default()
+        },
         ..config(&model)
     };
     let memory = EnvironmentChoice::Memory(MemoryOptions::default());

@@ -43,7 +43,11 @@ pub(in crate::session) async fn spawn(
              it first"
         )));
     }
-    let (profile, config) = settings(parent, &task)?;
+    let (profile, mut config) = settings(parent, &task)?;
+    let (from, to) = (parent.place.info(), place.info());
+    config.approval = config
+        .approval
+        .moved(&from.working_directory, &to.working_directory);
     let registry = tools(parent, profile, &config)?;
     let emitter = parent.emitter.child();
     let id = emitter.agent_id().cloned().unwrap_or_default();

@@ -88,6 +88,20 @@ impl Tool for ApplyPatch {
         "apply_patch"
     }
 
+    fn writes(&self, arguments: &Value) -> Vec<String> {
+        let patch = self.declared.parse::<Arguments>(arguments.clone());
+        let patch = patch.ok().and_then(|call| parse(&call.patch).ok());
+        let files = patch.map(|patch| patch.files).unwrap_or_default();
+        let paths = files.into_iter().flat_map(|file| {
+            let target = match file.action {
+                Action::Update { move_to, .. } => move_to,
+                Action::Add { .. } | Action::Delete => None,
+            };
+            [Some(file.path), target]
+        });
+        paths.flatten().collect()
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let text = self.declared.parse::<Arguments>(arguments)?.patch;
         let patch = parse(&text)?;

@@ -166,10 +166,14 @@ fn freeform_text_becomes_the_required_argument() {
     assert_eq!(effects, [call_effect(r#"{"q":"not {json"}"#)]);
 }
 
+fn policy(settings: Value) -> ApprovalPolicy {
+    let settings = serde_json::from_value(settings).expect("settings");
+    ApprovalPolicy::new(&settings).expect("valid settings")
+}
+
 fn check_approval(answer: Approval, expected: &str) {
     let (mut pipeline, log) = remote();
-    let reasons = [("shell".to_owned(), "it can do anything".to_owned())];
-    pipeline.approvals = ApprovalPolicy(BTreeMap::from(reasons));
+    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}}));
     let asked = call("shell", r#"{"command": "ls"}"#);
     let ended = OutcomeKind::ExecEnd(Default::default());
     let answers = vec![vec![OutcomeKind::Approval(answer)], vec![ended]];
@@ -178,13 +182,13 @@ fn check_approval(answer: Approval, expected: &str) {
         tool_name: "shell".to_owned(),
         call_id: "c1".to_owned(),
         arguments: r#"{"command":"ls"}"#.to_owned(),
-        reason: "it can do anything".to_owned(),
+        reason: "this tool needs approval".to_owned(),
     };
     assert_eq!(effects[0], ask);
     assert_eq!(executed.model_text, expected);
     assert_eq!(
         log.0.borrow()[1],
-        r#"approve shell {"command":"ls"} it can do anything"#
+        r#"approve shell {"command":"ls"} this tool needs approval"#
     );
 }
 

@@ -1,0 +1,230 @@
+//! The judgement of a call, by tool, by path and by command.
+
+use std::collections::BTreeMap;
+
+use super::command;
+use super::names::{names, safe_commands};
+use super::path::{WritePaths, is_device};
+use super::script::{Argument, Script, read};
+use super::settings::{ApprovalSettings, ToolRule};
+use crate::environment::absolute_path;
+use crate::tool::CommandLine;
+
+/// Name that stands for [`safe_commands`] in a list of commands.
+const SAFE: &str = "@safe";
+
+/// Characters of a reason that are shown.
+const MAX_REASON_CHARS: usize = 200;
+
+/// Rules that are ready to judge calls. The default allows everything.
+#[derive(Clone, Debug, Default)]
+pub struct ApprovalPolicy {
+    tools: BTreeMap<String, ToolRule>,
+    write_paths: Option<WritePaths>,
+    commands: Option<Commands>,
+    asks_always: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Commands {
+    /// As they were written.
+    texts: Vec<String>,
+    /// As words.
+    listed: Vec<Vec<String>>,
+}
+
+/// What a call would do.
+#[derive(Clone, Copy, Debug)]
+pub struct Proposal<'a> {
+    /// Name of the tool.
+    pub tool_name: &'a str,
+    /// Its [`crate::tool::Tool::kind`].
+    pub kind: &'a str,
+    /// Paths that the call would change.
+    pub writes: &'a [String],
+    /// The command line that it would run.
+    pub command: Option<&'a CommandLine>,
+    /// Absolute directory that relative paths start from.
+    pub working_directory: &'a str,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Allow,
+    /// The host is asked; one sentence says why.
+    Ask(String),
+    /// It does not run; one sentence for the model says why.
+    Deny(String),
+}
+
+impl ApprovalPolicy {
+    /// The policy that `settings` describe. The error is one sentence that
+    /// names the entry that is not valid.
+    pub fn new(settings: &ApprovalSettings) -> Result<Self, String> {
+        let write_paths = settings.write_paths.as_deref().map(WritePaths::new);
+        let commands = settings.commands.as_deref().map(Commands::new);
+        Ok(Self {
+            tools: settings.tools.clone(),
+            write_paths: write_paths.transpose()?,
+            commands: commands.transpose()?,
+            asks_always: false,
+        })
+    }
+
+    /// The policy that asks about every call.
+    pub fn ask_always() -> Self {
+        Self {
+            asks_always: true,
+            ..Self::default()
+        }
+    }
+
+    /// What becomes of the call that `proposal` describes.
+    pub fn judge(&self, proposal: &Proposal) -> Verdict {
+        if self.asks_always {
+            return Verdict::Ask("every call needs approval".to_owned());
+        }
+        let rules = [proposal.tool_name, proposal.kind, "*"];
+        let rule = rules.iter().find_map(|name| self.tools.get(*name));
+        match rule {
+            Some(ToolRule::Deny) => {
+                let name = proposal.tool_name;
+                return Verdict::Deny(format!("this session does not allow {name}"));
+            }
+            Some(ToolRule::Ask) => return Verdict::Ask("this tool needs approval".to_owned()),
+            Some(ToolRule::Allow) | None => {}
+        }
+        let of_command = proposal
+            .command
+            .and_then(|command| self.command(command, proposal));
+        let concern = of_command.or_else(|| self.paths(proposal));
+        concern.map_or(Verdict::Allow, |concern| Verdict::Ask(one_line(&concern)))
+    }
+
+    fn paths(&self, proposal: &Proposal) -> Option<String> {
+        let rule = self.write_paths.as_ref()?;
+        let mut paths = proposal.writes.iter();
+        paths.find_map(|path| rule.concern(proposal.working_directory, path))
+    }
+
+    fn command(&self, command: &CommandLine, proposal: &Proposal) -> Option<String> {
+        if self.commands.is_none() && self.write_paths.is_none() {
+            return None;
+        }
+        let text = command.text.as_str();
+        let base = proposal.working_directory;
+        let elsewhere = command
+            .working_dir
+            .as_deref()
+            .is_some_and(|directory| absolute_path(base, directory) != absolute_path(base, ""));
+        let trimmed = text.trim_matches([' ', '\t', '\n']);
+        if let Some(commands) = &self.commands
+            && !elsewhere
+            && commands.texts.iter().any(|entry| entry == trimmed)
+        {
+            return None;
+        }
+        let Some(names) = names() else {
+            return Some("nothing is known about commands".to_owned());
+        };
+        let mut script = read(text, names);
+        script.changes_directory |= elsewhere;
+        if let Some(concern) = script.concerns.first() {
+            return Some(concern.clone());
+        }
+        if let Some(commands) = &self.commands {
+            let concern = script.calls.iter().find_map(|call| {
+                command::concern(call, &commands.listed, names, script.changes_directory)
+            });
+            if concern.is_some() {
+                return concern;
+            }
+        }
+        self.redirects(&script, proposal)
+    }
+
+    fn redirects(&self, script: &Script, proposal: &Proposal) -> Option<String> {
+        script.writes.iter().find_map(|target| {
+            let Argument::Literal(path) = target else {
+                return Some("it writes a file whose name is only known when it runs".to_owned());
+            };
+            if is_device(path) && path.starts_with('/') {
+                return None;
+            }
+            let Some(rule) = &self.write_paths else {
+                return Some(format!("it writes {path}"));
+            };
+            if script.changes_directory && !path.starts_with('/') {
+                return Some(format!("it writes {path} after a change of directory"));
+            }
+            rule.concern(proposal.working_directory, path)
+        })
+    }
+}
+
+impl Commands {
+    fn new(entries: &[String]) -> Result<Self, String> {
+        let mut commands = Self::default();
+        for entry in entries {
+            if entry == SAFE {
+                let safe = safe_commands().iter();
+                let words = |entry: &String| entry.split(' ').map(str::to_owned).collect();
+                commands.listed.extend(safe.clone().map(words));
+                // Without the parser, a harmless command alone is recognised.
+                commands.texts.extend(safe.cloned());
+            } else {
+                commands.listed.push(words(entry)?);
+                commands.texts.push(entry.trim().to_owned());
+            }
+        }
+        Ok(commands)
+    }
+}
+
+/// A reason as people see it: it may quote what a model wrote.
+fn one_line(reason: &str) -> String {
+    let mut line = String::new();
+    for (index, char) in reason.chars().enumerate() {
+        if index == MAX_REASON_CHARS {
+            line.push('…');
+            break;
+        }
+        if char.is_control() {
+            line.extend(char.escape_default());
+        } else {
+            line.push(char);
+        }
+    }
+    line
+}
+
+/// The words of an entry; `'…'` and `"…"` hold words with white space.
+fn words(entry: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for char in entry.chars() {
+        match (quote, char) {
+            (None, '\'' | '"') => {
+                quote = Some(char);
+                word.get_or_insert_default();
+            }
+            (Some(open), char) if open == char => quote = None,
+            (None, char) if char.is_whitespace() => words.extend(word.take()),
+            (_, char) => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word.take());
+    if quote.is_some() {
+        return Err(format!("`commands` has {entry:?}: a quote is not closed"));
+    }
+    if words.first().is_none_or(String::is_empty) {
+        return Err(format!("`commands` has {entry:?}: it names no command"));
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Words of a script as arguments.
+
+use bashkit::parser::{Word, WordPart};
+
+use super::Argument;
+
+/// Characters that stand for file names where they are not quoted.
+const GLOB: [char; 7] = ['*', '?', '[', '@', '+', '!', '('];
+
+/// What is known of `word`.
+pub(super) fn argument(word: &Word) -> Argument {
+    let mut text = String::new();
+    let mut pattern = None;
+    for (index, part) in word.parts.iter().enumerate() {
+        let WordPart::Literal(literal) = part else {
+            return expanded(word, index, &text);
+        };
+        let quoted = is_quoted(word, index);
+        if pattern.is_none() && !quoted {
+            let at = literal.find(|char| is_glob(literal, char));
+            let start = (text.is_empty() && literal.starts_with('~')).then_some(0);
+            pattern = start.or(at).map(|at| format!("{text}{}", &literal[..at]));
+        }
+        text.push_str(literal);
+    }
+    if has_braces(&text) {
+        return Argument::Unknown;
+    }
+    match pattern {
+        // Names of commands, not patterns.
+        _ if matches!(text.as_str(), "[" | "[[") => Argument::Literal(text),
+        // A home directory is a path, never an option.
+        Some(start) if start.is_empty() && text.starts_with('~') => {
+            Argument::Pattern("~".to_owned())
+        }
+        Some(start) => Argument::Pattern(start.replace('\\', "")),
+        None => Argument::Literal(text),
+    }
+}
+
+/// `@(`, `+(` and `!(` are patterns, `a@b` and `a+b` are not.
+fn is_glob(literal: &str, char: char) -> bool {
+    GLOB.contains(&char) && (!matches!(char, '@' | '+' | '!') || literal.contains('('))
+}
+
+/// A word whose part at `index` is expanded at run time, after `start`.
+fn expanded(word: &Word, index: usize, start: &str) -> Argument {
+    let is_whole = word
+        .parts
+        .iter()
+        .enumerate()
+        .all(|(index, part)| match part {
+            WordPart::Literal(literal) => !literal.contains('{'),
+            // Numbers, whether quoted or not.
+            WordPart::Variable(name) if matches!(name.as_str(), "?" | "#" | "$" | "!") => true,
+            // `"$@"` and `"${a[@]}"` are many words.
+            WordPart::Variable(name) => is_quoted(word, index) && name != "@",
+            WordPart::ArrayAccess { index: key, .. } => is_quoted(word, index) && key != "@",
+            WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_) => {
+                true
+            }
+            WordPart::ProcessSubstitution { .. } => true,
+            WordPart::CommandSubstitution(_) => is_quoted(word, index),
+            _ => false,
+        });
+    let starts_known = word.parts[..index].iter().enumerate().all(|(index, part)| {
+        let WordPart::Literal(literal) = part else {
+            return false;
+        };
+        is_quoted(word, index) || !literal.contains(GLOB) && !literal.contains('{')
+    });
+    match word.parts.get(index) {
+        // A file descriptor's path.
+        Some(WordPart::ProcessSubstitution { .. }) if index == 0 && is_whole => {
+            Argument::Pattern("/dev/fd/".to_owned())
+        }
+        _ if is_whole && starts_known && !start.is_empty() => Argument::Pattern(start.to_owned()),
+        _ if is_whole => Argument::Value,
+        _ => Argument::Unknown,
+    }
+}
+
+/// The text of `word` up to the first part that is not literal, and whether
+/// there is such a part.
+pub(super) fn beginning(word: &Word) -> (String, bool) {
+    let mut text = String::new();
+    for part in &word.parts {
+        match part {
+            WordPart::Literal(literal) => text.push_str(literal),
+            _ => return (text, true),
+        }
+    }
+    (text, false)
+}
+
+/// Whether the part at `index` is surely quoted.
+fn is_quoted(word: &Word, index: usize) -> bool {
+    if word.parts.len() == 1 {
+        return word.quoted && !word.has_unquoted_glob;
+    }
+    word.part_quoted.get(index) == Some(&true)
+}
+
+/// Whether bash may make several words of it. Also of quoted ones: a word
+/// with an escape somewhere counts as quoted as a whole.
+fn has_braces(text: &str) -> bool {
+    let Some(open) = text.find('{') else {
+        return false;
+    };
+    let rest = &text[open..];
+    rest.contains('}') && (rest.contains(',') || rest.contains(".."))
+}
