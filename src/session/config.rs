@@ -76,7 +76,8 @@ pub struct SessionConfig {
     pub web_fetch_hosts: Vec<String>,
     /// Tools that the host executes, on top of the profile's; the latest of a name wins.
     pub tools: Vec<ToolDefinition>,
-    /// Tools whose every call needs the host's approval.
+    /// Tools whose every call needs the host's approval: by name, by executor
+    /// (`shell` is `Bash` in some toolset), or `*` for all.
     pub ask_approval: Vec<String>,
     /// Whether cache breakpoints are set where the provider has them.
     pub auto_cache: bool,

@@ -28,16 +28,18 @@ pub trait PipelineEvents {
     fn ended(&self, call: &ToolCall, executed: &Executed);
 }
 
-/// Which tools the host wants to be asked about, with the reason to show; `*`
-/// stands for every tool.
+/// Which tools the host wants to be asked about, with the reason to show. A
+/// tool is known by its name and by that of its executor ([`super::Tool::kind`]),
+/// so that `shell` is asked about whatever a toolset calls it; `*` stands for
+/// every tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalPolicy(pub BTreeMap<String, String>);
 
 impl ApprovalPolicy {
-    /// Why the host must be asked about `tool_name`, if it must.
-    pub fn reason(&self, tool_name: &str) -> Option<&str> {
-        let reason = self.0.get(tool_name).or_else(|| self.0.get("*"));
-        reason.map(String::as_str)
+    /// Why the host must be asked about the tool `name` of `kind`, if it must.
+    pub fn reason(&self, name: &str, kind: &str) -> Option<&str> {
+        let mut known = [name, kind, "*"].into_iter();
+        known.find_map(|key| self.0.get(key)).map(String::as_str)
     }
 }
 
@@ -186,7 +188,8 @@ impl Pipeline {
             let message = format!("invalid arguments: {}", violations.join("; "));
             return Err(ToolError::new(message).into());
         }
-        self.approve(scope, call, &arguments).await?;
+        let kind = registered.tool.kind();
+        self.approve(scope, call, kind, &arguments).await?;
         if scope.cancel.is_cancelled() {
             return Err(ToolError::new("interrupted before it started").into());
         }
@@ -215,9 +218,10 @@ impl Pipeline {
         &self,
         scope: &Scope,
         call: &ToolCall,
+        kind: &str,
         arguments: &Value,
     ) -> Result<(), ToolError> {
-        let Some(reason) = self.approvals.reason(&call.name) else {
+        let Some(reason) = self.approvals.reason(&call.name, kind) else {
             return Ok(());
         };
         self.events.approval_requested(call, arguments, reason);
