@@ -24,8 +24,8 @@ pub trait Tool {
     /// What the model is told. Must not change while the tool is registered.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Name that default output limits are listed under, such as `shell` for a
-    /// tool that a profile calls `run_shell_command`.
+    /// Name of the executor, such as `shell` for a tool that a profile calls
+    /// `run_shell_command`: limits and policies know the tool by it too.
     fn kind(&self) -> &str {
         &self.definition().name
     }

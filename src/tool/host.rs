@@ -41,6 +41,10 @@ impl Tool for HostTool {
         self.declared.definition()
     }
 
+    fn kind(&self) -> &str {
+        &self.host_name
+    }
+
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments = self.declared.arguments(arguments)?;
         let effect = EffectKind::CallTool {
