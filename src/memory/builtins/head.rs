@@ -49,7 +49,7 @@ pub(crate) fn may_stream(script: &str) -> bool {
             .unwrap_or_default();
         rest.starts_with(['(', '{', '[', '$', '"', '\'', '`', '\\']) || COMPOUND.contains(&word)
     };
-    !has_functions && !feeds_compound && !script.split('|').skip(1).any(|rest| leads_on(rest))
+    !has_functions && !feeds_compound && !script.split('|').skip(1).any(leads_on)
 }
 
 /// `head [-n [-]NUM | -c [-]NUM | -NUM] [-qv] [FILE]...`
@@ -304,8 +304,7 @@ fn parse(args: &[String]) -> std::result::Result<Call<'_>, String> {
             call.wanted = parse_count(options, false)?;
             continue;
         }
-        let mut letters = options.char_indices();
-        while let Some((at, letter)) = letters.next() {
+        for (at, letter) in options.char_indices() {
             match letter {
                 'q' => call.names = Some(false),
                 'v' => call.names = Some(true),

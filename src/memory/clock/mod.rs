@@ -76,7 +76,8 @@ pub async fn pause() {
             return Poll::Ready(());
         }
         // By value: by reference would say that many commands ran (`Drive`).
-        cx.waker().clone().wake();
+        let waker = cx.waker().clone();
+        waker.wake();
         Poll::Pending
     })
     .await;
