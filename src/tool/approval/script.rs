@@ -42,6 +42,7 @@ pub(super) struct Call {
 
 /// An argument, or the target of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "analysis"), allow(dead_code))]
 pub(super) enum Argument {
     /// Exactly this text.
     Literal(String),
