@@ -7,9 +7,13 @@
 #[cfg(feature = "analysis")]
 mod arithmetic;
 #[cfg(feature = "analysis")]
+mod expansion;
+#[cfg(feature = "analysis")]
 mod read;
 #[cfg(feature = "analysis")]
 mod surface;
+#[cfg(feature = "analysis")]
+mod variable;
 #[cfg(feature = "analysis")]
 mod word;
 
