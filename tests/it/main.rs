@@ -2,6 +2,8 @@
 
 mod agents;
 mod approval;
+#[cfg(all(unix, feature = "analysis"))]
+mod approval_bash;
 mod bench;
 mod effect;
 mod orientation;

@@ -45,5 +45,5 @@ fn does_more(program: &str) -> bool {
         || ["system", "getline", "close", "fflush", "@", "\\\n", "\\\r"]
             .iter()
             .any(|word| program.contains(word))
-        || program.contains("print") && program.contains('>')
+        || program.contains("print") && program.replace(">=", "").contains('>')
 }

@@ -12,6 +12,7 @@ pub(super) struct Names {
     /// Builtins that only steer a script: never asked about.
     pub(super) control: Vec<String>,
     /// Builtins that give a text to the shell: always asked about.
+    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) handing_over: Vec<String>,
     /// Shells.
     pub(super) shells: Vec<String>,

@@ -7,9 +7,13 @@
 #[cfg(feature = "analysis")]
 mod arithmetic;
 #[cfg(feature = "analysis")]
+mod expansion;
+#[cfg(feature = "analysis")]
 mod read;
 #[cfg(feature = "analysis")]
 mod surface;
+#[cfg(feature = "analysis")]
+mod variable;
 #[cfg(feature = "analysis")]
 mod word;
 
@@ -42,6 +46,7 @@ pub(super) struct Call {
 
 /// An argument, or the target of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "analysis"), allow(dead_code))]
 pub(super) enum Argument {
     /// Exactly this text.
     Literal(String),

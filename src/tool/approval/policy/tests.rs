@@ -70,6 +70,22 @@ fn commands() {
     check_groups(include_str!("cases.json"));
 }
 
+/// None of them is among the programs that ask by their name.
+#[cfg(feature = "analysis")]
+#[test]
+fn safe_commands_are_allowed() {
+    let policy = policy(&serde_json::json!({"commands": ["@safe"]})).expect("valid");
+    let verdicts = safe_commands().iter().map(|entry| {
+        // Only the exact text would be allowed without being read.
+        let command = format!("{entry} # {entry}");
+        (entry, judge(&policy, &command))
+    });
+    let wrong: Vec<_> = verdicts
+        .filter(|(_, verdict)| *verdict != Verdict::Allow)
+        .collect();
+    assert_eq!(wrong, []);
+}
+
 /// A call under one set of rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,148 @@
+//! What a script sets: variables that change what programs do, and values that
+//! arithmetic might run.
+
+use bashkit::parser::{Assignment, AssignmentValue, Word, WordPart};
+
+use super::read::Reader;
+use super::word::{argument, beginning};
+use super::{Argument, arithmetic};
+
+impl Reader<'_> {
+    /// What builtins do to the meaning of the rest.
+    pub(super) fn builtin(&mut self, name: &str, arguments: &[Word]) {
+        let is_one_of = |list: &[String]| list.iter().any(|known| known == name);
+        if is_one_of(&self.names.assigning_builtins) {
+            arguments.iter().for_each(|word| self.declared(name, word));
+        } else if is_one_of(&self.names.naming_builtins) {
+            arguments.iter().for_each(|word| self.named(name, word));
+            self.assign("REPLY", false);
+        } else if name == "printf" {
+            self.printf(arguments);
+        } else if matches!(name, "cd" | "pushd" | "popd") {
+            self.script.changes_directory = true;
+        } else if name == "let" {
+            self.concern("`let` counts with texts");
+        }
+    }
+
+    /// An argument of `export` and its like.
+    fn declared(&mut self, builtin: &str, word: &Word) {
+        if let [WordPart::CompoundAssignment { name, .. }] = word.parts.as_slice() {
+            return self.assign(name, false);
+        }
+        let (text, goes_on) = beginning(word);
+        if let Some(letters) = text.strip_prefix(['-', '+']) {
+            // `-i` counts with what is assigned, `-n` makes another name of it.
+            if goes_on || letters.contains(['i', 'n']) && !(builtin == "export" && letters == "n") {
+                self.concern(format!("`{builtin}` has the option {text}"));
+            }
+            return;
+        }
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text.as_str(), None),
+        };
+        let name = name.strip_suffix('+').unwrap_or(name);
+        if !arithmetic::is_name(name) || (goes_on && value.is_none()) {
+            return self.concern(format!(
+                "`{builtin}` sets a variable that is not plainly named"
+            ));
+        }
+        match value {
+            Some(value) => self.assign(name, !goes_on && arithmetic::is_number(value)),
+            // `export PATH` and `readonly x` leave the value; `local x` does not.
+            None if self.names.is_dangerous_variable(name) => self.assign(name, false),
+            None => {}
+        }
+    }
+
+    /// An argument of `read` and its like.
+    fn named(&mut self, builtin: &str, word: &Word) {
+        let (text, goes_on) = beginning(word);
+        if goes_on || text.contains(['[', '{', '*', '?']) {
+            return self.concern(format!(
+                "`{builtin}` sets a variable that is not plainly named"
+            ));
+        }
+        self.unsets |= builtin == "unset";
+        if text.starts_with('-') {
+            // A name may follow its option at once, as in `-aPATH`.
+            let attached = text.get(2..).unwrap_or_default();
+            if self.names.is_dangerous_variable(attached) {
+                self.assign(attached, false);
+            }
+        } else if arithmetic::is_name(&text) {
+            self.assign(&text, false);
+        }
+    }
+
+    /// `printf -v name` sets a variable.
+    fn printf(&mut self, arguments: &[Word]) {
+        let Some(first) = arguments.first() else {
+            return;
+        };
+        let (text, goes_on) = beginning(first);
+        if text.is_empty() && goes_on || argument(first) == Argument::Unknown {
+            return self.concern("the first argument of `printf` is only known when it runs");
+        }
+        let name = match text.strip_prefix("-v") {
+            None => return,
+            Some("") => arguments.get(1).map(beginning),
+            Some(name) => Some((name.to_owned(), goes_on)),
+        };
+        match name {
+            Some((name, false)) if arithmetic::is_name(&name) => self.assign(&name, false),
+            _ => self.concern("`printf -v` sets a variable that is not plainly named"),
+        }
+    }
+
+    pub(super) fn assignment(&mut self, assignment: &Assignment) {
+        if let Some(index) = &assignment.index {
+            self.arithmetic(index);
+            // Elsewhere than in bash `x[a > b]=1` is a command.
+            if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char))
+            {
+                self.concern("it sets an element whose subscript is not plain");
+            }
+        }
+        match &assignment.value {
+            AssignmentValue::Scalar(word) => {
+                self.word(word);
+                self.assign(&assignment.name, is_number(word));
+            }
+            AssignmentValue::Array(words) => {
+                self.words(words);
+                let numbers = words.iter().all(is_number);
+                self.assign(&assignment.name, numbers);
+            }
+        }
+    }
+
+    pub(super) fn assign(&mut self, name: &str, number: bool) {
+        if !arithmetic::is_name(name) {
+            self.concern("it sets a variable that is not plainly named");
+        } else if self.names.is_dangerous_variable(name) {
+            self.concern(format!("it sets {name}, which changes what programs do"));
+        }
+        let known = self.assigned.entry(name.to_owned()).or_insert(true);
+        *known &= number;
+    }
+}
+
+/// Whether `word` is surely a number, or a sequence of them such as `{1..5}`.
+pub(super) fn is_number(word: &Word) -> bool {
+    if let [WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_)] =
+        word.parts.as_slice()
+    {
+        return true;
+    }
+    let (text, goes_on) = beginning(word);
+    let inner = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
+    !goes_on
+        && match inner {
+            Some(sequence) => sequence.split("..").all(arithmetic::is_number),
+            None => arithmetic::is_number(&text),
+        }
+}
