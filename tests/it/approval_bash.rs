@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hermitcrab::tool::CommandLine;
 use hermitcrab::tool::approval::{ApprovalPolicy, ApprovalSettings, Proposal, Verdict};
 use serde_json::json;
 
@@ -243,7 +244,10 @@ fn bash_runs_nothing_that_should_have_asked() {
             tool_name: "shell",
             kind: "shell",
             writes: &[],
-            command: Some(script),
+            command: Some(&CommandLine {
+                text: script.to_owned(),
+                working_dir: None,
+            }),
             working_directory: "/work",
         }) == Verdict::Allow
     };
