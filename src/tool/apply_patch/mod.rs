@@ -103,7 +103,10 @@ impl Tool for ApplyPatch {
     }
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let text = self.declared.parse::<Arguments>(arguments)?.patch;
+        let text = match arguments {
+            Value::String(text) => text,
+            arguments => self.declared.parse::<Arguments>(arguments)?.patch,
+        };
         let patch = parse(&text)?;
         let paths = plan::paths(&call.environment, &patch)?;
         let mut turns = Vec::with_capacity(paths.len());
