@@ -28,7 +28,8 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {Tool[]} [tools]
  * @property {(call: {name: string, arguments: object, callId: string, reason: string, signal: AbortSignal}) =>
  *   boolean | string | Promise<boolean | string>} [approve] `true`: run it; `false`, or the reason as a string: do not
- * @property {string[]} [askApproval] names of the tools that need it
+ * @property {{tools?: Record<string, "allow" | "ask" | "deny">, writePaths?: string[], commands?: string[]}} [approval]
+ *   which calls need it: docs/approval.md
  * @property {typeof globalThis.fetch} [fetch] sends the requests
  * @property {AbortSignal} [signal] aborts the session
  *
@@ -274,6 +275,8 @@ function definition({ execute, ...tool }) {
 /** Settings in the core's names. Keys inside, such as tool names, stay as they are. */
 function coreNames(settings) {
   const named = snakeCase(settings);
-  if (named.retry) named.retry = snakeCase(named.retry);
+  for (const name of ["retry", "approval"]) {
+    if (named[name]) named[name] = snakeCase(named[name]);
+  }
   return named;
 }

@@ -28,7 +28,7 @@ pub struct SessionOptions {
     pub environment: EnvironmentChoice,
     /// Tools that the host executes, beside those of the profile.
     pub tools: Vec<HostTool>,
-    /// Decides about the tools named in `config.ask_approval`. Without it, the
+    /// Decides about the calls for which `config.approval` asks. Without it, the
     /// answer is no, with a reason that the model reads.
     pub approval: Option<ApprovalFn>,
 }

@@ -201,9 +201,7 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
                 Box::pin(async move {
                     let Some(approval) = approval else {
                         return OutcomeKind::Approval(Approval::Deny {
-                            reason: format!(
-                                "{tool_name} needs approval and nobody is there to give it"
-                            ),
+                            reason: format!("nobody is there to approve it: {reason}"),
                         });
                     };
                     let answer = approval(ApprovalRequest {

@@ -21,7 +21,9 @@ pub(crate) enum Command {
     Run(Box<RunOptions>),
     /// Show a whole run on a small broken repository, without a key
     Demo,
-    /// Serve a scripted model over loopback HTTP, in the provider's wire format
+    /// List the models that are known; others work, too
+    Models(ModelsOptions),
+    /// Serve a scripted model over loopback HTTP, in every provider's wire format
     ServeModel(ServeOptions),
     /// Compile the core component ahead of time
     #[command(hide = true)]
@@ -43,13 +45,15 @@ pub(crate) struct RunOptions {
     /// The task; - reads it from stdin
     #[arg(value_name = "PROMPT | -")]
     pub(crate) prompt: Option<OsString>,
-    /// Provider of the model [default: the first whose key is set]
+    /// Provider of the model: anthropic, openai, gemini, or chat for servers that speak the Chat
+    /// Completions API [default: the first whose key is set]
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
-    /// Model id [default: the provider's]
+    /// Model id; `hermitcrab models` lists some [default: the provider's]
     #[arg(long, value_name = "ID")]
     pub(crate) model: Option<String>,
-    /// Base URL of the provider's API [default: as in ANTHROPIC_BASE_URL, else the provider's own]
+    /// Base URL of the provider's API [default: as in ANTHROPIC_BASE_URL, OPENAI_BASE_URL,
+    /// GEMINI_BASE_URL or CHAT_BASE_URL, else the provider's own]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Working directory
@@ -80,6 +84,50 @@ pub(crate) struct RunOptions {
     /// File with your own instructions, appended to the system prompt
     #[arg(long, value_name = "FILE")]
     pub(crate) instructions: Option<PathBuf>,
+    /// Names that the model is told for its tools: those of the specification, or those of the
+    /// provider's own agent
+    #[arg(long, value_enum, default_value_t = ToolNames::Spec)]
+    pub(crate) toolset: ToolNames,
+    /// File with tool declarations in place of the provider's, as docs/toolsets.md describes
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) tools_file: Option<PathBuf>,
+    /// File with base instructions in place of the provider's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system_file: Option<PathBuf>,
+    /// Which calls need your approval on the terminal. ask: commands that are not known to be
+    /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
+    #[arg(long, value_enum, default_value_t = Approve::Never)]
+    pub(crate) approve: Approve,
+}
+
+/// Names of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolNames {
+    /// Those of the specification.
+    Spec,
+    /// Those of the provider's own agent.
+    Native,
+}
+
+/// Which calls need approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// None.
+    Never,
+    /// What is not known to be harmless.
+    Ask,
+    /// Every call.
+    Always,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsOptions {
+    /// Only those of this provider
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// As a JSON list with all that is known
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Where tools act.

@@ -33,6 +33,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         provider,
         config,
         ground,
+        approver,
     } = plan;
     let builder = Host::builder().credential(provider.provider, &provider.key, &provider.base_url);
     let builder = match std::env::var_os("HERMITCRAB_CORE") {
@@ -56,10 +57,9 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
             ..MemoryOptions::default()
         }),
     };
-    let session = host
-        .open_session(SessionOptions::new(config, environment))
-        .await
-        .map_err(failed)?;
+    let mut options = SessionOptions::new(config, environment);
+    options.approval = approver;
+    let session = host.open_session(options).await.map_err(failed)?;
     Ok(HostSession {
         session,
         _guardian: guardian,

@@ -2,6 +2,7 @@
 //! result into an exit code. The work is in the host library and the modules
 //! beside this file.
 
+mod approve;
 mod cli;
 mod failure;
 mod prompt;
@@ -19,6 +20,7 @@ mod session;
 mod compile;
 mod connect;
 mod demo;
+mod models;
 mod run;
 mod serve;
 
@@ -31,11 +33,12 @@ use secrets::Secrets;
 
 fn main() -> ExitCode {
     // SAFETY: the first thing that happens; no other thread runs yet.
-    let secrets = unsafe { Secrets::take(&provider::KEYS) };
+    let secrets = unsafe { Secrets::take(&provider::keys()) };
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
         Command::Run(options) => run::run(&options, &secrets),
         Command::Demo => demo::demo(),
+        Command::Models(options) => models::models(&options),
         Command::ServeModel(options) => serve::serve(&options),
         Command::CompileCore(options) => compile::compile(&options),
     };

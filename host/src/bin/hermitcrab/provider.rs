@@ -1,36 +1,20 @@
-//! Which provider to use, with which key, at which URL. A new provider is one
-//! line in [`PROVIDERS`].
+//! Which provider to use, with which key, at which URL. What there is to know
+//! of a provider its adapter says.
 
+use hermitcrab::llm::{Adapter, adapter};
 use hyper::Uri;
 
 use crate::failure::Failure;
 
-/// In the order in which the default is looked for.
-const PROVIDERS: [Provider; 1] = [Provider {
-    name: "anthropic",
-    key: "ANTHROPIC_API_KEY",
-    base_url: "ANTHROPIC_BASE_URL",
-    default_base_url: "https://api.anthropic.com",
-}];
+/// Providers in the order in which the default is looked for.
+const PROVIDERS: [&str; 4] = ["anthropic", "openai", "gemini", "chat"];
 
 /// The variables that hold keys.
-pub(crate) const KEYS: [&str; PROVIDERS.len()] = {
-    let mut keys = [""; PROVIDERS.len()];
-    let mut index = 0;
-    while index < keys.len() {
-        keys[index] = PROVIDERS[index].key;
-        index += 1;
-    }
-    keys
-};
-
-struct Provider {
-    name: &'static str,
-    /// Environment variable that holds the key.
-    key: &'static str,
-    /// Environment variable that holds the base URL.
-    base_url: &'static str,
-    default_base_url: &'static str,
+pub(crate) fn keys() -> Vec<&'static str> {
+    let adapters = PROVIDERS.into_iter().filter_map(adapter);
+    adapters
+        .flat_map(|adapter| adapter.variables().keys.iter().copied())
+        .collect()
 }
 
 /// A provider, ready to be used.
@@ -61,51 +45,70 @@ pub(crate) fn choose(
         let value = variable(name)?.trim().to_owned();
         (!value.is_empty()).then_some(value)
     };
-    let url_of = |provider: &Provider| match base_url {
-        Some(url) => (url.to_owned(), "--base-url"),
-        None => match variable(provider.base_url) {
-            Some(url) => (url, provider.base_url),
-            None => (provider.default_base_url.to_owned(), provider.name),
-        },
+    let url_of = |adapter: &dyn Adapter| {
+        let from = adapter.variables().base_url;
+        match (base_url, variable(from)) {
+            (Some(url), _) => Some((url.to_owned(), "--base-url")),
+            (None, Some(url)) => Some((url, from)),
+            (None, None) => None,
+        }
     };
-    let usable =
-        |provider: &&Provider| variable(provider.key).is_some() || is_loopback(&url_of(provider).0);
+    let key_of = |adapter: &dyn Adapter| {
+        let mut keys = adapter.variables().keys.iter();
+        keys.find_map(|name| variable(name).map(|key| (key, *name)))
+    };
+    let needs_no_key = |adapter: &dyn Adapter, url: Option<&str>| match url {
+        Some(url) => adapter.variables().key_optional || is_loopback(url),
+        None => false,
+    };
+    let usable = |adapter: &&'static dyn Adapter| {
+        let url = url_of(*adapter).map(|(url, _)| url);
+        // A base URL that is meant for any provider means the first one.
+        let alone = adapter.name() != "chat" || base_url.is_none();
+        key_of(*adapter).is_some() || (alone && needs_no_key(*adapter, url.as_deref()))
+    };
     let provider = match name {
         Some(name) => PROVIDERS
-            .iter()
-            .find(|provider| provider.name == name)
+            .into_iter()
+            .find(|known| *known == name)
+            .and_then(adapter)
             .ok_or_else(|| {
-                let known = one_of(&PROVIDERS.map(|provider| provider.name));
+                let known = one_of(&PROVIDERS);
                 Failure::usage(format!("there is no provider {name:?}: choose {known}"))
             })?,
-        None => PROVIDERS.iter().find(usable).ok_or_else(|| {
-            Failure::usage(format!(
-                "no provider has a key: set {}, or try `hermitcrab demo`, which needs none",
-                one_of(&KEYS)
-            ))
-        })?,
+        None => PROVIDERS
+            .into_iter()
+            .filter_map(adapter)
+            .find(usable)
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "no provider has a key: set {}, or try `hermitcrab demo`, which needs none",
+                    one_of(&keys())
+                ))
+            })?,
     };
-    let (base_url, source) = url_of(provider);
+    let (base_url, source) = url_of(provider)
+        .unwrap_or_else(|| (provider.default_base_url().to_owned(), provider.name()));
     check_url(&base_url, source)?;
-    let key = match variable(provider.key) {
-        Some(key) => key,
-        None if is_loopback(&base_url) => NO_KEY.to_owned(),
+    let (key, key_name) = match key_of(provider) {
+        Some(found) => found,
+        None if needs_no_key(provider, Some(&base_url)) => (NO_KEY.to_owned(), ""),
         None => {
             return Err(Failure::usage(format!(
                 "there is no key for {}: set {}",
-                provider.name, provider.key
+                provider.name(),
+                one_of(provider.variables().keys)
             )));
         }
     };
     if let Some(at) = key.chars().position(|c| !(' '..='~').contains(&c)) {
         return Err(Failure::usage(format!(
-            "{} is not a key: its character {} cannot stand in an HTTP header; copy it again",
-            provider.key,
+            "{key_name} is not a key: its character {} cannot stand in an HTTP header; copy it again",
             at + 1
         )));
     }
     Ok(Chosen {
-        provider: provider.name,
+        provider: provider.name(),
         key,
         base_url,
     })
@@ -155,6 +158,16 @@ mod tests {
         variables: &[&str],
         expected: Result<(&str, &str), &str>,
     ) {
+        let expected = expected.map(|(key, base_url)| ("anthropic", key, base_url));
+        check_provider(name, base_url, variables, expected);
+    }
+
+    fn check_provider(
+        name: Option<&str>,
+        base_url: Option<&str>,
+        variables: &[&str],
+        expected: Result<(&'static str, &str, &str), &str>,
+    ) {
         let chosen = choose(name, base_url, |wanted| {
             variables
                 .iter()
@@ -162,8 +175,8 @@ mod tests {
                 .find_map(|(name, value)| (name == wanted).then(|| value.to_owned()))
         });
         let expected = expected
-            .map(|(key, base_url)| Chosen {
-                provider: "anthropic",
+            .map(|(provider, key, base_url)| Chosen {
+                provider,
                 key: key.to_owned(),
                 base_url: base_url.to_owned(),
             })
@@ -183,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_key_at_all() {
-        let message = "no provider has a key: set ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none";
+        let message = "no provider has a key: set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, GOOGLE_API_KEY, CHAT_API_KEY, or try `hermitcrab demo`, which needs none";
         check(None, None, &[], Err(message));
         check(None, None, &["ANTHROPIC_API_KEY="], Err(message));
     }
@@ -199,12 +212,48 @@ mod tests {
     }
 
     #[test]
+    fn every_provider_by_its_key() {
+        for (variable, provider, url) in [
+            ("OPENAI_API_KEY=k", "openai", "https://api.openai.com/v1"),
+            (
+                "GEMINI_API_KEY=k",
+                "gemini",
+                "https://generativelanguage.googleapis.com",
+            ),
+            (
+                "GOOGLE_API_KEY=k",
+                "gemini",
+                "https://generativelanguage.googleapis.com",
+            ),
+            ("CHAT_API_KEY=k", "chat", "http://localhost:11434/v1"),
+        ] {
+            check_provider(None, None, &[variable], Ok((provider, "k", url)));
+        }
+        let both = ["OPENAI_API_KEY=o", "GEMINI_API_KEY=g"];
+        let url = "https://generativelanguage.googleapis.com";
+        check_provider(Some("gemini"), None, &both, Ok(("gemini", "g", url)));
+    }
+
+    #[test]
+    fn a_chat_server_needs_no_key() {
+        let local = "http://localhost:11434/v1";
+        check_provider(Some("chat"), None, &[], Ok(("chat", NO_KEY, local)));
+        let lan = ["CHAT_BASE_URL=http://models.lan/v1"];
+        check_provider(
+            None,
+            None,
+            &lan,
+            Ok(("chat", NO_KEY, "http://models.lan/v1")),
+        );
+    }
+
+    #[test]
     fn unknown_provider() {
         check(
             Some("acme"),
             None,
             &["ANTHROPIC_API_KEY=k"],
-            Err("there is no provider \"acme\": choose anthropic"),
+            Err("there is no provider \"acme\": choose one of anthropic, openai, gemini, chat"),
         );
     }
 

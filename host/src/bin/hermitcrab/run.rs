@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hermitcrab::profile::Toolset;
 use hermitcrab::session::SessionConfig;
+use hermitcrab_host::ApprovalFn;
 use hermitcrab_host::Guardian;
 
+use crate::approve;
 use crate::archive::{self, Tree};
-use crate::cli::{Place, RunOptions};
+use crate::cli::{Approve, Place, RunOptions, ToolNames};
 use crate::connect;
 use crate::diff;
 use crate::failure::{Code, Failure, reason};
@@ -30,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) config: SessionConfig,
     /// Where tools act.
     pub(crate) ground: Ground,
+    /// Who is asked for approval.
+    pub(crate) approver: Option<ApprovalFn>,
 }
 
 /// Where tools act.
@@ -57,10 +62,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         |name| secrets.variable(name),
     )?;
     let directory = directory(&options.dir)?;
-    let instructions = match &options.instructions {
-        Some(path) => Some(prompt::read_file(path, "--instructions")?),
-        None => None,
-    };
+    let texts = Texts::read(options)?;
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
 
@@ -75,9 +77,13 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         }
     };
     let plan = Plan {
-        config: config(options, &provider, instructions),
+        config: config(options, &provider, texts),
         provider,
         ground,
+        approver: match options.json || options.approve == Approve::Never {
+            true => None,
+            false => approve::on_terminal(),
+        },
     };
     let style = if options.json {
         Style::PLAIN
@@ -158,7 +164,29 @@ fn directory(path: &Path) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
-fn config(options: &RunOptions, provider: &Chosen, instructions: Option<String>) -> SessionConfig {
+/// The contents of the files that options name.
+struct Texts {
+    instructions: Option<String>,
+    tools: Option<String>,
+    system: Option<String>,
+}
+
+impl Texts {
+    fn read(options: &RunOptions) -> Result<Self, Failure> {
+        let read = |path: &Option<PathBuf>, option: &str| {
+            path.as_deref()
+                .map(|path| prompt::read_file(path, option))
+                .transpose()
+        };
+        Ok(Self {
+            instructions: read(&options.instructions, "--instructions")?,
+            tools: read(&options.tools_file, "--tools-file")?,
+            system: read(&options.system_file, "--system-file")?,
+        })
+    }
+}
+
+fn config(options: &RunOptions, provider: &Chosen, texts: Texts) -> SessionConfig {
     let default = SessionConfig::default();
     SessionConfig {
         provider: provider.provider.to_owned(),
@@ -170,7 +198,14 @@ fn config(options: &RunOptions, provider: &Chosen, instructions: Option<String>)
             .unwrap_or(default.max_tool_rounds_per_input),
         max_wall_ms: options.max_wall_ms.unwrap_or(default.max_wall_ms),
         reasoning_effort: options.reasoning_effort.clone(),
-        instructions,
+        instructions: texts.instructions,
+        tool_declarations: texts.tools.map(serde_json::Value::String),
+        base_instructions: texts.system,
+        toolset: match options.toolset {
+            ToolNames::Spec => Toolset::Spec,
+            ToolNames::Native => Toolset::Native,
+        },
+        approval: approve::settings(options.approve),
         ..default
     }
 }

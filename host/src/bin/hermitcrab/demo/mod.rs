@@ -71,6 +71,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
         },
         provider: chosen,
         ground: Ground::Local(directory.clone(), guardian),
+        approver: None,
     };
     let runtime = runtime()?;
     let mut face = Face::human(BufWriter::new(io::stdout()), style);
