@@ -7,6 +7,7 @@ mod build;
 mod component;
 mod demo;
 mod floor;
+mod matrix;
 mod test;
 mod usage;
 mod web;

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, web};
+use crate::{browser, build, matrix, web};
 
 /// What to test.
 #[derive(Args)]
@@ -26,14 +26,22 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
-    /// Everything, also what is slow.
+    /// The parity matrix of the specification; writes docs/parity.md.
+    Matrix,
+    /// Requests and streams against the official Python SDKs (downloads them).
+    Sdk,
+    /// apply_patch against codex's own (downloads it).
+    Peers,
+    /// Everything, also what is slow or needs downloads.
     All,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
+    let extra = [Suite::Matrix, Suite::Sdk, Suite::Peers];
     let wants = |suite| match options.suite {
-        None | Some(Suite::All) => true,
+        None => !extra.contains(&suite),
+        Some(Suite::All) => true,
         Some(wanted) => wanted == suite,
     };
     if wants(Suite::Lint) {
@@ -68,7 +76,43 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         test.run().context("Rust tests failed")?;
     }
+    if wants(Suite::Matrix) {
+        matrix::run(&shell, &binary, &web::build()?)?;
+    }
+    if wants(Suite::Sdk) {
+        sdk(&shell, &binary)?;
+    }
+    if wants(Suite::Peers) {
+        check_node(&shell)?;
+        let peers = root().join("tests/peers/apply-patch.mjs");
+        cmd!(shell, "node --test {peers}")
+            .run()
+            .context("apply_patch differs from codex's")?;
+    }
     Ok(())
+}
+
+/// The SDKs live in a virtual environment of their own.
+fn sdk(shell: &Shell, binary: &std::path::Path) -> Result<()> {
+    let place = root().join("target/peers/sdk");
+    let python = place.join("bin/python");
+    let peers = root().join("tests/peers");
+    if !python.exists() {
+        cmd!(shell, "python3 -m venv {place}")
+            .run()
+            .context("cannot make a virtual environment; install Python 3.11 or newer")?;
+    }
+    let requirements = peers.join("requirements.txt");
+    cmd!(
+        shell,
+        "{python} -m pip install --quiet --requirement {requirements}"
+    )
+    .run()
+    .context("cannot install the SDKs; they are downloaded with pip")?;
+    let script = peers.join("sdk.py");
+    cmd!(shell, "{python} {script} {binary} {place}")
+        .run()
+        .context("a request or a stream is not what the SDKs know")
 }
 
 fn lint(shell: &Shell) -> Result<()> {
