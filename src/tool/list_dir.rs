@@ -248,7 +248,7 @@ impl Walk<'_> {
 
     fn leaves_out(&mut self, rules: &Rules, entry: &DirEntry) -> bool {
         let absolute = format!("{}/{}", self.root.trim_end_matches('/'), entry.path);
-        let unwanted = |glob: &PathGlob| glob.matches_any(&[&entry.path], &absolute);
+        let unwanted = |glob: &PathGlob| glob.matches_any([&entry.path], &absolute);
         if self.ignore.iter().any(unwanted) {
             return true;
         }

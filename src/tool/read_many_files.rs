@@ -91,7 +91,7 @@ impl Tool for ReadManyFiles {
             let absolute = environment.absolute(&file.path);
             exclude
                 .iter()
-                .any(|glob| glob.matches_any(&[&file.path], &absolute))
+                .any(|glob| glob.matches_any([&file.path], &absolute))
         };
         chosen.files.retain(|file| !unwanted(file));
         let left_out = chosen.files.len().saturating_sub(MAX_FILES);

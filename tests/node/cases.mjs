@@ -250,7 +250,11 @@ class Run {
   transcript() {
     checkEnvelopes(this.log, this.session.id);
     let events = joinOutput(this.log.map(({ kind, data, agent_id }) => ({ kind, data: { ...data }, ...(agent_id && { agent_id }) })));
-    for (const { kind, data } of events) neutralise(kind, data);
+    const races = events.some((event) => event.agent_id);
+    for (const { kind, data } of events) {
+      neutralise(kind, data);
+      if (races && "response_id" in data) data.response_id = "<response>";
+    }
     events = this.#named(events);
     if (this.spec.breaks) for (const event of events) hideTransport(event);
     return shorten([...events, ...this.#callErrors]);

@@ -92,8 +92,14 @@ pub fn transcript(events: &[Value], around: &Circumstances) -> Vec<Value> {
         })
         .collect();
     let mut transcript = join_deltas(kept);
+    let races = transcript
+        .iter()
+        .any(|event| event.get("agent_id").is_some());
     for event in &mut transcript {
         settle(event, around);
+        if races && let Some(id) = event["data"].get_mut("response_id") {
+            *id = json!("<response>");
+        }
         strings(&mut event["data"], &|text| abbreviated(text));
     }
     transcript
