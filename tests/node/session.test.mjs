@@ -153,7 +153,7 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
     approval: { tools: { shell: "ask" } },
   });
   const [refused] = dataOf(await collect(silent.run("go")), "TOOL_CALL_END");
-  assert.match(refused.error ?? refused.output, /no approve callback/);
+  assert.match(refused.error ?? refused.output, /nobody is there to approve it: this tool needs approval/);
 });
 
 for (const stop of ["interrupt", "abort"]) {
