@@ -66,7 +66,7 @@ fn missing_key() {
         hermitcrab(&["run", "x"]),
         b"",
         2,
-        "hermitcrab: no provider has a key: set ANTHROPIC_API_KEY, or try `hermitcrab demo`, which needs none\n",
+        "hermitcrab: no provider has a key: set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, GOOGLE_API_KEY, CHAT_API_KEY, or try `hermitcrab demo`, which needs none\n",
     );
     check_command(
         hermitcrab(&["run", "--provider", "anthropic", "x"]),
@@ -82,7 +82,7 @@ fn unknown_provider() {
         &["run", "--provider", "acme", "x"],
         b"",
         2,
-        "hermitcrab: there is no provider \"acme\": choose anthropic\n",
+        "hermitcrab: there is no provider \"acme\": choose one of anthropic, openai, gemini, chat\n",
     );
 }
 

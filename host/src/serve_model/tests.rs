@@ -215,13 +215,13 @@ fn refuses_other_methods_and_paths() {
         "GET",
         "/v1/messages",
         "405 Method Not Allowed",
-        "GET /v1/messages is not served; post to a path that ends in /v1/messages, or get /_script/requests",
+        "GET /v1/messages is not served; post to a path that ends in /v1/messages, /responses, /models/MODEL:streamGenerateContent, /chat/completions, or get /_script/requests",
     );
     check_refused(
         "GET",
         "/v1/models?limit=1",
         "404 Not Found",
-        "GET /v1/models?limit=1 is not served; post to a path that ends in /v1/messages, or get /_script/requests",
+        "GET /v1/models?limit=1 is not served; post to a path that ends in /v1/messages, /responses, /models/MODEL:streamGenerateContent, /chat/completions, or get /_script/requests",
     );
     check_refused(
         "GET",

@@ -158,6 +158,8 @@ impl<W: Write> Renderer<W> {
             "TOOL_CALL_END" => self.tool_end(data)?,
             "STEERING_INJECTED" => self.notice(Color::Cyan, "> ", text("content"))?,
             "LOOP_DETECTION" => self.note(text("message"))?,
+            // How the last answer ended is told when the run is over.
+            "WARNING" if text("code").starts_with("answer_") => {}
             "WARNING" => self.note(text("message"))?,
             "RETRY" => {
                 let void = match data["discard_partial"].as_bool() {
