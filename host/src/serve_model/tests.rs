@@ -233,7 +233,7 @@ fn refuses_other_methods_and_paths() {
         "POST",
         "/v1/models",
         "404 Not Found",
-        "no model is served at /v1/models; the scripted model serves /v1/messages",
+        "no model is served at /v1/models; the scripted model serves /v1/messages, /responses, /models/MODEL:streamGenerateContent, /chat/completions",
     );
 }
 
