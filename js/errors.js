@@ -40,8 +40,21 @@ export class CoreError extends HermitcrabError {
  * @param {unknown} error @param {typeof HermitcrabError} Class
  */
 export function typed(error, Class) {
+  if (wrongArgument(error)) {
+    return new Class("invalid_input", `an argument is of the wrong type: ${error.message}`, { cause: error });
+  }
   if (error instanceof Error || typeof error?.kind !== "string") return new CoreError(error);
   return new Class(error.kind, error.message);
+}
+
+/**
+ * Whether the bindings refused an argument: they check and convert before the
+ * core is entered, so nothing has happened there. A trap of the core is a
+ * `WebAssembly.RuntimeError`, an exhausted stack a `RangeError`.
+ */
+function wrongArgument(error) {
+  if (!(error instanceof Error) || error instanceof WebAssembly.RuntimeError) return false;
+  return error instanceof TypeError || error.message.startsWith("expected instance of");
 }
 
 /** Node's error codes as kinds of environment error. */

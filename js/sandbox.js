@@ -1,6 +1,7 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
 import { attachTo } from "./environment.js";
+import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
 import { Runtime } from "./runtime.js";
 
@@ -150,6 +151,9 @@ export class MemoryEnvironment {
 
   /** Unpacks a tar archive below the working directory, all or nothing. @param {Uint8Array} archive */
   async importTar(archive) {
+    if (!(archive instanceof Uint8Array)) {
+      throw new EnvironmentError("invalid_input", "importTar takes the archive as a Uint8Array");
+    }
     this.#runtime.callSandbox((core) => core.importTar(this.#number, archive));
   }
 

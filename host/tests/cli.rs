@@ -87,6 +87,31 @@ fn unknown_provider() {
 }
 
 #[test]
+fn a_server_of_ones_own_has_no_default_model() {
+    check(
+        &["run", "--provider", "chat", "x"],
+        b"",
+        2,
+        "hermitcrab: provider chat has no default model: name one that its server has with --model\n",
+    );
+}
+
+#[test]
+fn tool_declarations_that_are_none() {
+    let scratch = Scratch::new();
+    let path = scratch.write("tools.json", "{bad");
+    check(
+        &["run", "--tools-file", &path, "x"],
+        b"",
+        2,
+        &format!(
+            "hermitcrab: --tools-file {path}: tool declarations: invalid type: map, expected a \
+             sequence at line 1 column 0: see docs/toolsets.md for the format\n"
+        ),
+    );
+}
+
+#[test]
 fn base_url_that_is_none() {
     check(
         &["run", "--base-url", "foo", "x"],

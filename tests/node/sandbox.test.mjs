@@ -122,6 +122,26 @@ test("a snapshot brings everything back", async () => {
   assert.deepEqual([await env.readText("a"), await env.exists("c")], ["1", false]);
 });
 
+test("arguments of the wrong type are refused and change nothing", async () => {
+  const env = await MemoryEnvironment.create({ files: { keep: "precious" } });
+  const wrong = [
+    () => env.restore(undefined),
+    () => env.restore({}),
+    () => env.restore(99999),
+    () => env.changesSince("x"),
+    () => env.importTar(undefined),
+    () => env.importTar(7),
+    () => env.exec(undefined),
+    () => env.readText(undefined),
+    () => env.readText({}),
+    () => env.write("a", undefined),
+  ];
+  for (const call of wrong) {
+    await assert.rejects(call, (error) => error.kind !== "core", String(call));
+    assert.equal(await env.readText("keep"), "precious", String(call));
+  }
+});
+
 test("a lent program sees the files and changes them, also in a pipeline", async () => {
   const calls = [];
   const env = await MemoryEnvironment.create({

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hermitcrab::profile::Toolset;
+use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::ApprovalFn;
 use hermitcrab_host::Guardian;
@@ -76,8 +76,10 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             Ground::Memory(Bytes::from(archive::to_tar(&before)?))
         }
     };
+    let config = config(options, &provider, texts);
+    check(&config, options)?;
     let plan = Plan {
-        config: config(options, &provider, texts),
+        config,
         provider,
         ground,
         approver: match options.json || options.approve == Approve::Never {
@@ -207,6 +209,26 @@ fn config(options: &RunOptions, provider: &Chosen, texts: Texts) -> SessionConfi
         },
         approval: approve::settings(options.approve),
         ..default
+    }
+}
+
+/// Finds what is wrong with the options together before anything starts.
+fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
+    let Some(profile) = Profile::of(&config.provider) else {
+        return Ok(());
+    };
+    if config.model.is_empty() && profile.default_model.is_empty() {
+        return Err(Failure::usage(format!(
+            "provider {} has no default model: name one that its server has with --model",
+            profile.id
+        )));
+    }
+    match (config.registry(profile), &options.tools_file) {
+        (Err(error), Some(path)) => Err(Failure::usage(format!(
+            "--tools-file {}: {error}: see docs/toolsets.md for the format",
+            path.display()
+        ))),
+        _ => Ok(()),
     }
 }
 
