@@ -34,10 +34,16 @@ pub(crate) fn shell() -> Result<Shell> {
     Ok(shell)
 }
 
-/// The cargo that runs this task.
+/// The cargo that runs this task, in the environment that a person's shell
+/// gives it: build scripts of dependencies watch what `cargo run` tells about
+/// the task's own package, and would run again, with all that builds on them.
 pub(crate) fn cargo(shell: &Shell) -> Cmd<'_> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    cmd!(shell, "{cargo}")
+    let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| told(name))
+        .fold(cmd!(shell, "{cargo}"), |cargo, name| cargo.env_remove(name))
 }
 
 /// Writes `content` unless the file holds it already, so that its time stamp
