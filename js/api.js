@@ -7,3 +7,11 @@ setDefaultEnvironment(() => MemoryEnvironment.create());
 
 export * from "./api-slim.js";
 export { MemoryEnvironment };
+
+/**
+ * @typedef {import("./sandbox.js").MemoryOptions} MemoryOptions
+ * @typedef {import("./sandbox.js").Files} Files
+ * @typedef {import("./sandbox.js").Program} Program
+ * @typedef {import("./sandbox.js").FileChange} FileChange
+ * @typedef {import("./sandbox.js").Snapshot} Snapshot
+ */

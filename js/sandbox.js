@@ -16,6 +16,9 @@ import { Runtime } from "./runtime.js";
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
+ * @typedef {object} Snapshot a remembered state; of use to its environment only
+ * @property {() => void} free gives its memory back
+ *
  * @typedef {(call: {args: string[], env: Record<string, string>, cwd: string,
  *   stdin: Uint8Array, changes: FileChange[], signal: AbortSignal}) =>
  *   Promise<{exitCode: number, stdout?: Uint8Array | string, stderr?: Uint8Array | string,
@@ -28,7 +31,7 @@ export class MemoryEnvironment {
   #runtime;
   #number;
 
-  /** @param {MemoryOptions} [options] */
+  /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
     const runtime = await Runtime.create();
     const wanted = snakeCase({
@@ -115,6 +118,7 @@ export class MemoryEnvironment {
   /**
    * Entries below a directory, sorted by path, which is relative to it.
    * @param {string} [path] @param {{depth?: number}} [options] depth 1: the directory itself
+   * @returns {Promise<{path: string, isDir: boolean, size: number | undefined, modifiedMs: number | undefined}[]>}
    */
   async list(path = ".", { depth = 1 } = {}) {
     const { value } = await this.#call({ call: "list", path, depth });
@@ -162,17 +166,21 @@ export class MemoryEnvironment {
     return this.#runtime.callSandbox((core) => core.exportTar(this.#number));
   }
 
-  /** Remembers files, clock and randomness, in constant time. */
+  /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
     return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
   }
 
-  /** Goes back to a snapshot of this environment, in constant time. */
+  /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
   async restore(snapshot) {
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
-  /** What changed since a snapshot: `[{path, change}]`, `added`, `changed` or `removed`. */
+  /**
+   * What changed since a snapshot, sorted by path.
+   * @param {Snapshot} snapshot
+   * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
+   */
   async changesSince(snapshot) {
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }

@@ -25,7 +25,6 @@ export function serve(api, port, listen) {
     if (message.type === "ping") port.postMessage({ type: "pong" });
     else if (message.type === "taken") outbox.taken();
     else if (message.type === "full") root.full(message);
-    else if (message.type === "notes") for (const note of message.notes) link.run(note);
     else link.receive(message);
   });
   port.postMessage({ type: "ready" });

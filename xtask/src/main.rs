@@ -6,8 +6,11 @@ mod browser;
 mod build;
 mod component;
 mod demo;
+#[cfg(test)]
+mod events;
 mod floor;
 mod matrix;
+mod npm;
 mod test;
 mod usage;
 mod web;
@@ -29,6 +32,8 @@ enum Command {
     Component(component::Options),
     /// Build the core for JavaScript hosts into js/wasm.
     Web(web::Options),
+    /// Pack the npm package.
+    Npm(npm::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -46,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Command::Build(options) => build::run(&options),
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
+        Command::Npm(options) => npm::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),

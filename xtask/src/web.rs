@@ -14,7 +14,8 @@ use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, targ
 /// Which build, and where to.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Directory to write to; `js/wasm`, where the entry files look, when left out.
+    /// Directory to write to; `js/wasm`, where the entry files look (`js/wasm/slim`
+    /// without the sandbox), when left out.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Leave the in-memory sandbox out.
@@ -26,6 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let features: &[&str] = if options.slim { &[] } else { &["sandbox"] };
     let out = match &options.out {
         Some(out) => std::path::absolute(out)?,
+        None if options.slim => slim_out(),
         None => default_out(),
     };
     let size = write(&out, features)?;
@@ -38,6 +40,17 @@ pub(crate) fn build() -> Result<PathBuf> {
     let out = default_out();
     write(&out, &["sandbox"])?;
     Ok(out)
+}
+
+/// Builds the core without a sandbox where its entry file looks for it.
+pub(crate) fn build_slim() -> Result<PathBuf> {
+    let out = slim_out();
+    write(&out, &[])?;
+    Ok(out)
+}
+
+fn slim_out() -> PathBuf {
+    default_out().join("slim")
 }
 
 fn default_out() -> PathBuf {
