@@ -143,7 +143,10 @@ impl Shells {
         let script = format!("RANDOM={seed} SECONDS=0; {}", request.command);
         let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
-        let _guard = scope.cancel.on_cancel(drive.stopper(Stop::Cancelled));
+        let _guard = {
+            let stop = drive.stopper(Stop::Cancelled);
+            scope.cancel.on_cancel(move |_| stop())
+        };
         let ended = poll_fn(|cx| {
             let polled = drive.as_mut().poll(cx);
             let arrived =

@@ -12,7 +12,7 @@ use super::approval::{ApprovalPolicy, Proposal, Verdict};
 use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
 use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
-use crate::environment::{Environment, ExecutionEnvironment, OutputStream, Scope};
+use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
 use crate::event::Refusal;
 use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
 use crate::text::Utf8Decoder;
@@ -137,7 +137,16 @@ impl Pipeline {
             Ok(output) => output,
             Err(Failure::UnknownTool(message)) => failed(message, None),
             Err(Failure::Refused(_, message)) => failed(named(message), None),
-            Err(Failure::Tool(error)) => failed(named(error.message), error.partial),
+            Err(Failure::Tool(error)) => {
+                let message = match error.stopped {
+                    true => {
+                        let reason = scope.cancel.reason().unwrap_or(CancelReason::Interrupted);
+                        format!("{reason} {}", error.message)
+                    }
+                    false => error.message,
+                };
+                failed(named(message), error.partial)
+            }
         };
         let kind = registered.map_or(call.name.as_str(), |registered| registered.tool.kind());
         let asked = output.max_chars.unwrap_or(usize::MAX);
@@ -183,7 +192,7 @@ impl Pipeline {
         }
         self.approve(scope, call, registered, &arguments).await?;
         if scope.cancel.is_cancelled() {
-            return Err(ToolError::new("interrupted before it started").into());
+            return Err(ToolError::stopped("before it started").into());
         }
         let deltas = Rc::new(Deltas {
             events: self.events.clone(),
@@ -244,7 +253,7 @@ impl Pipeline {
                 format!("nobody is there to approve it: {reason}"),
             ),
             OutcomeKind::Cancelled => {
-                return Err(ToolError::new("interrupted before it started").into());
+                return Err(ToolError::stopped("before it started").into());
             }
             _ => (
                 Refusal::NoApprover,
