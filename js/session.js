@@ -23,6 +23,11 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
  * @property {string} [baseUrl] default: the provider's
+ * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
+ *   by provider: for subagents whose model is another provider's
+ * @property {Record<string, {baseUrl?: string, credential?: string, options?: object}>} [endpoints]
+ *   how providers are reached, by provider; `options` in the core's own names:
+ *   `{openai: {options: {organization: "org-1"}}}`
  * @property {MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
@@ -52,7 +57,7 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
-  const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
   const config = coreNames({
@@ -64,7 +69,7 @@ export async function createSession(options = {}) {
     hub: new EventHub(),
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey)),
+    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
   };
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
   const session = new Session(runtime, core, part);
@@ -251,17 +256,21 @@ function endsInput(event) {
   return event.kind === "STATE_CHANGED" && from === "PROCESSING" && to !== "CLOSED";
 }
 
-function credentials(config, apiKey) {
+function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
-  if (apiKey === undefined) return held;
-  const provider = config.provider ?? "anthropic";
-  const name = config.credential ?? provider;
-  const baseUrl = config.base_url ?? providerUrl(provider);
-  // An unknown provider: opening the session says so, by name.
-  if (baseUrl === undefined) return held;
-  const problem = checkCredential(name, { key: apiKey, baseUrl });
-  if (problem) throw new SessionError("invalid_input", problem);
-  held.set(name, { key: apiKey, baseUrl });
+  const own = config.provider ?? "anthropic";
+  const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
+  for (const [provider, key] of Object.entries(keys)) {
+    const known = config.endpoints?.[provider];
+    const first = provider === own ? config : undefined;
+    const name = first?.credential ?? known?.credential ?? provider;
+    const baseUrl = first?.base_url ?? known?.base_url ?? providerUrl(provider);
+    // An unknown provider: opening the session says so, by name.
+    if (baseUrl === undefined) continue;
+    const problem = checkCredential(name, { key, baseUrl });
+    if (problem) throw new SessionError("invalid_input", problem);
+    held.set(name, { key, baseUrl });
+  }
   return held;
 }
 
@@ -277,6 +286,9 @@ function coreNames(settings) {
   const named = snakeCase(settings);
   for (const name of ["retry", "approval"]) {
     if (named[name]) named[name] = snakeCase(named[name]);
+  }
+  for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
+    named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
   }
   return named;
 }
