@@ -19,7 +19,7 @@ fn needles_of_basic_patterns() {
         Syntax::Basic,
         &[
             ("needle", "needle"),
-            ("fn main(", "fn main("),
+            ("fn main(", "fn main"),
             (r"foo\|barbar", "foo barbar"),
             (r"foo\|", "-"),
             (r"foo.*barbar", "barbar"),
