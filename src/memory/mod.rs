@@ -8,6 +8,7 @@
 pub mod archive;
 pub mod clock;
 pub mod drive;
+pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
@@ -26,6 +27,8 @@ mod filesystem;
 mod host;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod local;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod root;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shell;
 
