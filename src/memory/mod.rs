@@ -32,6 +32,7 @@ mod root;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shell;
 
+pub use archive::Delta;
 pub use clock::{TimeSource, work};
 pub use settings::MemorySettings;
 pub use tree::{Change, ChangeKind, TreeLimits};
@@ -256,6 +257,17 @@ impl MemoryEnvironment {
     /// What changed since `snapshot`, sorted by path.
     pub fn changes_since(&self, snapshot: &Snapshot) -> Vec<Change> {
         self.tree.borrow().changes_since(&snapshot.tree)
+    }
+
+    /// What leads from `snapshot` to the files as they are now, to be kept
+    /// outside the instance.
+    pub fn delta_since(&self, snapshot: &Snapshot) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree.borrow(), &snapshot.tree)
+    }
+
+    /// Applies what [`Self::delta_since`] gave to the files that it started from.
+    pub fn apply(&self, delta: &Delta) -> Result<(), EnvironmentError> {
+        archive::apply(&mut self.tree.borrow_mut(), delta, self.clock.now_us())
     }
 
     fn absolute(&self, path: &str) -> String {
