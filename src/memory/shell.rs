@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
-    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory, SessionLimits,
-    ShellState,
+    Bash, BashBuilder, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory,
+    SessionLimits, ShellState,
 };
 
 use super::builtins;
@@ -141,21 +141,60 @@ impl Shells {
                 ..ExecStatus::default()
             });
         }
-        let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
-        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
-        timeline.set_scope(scope.clone());
-        timeline.need_device_bytes(device_bytes(&request.command));
-        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        let timeline = self.timeline(clock, random, scope, &request);
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
-        timeline.set_stop_flag(bash.cancellation_token());
-
-        let chunks = Chunks::default();
         let reusable = self.is_reusable(&request.command);
         // bashkit seeds `$RANDOM` from a hash state that is equal in every
         // instance; assigning it is the only way to seed it. In front of the
         // command it costs a tenth of what a run of its own does.
         let seed = random.next_u32() >> 1;
         let script = format!("RANDOM={seed} SECONDS=0; {}", request.command);
+        let (mut status, ended) = self
+            .drive(&timeline, bash, script, scope, &request, output)
+            .await;
+        if let Some((bash, result)) = ended {
+            if timeline.stopped().is_none() {
+                status.exit_code = self.report(&result, output);
+                if reusable && result.is_ok() {
+                    self.keep(bash);
+                    return Ok(status);
+                }
+            }
+            clock::enter(&timeline, || drop(bash));
+        }
+        Ok(status)
+    }
+
+    /// The timeline of a command, with what the command needs of it.
+    pub(crate) fn timeline(
+        &self,
+        clock: &Rc<Clock>,
+        random: &Random,
+        scope: &Scope,
+        request: &ExecRequest,
+    ) -> Rc<Timeline> {
+        let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
+        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
+        timeline.set_scope(scope.clone());
+        timeline.need_device_bytes(device_bytes(&request.command));
+        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        timeline
+    }
+
+    /// Runs `script` in `bash` to its end, the time limit of `request`, or its
+    /// cancellation. The shell comes back unless it had to be dropped; the exit
+    /// code of a command that ended by itself is in its result.
+    pub(crate) async fn drive(
+        &self,
+        timeline: &Rc<Timeline>,
+        bash: Bash,
+        script: String,
+        scope: &Scope,
+        request: &ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> (ExecStatus, Option<(Bash, bashkit::Result<ExecResult>)>) {
+        timeline.set_stop_flag(bash.cancellation_token());
+        let chunks = Chunks::default();
         let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
         let _guard = {
@@ -208,22 +247,16 @@ impl Shells {
             }
             None => {}
         }
-        if let Ok((bash, result)) = ended {
-            if timeline.stopped().is_none() {
-                status.exit_code = self.report(&result, output);
-                if reusable && result.is_ok() {
-                    self.keep(bash);
-                    return Ok(status);
-                }
-            }
-            clock::enter(&timeline, || drop(bash));
-        }
-        Ok(status)
+        (status, ended.ok())
     }
 
     /// Exit code of a command that ended by itself; what bashkit refused to do
     /// is said on standard error.
-    fn report(&self, result: &bashkit::Result<ExecResult>, output: &mut OutputSink<'_>) -> i32 {
+    pub(crate) fn report(
+        &self,
+        result: &bashkit::Result<ExecResult>,
+        output: &mut OutputSink<'_>,
+    ) -> i32 {
         match result {
             Ok(result) => {
                 if result.stdout_truncated || result.stderr_truncated {
@@ -292,6 +325,11 @@ impl Shells {
     }
 
     fn build(&self) -> Bash {
+        self.builder().build()
+    }
+
+    /// A shell over the tree, not yet built.
+    pub(crate) fn builder(&self) -> BashBuilder {
         Bash::builder()
             .fs(self.files.clone())
             .rootfs(false)
@@ -314,7 +352,6 @@ impl Shells {
                 }
                 HookAction::Continue(event)
             }))
-            .build()
     }
 
     fn keep(&self, bash: Bash) {
@@ -333,7 +370,7 @@ impl Shells {
 }
 
 /// Whether `name` is one that a shell variable can have.
-fn is_variable(name: &str) -> bool {
+pub(crate) fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -375,7 +412,7 @@ fn device_bytes(command: &str) -> usize {
 
 /// What bashkit would get wrong without a word: it leaves a range of more than
 /// 10,000 words in braces as it is.
-fn unsupported(command: &str) -> Option<String> {
+pub(crate) fn unsupported(command: &str) -> Option<String> {
     command.match_indices('{').find_map(|(at, _)| {
         let end = at + command[at..].find('}')?;
         let bounds: Vec<i64> = command[at + 1..end]
