@@ -10,3 +10,4 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { scriptedFetch } from "./script.js";

@@ -12,6 +12,8 @@ mod http;
 mod perform;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "sandbox")]
+mod script;
 
 use std::rc::Rc;
 
