@@ -11,3 +11,4 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { scriptedFetch } from "./script.js";

@@ -12,3 +12,4 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { scriptedFetch } from "./script.js";

@@ -31,6 +31,8 @@ import { bindings } from "./runtime.js";
  * @typedef {object} OwnOptions
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
+ * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
+ *   by provider: for subagents whose model is another provider's
  * @property {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
@@ -78,7 +80,7 @@ export async function createSession(options = {}) {
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
  */
 export async function openSession(options, hub) {
-  const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
   const config = coreNames({
@@ -90,7 +92,7 @@ export async function openSession(options, hub) {
     hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey)),
+    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
   };
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
   const session = new Session(runtime, core, part);
@@ -275,17 +277,21 @@ export class Session {
   }
 }
 
-function credentials(config, apiKey) {
+function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
-  if (apiKey === undefined) return held;
-  const provider = config.provider ?? "anthropic";
-  const name = config.credential ?? provider;
-  const baseUrl = config.base_url ?? bindings().providerUrl(provider);
-  // An unknown provider: opening the session says so, by name.
-  if (baseUrl === undefined) return held;
-  const problem = checkCredential(name, { key: apiKey, baseUrl });
-  if (problem) throw new SessionError("invalid_input", problem);
-  held.set(name, { key: apiKey, baseUrl });
+  const own = config.provider ?? "anthropic";
+  const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
+  for (const [provider, key] of Object.entries(keys)) {
+    const known = config.endpoints?.[provider];
+    const first = provider === own ? config : undefined;
+    const name = first?.credential ?? known?.credential ?? provider;
+    const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(provider);
+    // An unknown provider: opening the session says so, by name.
+    if (baseUrl === undefined) continue;
+    const problem = checkCredential(name, { key, baseUrl });
+    if (problem) throw new SessionError("invalid_input", problem);
+    held.set(name, { key, baseUrl });
+  }
   return held;
 }
 
@@ -302,8 +308,8 @@ function coreNames(settings) {
   for (const name of ["retry", "approval"]) {
     if (named[name]) named[name] = snakeCase(named[name]);
   }
-  for (const [provider, place] of Object.entries(named.endpoints ?? {})) {
-    named.endpoints = { ...named.endpoints, [provider]: snakeCase(place) };
+  for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
+    named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
   }
   return named;
 }

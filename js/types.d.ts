@@ -34,8 +34,11 @@ export interface ChangeableSettings {
   maxSubagentDepth?: number;
   /** How many subagents may work at the same time; default 8. */
   maxSubagents?: number;
-  /** Where other providers are reached, by provider. */
-  endpoints?: Record<string, { baseUrl?: string; credential?: string }>;
+  /**
+   * How providers are reached, by provider; `options` in the core's own names:
+   * `{ openai: { options: { organization: "org-1" } } }`.
+   */
+  endpoints?: Record<string, { baseUrl?: string; credential?: string; options?: object }>;
   /** When a text answer counts as a question to the user. */
   awaitingInput?: "heuristic" | "always" | "never";
   /** Bytes of one tool call's output that are kept in full; default 8 MiB. */

@@ -9,7 +9,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 
-use super::tree::{self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError};
+use super::tree::{self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 
 /// Adds the files of `archive` (tar bytes, not compressed) below `directory`.
@@ -45,6 +45,18 @@ pub fn import_files(
     }
     *tree = copy;
     Ok(())
+}
+
+/// A tree with the files of `archive`, names relative to its root, and nothing
+/// else.
+pub fn tree_from_tar(
+    limits: TreeLimits,
+    archive: &[u8],
+    now_us: u64,
+) -> Result<Tree, EnvironmentError> {
+    let mut tree = Tree::new(limits);
+    import_tar(&mut tree, "/", archive, now_us)?;
+    Ok(tree)
 }
 
 /// The files below `directory` as tar bytes, names relative to it.
@@ -180,7 +192,7 @@ fn import_entry(
 }
 
 /// `name` below `directory`, or why not.
-fn entry_path(directory: &str, name: &str) -> Result<String, EnvironmentError> {
+pub(super) fn entry_path(directory: &str, name: &str) -> Result<String, EnvironmentError> {
     if name.starts_with('/') {
         return Err(invalid(name, "its path is absolute"));
     }
@@ -226,7 +238,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, node: &Node) -> std::
     }
 }
 
-fn refused(name: &str, error: &TreeError) -> EnvironmentError {
+pub(super) fn refused(name: &str, error: &TreeError) -> EnvironmentError {
     let kind = match error {
         TreeError::Limit(..) => EnvironmentErrorKind::TooLarge,
         _ => EnvironmentErrorKind::InvalidInput,
@@ -259,7 +271,6 @@ fn io(message: &str) -> EnvironmentError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::tree::TreeLimits;
 
     fn sample() -> Tree {
         let mut tree = Tree::new(TreeLimits::default());

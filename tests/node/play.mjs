@@ -60,7 +60,7 @@ class Run {
       baseUrl: run.model.url,
       env: run.env,
       tools: (spec.tools ?? []).map((tool) => run.#tool(tool)),
-      approve: (call) => run.#approve(call),
+      approve: spec.approver === false ? undefined : (call) => run.#approve(call),
     });
     run.ended = run.#listen();
     return run;
