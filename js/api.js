@@ -7,6 +7,7 @@ setDefaultEnvironment(() => MemoryEnvironment.create());
 
 export * from "./api-slim.js";
 export { MemoryEnvironment };
+export { scriptedFetch } from "./script.js";
 
 /**
  * @typedef {import("./sandbox.js").MemoryOptions} MemoryOptions

@@ -12,4 +12,3 @@ setPlatform({
 });
 
 export * from "./api.js";
-export { scriptedFetch } from "./script.js";

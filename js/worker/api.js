@@ -3,6 +3,7 @@
 import { connection } from "./connection.js";
 
 export { MemoryEnvironment } from "./sandbox.js";
+export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
 

@@ -22,7 +22,7 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
  * @property {() => void} [before] called before a message of the worker leaves
  * @property {boolean} [worker] this end is the worker: what it sends in bytes is
  *   its own and moves, and nobody waits for the functions that it hands out
- * @property {(handle: {id: number, type: string, methods: string[]}) => object} [proxy]
+ * @property {(handle: {id: number, methods: string[]}) => object} [proxy]
  *   makes what stands for an object of the other end
  * @property {(note: object, transfer: Transferable[]) => void} [note] takes one-way
  *   calls, to send them with other news
@@ -451,8 +451,7 @@ class Outgoing {
   }
 
   #handle(object) {
-    const type = object.constructor.name;
-    return { [MARK]: "handle", id: this.#link.keepObject(object), type, methods: methodsOf(object) };
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object) };
   }
 }
 

@@ -37,6 +37,7 @@ class Root {
   #hubs = new Map();
   #keepers = new Map();
   #customs = new Map();
+  #players = new Map();
   #changed = false;
 
   constructor(api, link, outbox) {
@@ -50,13 +51,19 @@ class Root {
   }
 
   /** @param {number} number that the page's news of it bear @param {object} options */
-  async createSession(number, { custom, ...options }) {
+  async createSession(number, { custom, player, ...options }) {
+    if (player !== undefined) options.fetch = this.#players.get(player);
     if (custom !== undefined) options.env = this.#customs.get(custom);
     const hub = new RemoteHub(this.#outbox, number, () => (this.#changed = true));
     const session = await openSession(options, hub);
     this.#hubs.set(number, hub);
     session.closed.then(() => this.#hubs.delete(number));
     return { session, id: session.id };
+  }
+
+  /** A scripted model. */
+  async addScript(number, script) {
+    this.#players.set(number, await this.#api.scriptedFetch(script));
   }
 
   /** An environment that the page answers for. */
