@@ -67,6 +67,20 @@ export async function play(t, name) {
   return run.transcript();
 }
 
+/** A program lent to the sandbox. */
+function program({ exit_code: exitCode = 0, stdout = "", writes = {} }) {
+  return ({ args, cwd, stdin, changes }) => {
+    const files = changes.filter(({ type }) => type === "file").map(({ path }) => path.replace(`${cwd}/`, ""));
+    const fill = (text) =>
+      text
+        .replaceAll("{args}", args.join(" "))
+        .replaceAll("{stdin}", new TextDecoder().decode(stdin))
+        .replaceAll("{changes}", files.join(" "));
+    const change = ([path, content]) => ({ path: `${cwd}/${path}`, type: "file", content: fill(content) });
+    return { exitCode, stdout: fill(stdout), changes: Object.entries(writes).map(change) };
+  };
+}
+
 class Run {
   log = [];
   #callErrors = [];
@@ -78,7 +92,11 @@ class Run {
     run.spec = spec;
     run.model = await serveModel(t, replaceAll(spec.script, { "<dir>": WORK }));
     const files = Object.entries(spec.files ?? {}).map(([path, content]) => [path, bytes(content)]);
-    run.env = await MemoryEnvironment.create({ workingDirectory: WORK, files: Object.fromEntries(files) });
+    run.env = await MemoryEnvironment.create({
+      workingDirectory: WORK,
+      files: Object.fromEntries(files),
+      programs: Object.fromEntries(Object.entries(spec.programs ?? {}).map(([name, spec]) => [name, program(spec)])),
+    });
     run.session = await createSession({
       retry: { jitter: false },
       ...spec.config,
@@ -391,7 +409,7 @@ function matches(event, { kind, agent_id: agent, ...fields }) {
 }
 
 /** `$repeat`, `$lines` and `$concat`. */
-function expand(value) {
+export function expand(value) {
   if (Array.isArray(value)) return value.map(expand);
   if (value === null || typeof value !== "object") return value;
   const keys = Object.keys(value);
@@ -424,7 +442,7 @@ function mapStrings(value, change) {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapStrings(item, change)]));
 }
 
-function bytes(content) {
+export function bytes(content) {
   return typeof content === "string" ? Buffer.from(content) : Buffer.from(content.base64, "base64");
 }
 
