@@ -177,7 +177,10 @@ async fn a_session_answers_while_a_tool_ignores_its_cancel() {
     until(&mut session, "TOOL_CALL_START").await;
     session.interrupt().await.expect("it works on something");
     assert_eq!(session.steer("quick").await.expect("open"), 1);
-    assert_eq!(session.state().await.expect("alive"), SessionState::Processing);
+    assert_eq!(
+        session.state().await.expect("alive"),
+        SessionState::Processing
+    );
     // The steering is seen long before the tool is given up.
     let events = until(&mut session, "STEERING_QUEUED").await;
     assert!(events.iter().all(|event| event.kind() != "TOOL_CALL_END"));
