@@ -18,7 +18,7 @@ export class Host {
   }
 
   events(session, json) {
-    this.#runtime.sessions.get(session)?.publish(JSON.parse(json));
+    this.#runtime.sessions.get(session)?.publish(JSON.parse(json), json);
   }
 
   reports(reports) {

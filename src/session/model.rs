@@ -211,8 +211,8 @@ fn request(session: &Shared) -> Request {
 /// Requests with the same key may share a cached prefix.
 fn cache_key(session: &Shared) -> String {
     match &session.agent {
-        Some(agent) => format!("{}-{agent}", session.id),
-        None => session.id.to_string(),
+        Some(agent) => format!("{}-{agent}", session.cache_key),
+        None => session.cache_key.to_string(),
     }
 }
 

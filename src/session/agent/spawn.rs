@@ -64,6 +64,7 @@ pub(in crate::session) async fn spawn(
         config,
         registry,
         host_tools: Vec::new(),
+        cache_key: parent.cache_key.clone(),
     })
     .map_err(|error| ToolError::new(error.to_string()))?;
     session
