@@ -10,3 +10,4 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { directoryStorage } from "./directory-storage.js";

@@ -30,6 +30,9 @@ import { MemoryEnvironment } from "./sandbox.js";
  *   boolean | string | Promise<boolean | string>} [approve] `true`: run it; `false`, or the reason as a string: do not
  * @property {{tools?: Record<string, "allow" | "ask" | "deny">, writePaths?: string[], commands?: string[]}} [approval]
  *   which calls need it: docs/approval.md
+ * @property {object | object[]} [history] what `record()` or `history()` of an
+ *   earlier session gave: goes on with its conversation; provider, model and
+ *   tools may be others
  * @property {typeof globalThis.fetch} [fetch] sends the requests
  * @property {AbortSignal} [signal] aborts the session
  *
@@ -52,7 +55,7 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
-  const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
+  const { apiKey, env, tools = [], approve, fetch, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
   const config = coreNames({
@@ -66,7 +69,8 @@ export async function createSession(options = {}) {
     approve,
     send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey)),
   };
-  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
+  const record = history === undefined || history === null ? undefined : JSON.stringify(history);
+  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);
   if (signal) {
     const abort = () => void session.abort().catch(() => {});
@@ -133,9 +137,24 @@ export class Session {
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<object>}
    */
-  run(input, { signal } = {}) {
+  run(input, options) {
+    return this.#begin((core) => core.submit(String(input)), options);
+  }
+
+  /**
+   * Goes on with what the history leaves open, because its page was closed, or
+   * by an error or an interruption: the model is asked with the history as it
+   * is. Otherwise as `run`.
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {AsyncIterableIterator<object>}
+   */
+  resume(options) {
+    return this.#begin((core) => core.resume(), options);
+  }
+
+  #begin(begin, { signal } = {}) {
     signal?.throwIfAborted();
-    this.#call((core) => core.submit(String(input)));
+    this.#call(begin);
     const interrupt = () => {
       if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
     };
@@ -233,6 +252,15 @@ export class Session {
   /** The turns so far. @returns {Promise<object[]>} */
   async history() {
     return this.#call((core) => core.history());
+  }
+
+  /**
+   * The session as it is now, also in the middle of a round, as plain data: turns,
+   * results so far and queues. `createSession({ history })` goes on with it.
+   * @returns {Promise<object>}
+   */
+  async record() {
+    return JSON.parse(this.#call((core) => core.record()));
   }
 
   #call(call) {

@@ -190,6 +190,11 @@ fn build(sandbox: &MemoryEnvironment, exit: &Arc<Exit>) -> Bash {
         }))
         .build();
     bash.set_interactive(true);
+    // What an interactive bash has on.
+    let mut state = bash.shell_state();
+    let aliases = "SHOPT_expand_aliases".to_owned();
+    state.variables.insert(aliases, "1".to_owned());
+    bash.restore_shell_state(&state);
     bash
 }
 
