@@ -2,6 +2,8 @@
 // those of readline; lines wrap, hold wide characters, and may have line breaks
 // of their own when they are pasted or recalled.
 
+/** Has the terminal go on in the next row, and remember that it is the same line. */
+const WRAP = " \r";
 /** Columns that a tab is shown as. */
 const TAB = "    ";
 
@@ -58,7 +60,7 @@ export class Line {
     this.#draft = "";
     const { row, full } = this.#layout(0);
     this.#row = row;
-    this.#show(prompt + (full ? "\r\n" : ""));
+    this.#show(prompt + (full ? WRAP : ""));
   }
 
   /** Ends the line and gives its text. @param {string} [mark] shown behind it */
@@ -134,7 +136,7 @@ export class Line {
     }
     const { row, full } = this.#layout(this.#cursor);
     this.#row = row;
-    this.#show(added.map(shown).join("") + (full ? "\r\n" : ""));
+    this.#show(added.map(shown).join("") + (full ? WRAP : ""));
   }
 
   #paste(text) {
@@ -233,7 +235,7 @@ export class Line {
     const end = this.#layout(this.#characters.length);
     const { row, col } = this.#layout(this.#cursor);
     this.#show(
-      `${vertical(-this.#row)}\r\x1b[J${prompt}${this.#characters.map(shown).join("")}${end.full ? "\r\n" : ""}` +
+      `${vertical(-this.#row)}\r\x1b[J${prompt}${this.#characters.map(shown).join("")}${end.full ? WRAP : ""}` +
         `${vertical(row - end.row)}\r${right(col)}`,
     );
     this.#row = row;
@@ -241,7 +243,7 @@ export class Line {
 
   /**
    * Where the terminal's cursor is before character `index`, the last row of
-   * the prompt being row 0. `full`: it stands there only after a line break,
+   * the prompt being row 0. `full`: it stands there only after `WRAP`,
    * because the row above is full to its last column.
    */
   #layout(index) {
