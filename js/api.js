@@ -1,6 +1,10 @@
-// What every entry file exports.
+// What the entry files of the core with a sandbox export.
 
-export { MemoryEnvironment } from "./sandbox.js";
+import { setDefaultEnvironment } from "./session.js";
+import { MemoryEnvironment } from "./sandbox.js";
+
+setDefaultEnvironment(() => MemoryEnvironment.create());
+
+export * from "./api-slim.js";
 export { Project, deleteProject, listProjects, openProject } from "./project.js";
-export { Session, createSession } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+export { MemoryEnvironment };

@@ -9,6 +9,7 @@ pub mod archive;
 pub mod clock;
 pub mod drive;
 mod import;
+pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
@@ -28,10 +29,13 @@ mod host;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod local;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod root;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shell;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod terminal;
 
+pub use archive::Delta;
 pub use clock::{TimeSource, work};
 pub use import::{Import, ImportNode};
 pub use settings::MemorySettings;
@@ -293,6 +297,17 @@ impl MemoryEnvironment {
     /// What changed since `snapshot`, sorted by path.
     pub fn changes_since(&self, snapshot: &Snapshot) -> Vec<Change> {
         self.tree.borrow().changes_since(&snapshot.tree)
+    }
+
+    /// What leads from `snapshot` to the files as they are now, to be kept
+    /// outside the instance.
+    pub fn delta_since(&self, snapshot: &Snapshot) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree.borrow(), &snapshot.tree)
+    }
+
+    /// Applies what [`Self::delta_since`] gave to the files that it started from.
+    pub fn apply(&self, delta: &Delta) -> Result<(), EnvironmentError> {
+        archive::apply(&mut self.tree.borrow_mut(), delta, self.clock.now_us())
     }
 
     fn absolute(&self, path: &str) -> String {

@@ -23,14 +23,19 @@ use super::builtins;
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
+use super::narrow::Narrow;
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
+use super::root::RootFileSystem;
 use super::tree::Tree;
 use super::{MemoryLimits, MemoryOptions};
 use crate::environment::{
     EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
 };
 
+/// Who runs the commands, and where.
+const USER: &str = "user";
+const HOST: &str = "sandbox";
 /// bashkit never times out by itself: time limits are ours, per command.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Exit code of a command that timed out, as of `timeout`.
@@ -65,7 +70,7 @@ const LASTING: [&str; 26] = [
 
 /// The shells of one environment.
 pub(crate) struct Shells {
-    tree: Rc<RefCell<Tree>>,
+    files: Arc<RootFileSystem>,
     builtins: BuiltinRegistry,
     limits: MemoryLimits,
     working_directory: String,
@@ -98,8 +103,18 @@ impl Shells {
                 Arc::new(LentProgram::new(name.clone(), lender.clone())),
             );
         }
+        let system = registry.clone();
+        let layers = Box::new(move |tree| {
+            let shell = Bash::builder()
+                .fs(tree)
+                .builtin_registry(system.clone())
+                .username(USER)
+                .hostname(HOST)
+                .follow_symlinks(false);
+            shell.build().fs()
+        });
         Self {
-            tree,
+            files: Arc::new(RootFileSystem::new(TreeFileSystem::new(tree), layers)),
             builtins: registry,
             limits: options.limits,
             working_directory: working_directory.to_owned(),
@@ -182,7 +197,10 @@ impl Shells {
         let chunks = Chunks::default();
         let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
-        let _guard = scope.cancel.on_cancel(drive.stopper(Stop::Cancelled));
+        let _guard = {
+            let stop = drive.stopper(Stop::Cancelled);
+            scope.cancel.on_cancel(move |_| stop())
+        };
         let ended = poll_fn(|cx| {
             let polled = drive.as_mut().poll(cx);
             let arrived =
@@ -280,15 +298,21 @@ impl Shells {
         if request.command.contains("mktemp") || request.command.contains("sort") {
             shake(timeline.random());
         }
-        let mut state = self
-            .pristine
-            .borrow_mut()
-            .get_or_insert_with(|| bash.shell_state())
-            .clone();
+        let mut pristine = self.pristine.borrow_mut();
+        let pristine = pristine.get_or_insert_with(|| bash.shell_state());
+        // Overwritten by every command; a copy would cost as much as restoring.
+        pristine.env.insert("PWD".to_owned(), directory.to_owned());
+        pristine.cwd = directory.into();
+        if request.env.is_empty() {
+            bash.restore_shell_state(pristine);
+            return bash;
+        }
+        let mut state = pristine.clone();
         // As a process does: names and values that no process can have are left
         // out, and a name that no variable can have stays in the environment.
         for (name, value) in &request.env {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let odd = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+            if odd || name == "PWD" {
                 continue;
             }
             state.env.insert(name.clone(), value.clone());
@@ -296,8 +320,6 @@ impl Shells {
                 state.variables.insert(name.clone(), value.clone());
             }
         }
-        state.env.insert("PWD".to_owned(), directory.to_owned());
-        state.cwd = directory.into();
         bash.restore_shell_state(&state);
         bash
     }
@@ -309,10 +331,11 @@ impl Shells {
     /// A shell over the tree, not yet built.
     pub(crate) fn builder(&self) -> BashBuilder {
         Bash::builder()
-            .fs(Arc::new(TreeFileSystem::new(self.tree.clone())))
+            .fs(self.files.clone())
+            .rootfs(false)
             .builtin_registry(self.builtins.clone())
-            .username("user")
-            .hostname("sandbox")
+            .username(USER)
+            .hostname(HOST)
             .cwd(&self.working_directory)
             .env("HOME", "/home/user")
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -324,6 +347,8 @@ impl Shells {
             .before_tool(Box::new(|event: ToolEvent| {
                 if let Some(timeline) = clock::current() {
                     timeline.builtin_starts(&event.name);
+                    let is_grep = event.name == "grep";
+                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
                 HookAction::Continue(event)
             }))

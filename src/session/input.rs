@@ -129,7 +129,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     let cancel = session.input_cancel();
     let _aborts = session.life.on_cancel({
         let cancel = cancel.clone();
-        move || cancel.cancel()
+        move |reason| cancel.cancel_for(reason)
     });
     let _clock = WallClock::start(session);
     let scope = session.scope(cancel);

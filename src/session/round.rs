@@ -134,6 +134,7 @@ impl PipelineEvents for Events {
             output,
             error,
             is_error: executed.is_error,
+            refusal: executed.refusal,
             output_bytes: executed.output_bytes,
             output_complete: executed.output_complete,
             exit_code: executed.exit_code,

@@ -22,7 +22,7 @@ use super::record::{RecordedMessage, SessionRecord};
 use super::repetition::Repetition;
 use super::turn::Turn;
 use crate::effect::{EffectPort, Random, Spawner};
-use crate::environment::{Cancel, Environment, Scope};
+use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, SessionState};
 use crate::llm::{ToolDefinition, ToolResult};
 use crate::profile::Profile;
@@ -240,9 +240,23 @@ impl Shared {
         if self.stop.get().is_none() || reason == EndReason::Aborted {
             self.stop.set(Some(reason));
         }
-        let cancel = self.input.borrow().clone();
-        cancel.cancel();
-        self.agents.interrupt();
+        self.cancel_input(match reason {
+            EndReason::TimeLimit => CancelReason::TimeLimit,
+            _ => CancelReason::Interrupted,
+        });
+    }
+
+    /// Ends the current input because that of a parent ends.
+    pub(super) fn interrupt_for(&self, why: CancelReason) {
+        if self.stop.get().is_none() {
+            self.stop.set(Some(EndReason::Interrupted));
+        }
+        self.cancel_input(why);
+    }
+
+    fn cancel_input(&self, why: CancelReason) {
+        self.input_cancel().cancel_for(why);
+        self.agents.interrupt(why);
     }
 
     /// Why the current input must end, if it must.

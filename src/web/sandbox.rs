@@ -12,7 +12,7 @@ use wasm_bindgen::prelude::*;
 use super::{Core, convert, invalid};
 use crate::environment::{EnvironmentError, ExecutionEnvironment as _};
 use crate::memory::tree::NodeKind;
-use crate::memory::{ChangeKind, ImportNode, MemoryEnvironment, MemorySettings};
+use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
 
 /// The sandboxes of a core, by number.
 pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
@@ -253,6 +253,46 @@ impl Core {
             JsValue::from(record.text("change", kind).object())
         });
         Ok(records.collect())
+    }
+
+    /// What leads from `snapshot` to the sandbox as it is now, wherever below
+    /// `/`, to be kept outside: `{archive, removed}`, or `undefined` if nothing
+    /// changed.
+    #[wasm_bindgen(js_name = deltaSince)]
+    pub fn delta_since(&self, environment: u32, snapshot: &Snapshot) -> Result<JsValue, JsValue> {
+        let sandbox = self.sandbox(environment)?;
+        if sandbox.tree().is_same(snapshot.0.tree()) {
+            return Ok(JsValue::UNDEFINED);
+        }
+        let delta = sandbox
+            .delta_since(&snapshot.0)
+            .map_err(|error| thrown(&error))?;
+        let removed: Array = delta
+            .removed
+            .iter()
+            .map(|path| JsValue::from_str(path))
+            .collect();
+        let record = convert::Record::new()
+            .bytes("archive", &delta.archive)
+            .value("removed", &removed);
+        Ok(record.object().into())
+    }
+
+    /// Applies what `deltaSince` gave; all or nothing.
+    #[wasm_bindgen(js_name = applyDelta)]
+    pub fn apply_delta(
+        &self,
+        environment: u32,
+        archive: &[u8],
+        removed: Vec<String>,
+    ) -> Result<(), JsValue> {
+        let delta = Delta {
+            archive: archive.to_vec(),
+            removed,
+        };
+        self.sandbox(environment)?
+            .apply(&delta)
+            .map_err(|error| thrown(&error))
     }
 
     pub(super) fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {
