@@ -2,6 +2,7 @@
 
 import { mkdir, open, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { folderName } from "./storage.js";
 
 /**
  * Keeps projects below a directory.
@@ -9,7 +10,7 @@ import { join } from "node:path";
  * @returns {import("./storage.js").ProjectStorage}
  */
 export function directoryStorage(directory) {
-  const place = (project, ...file) => join(directory, encodeURIComponent(project).replaceAll(".", "%2E"), ...file);
+  const place = (project, ...file) => join(directory, folderName(project), ...file);
   return {
     async read(project, file) {
       try {

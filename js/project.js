@@ -8,7 +8,6 @@
 //   project.keep(session);
 
 import { EnvironmentError } from "./errors.js";
-import { MemoryEnvironment } from "./sandbox.js";
 import { browserStorage, lockTab } from "./storage.js";
 
 /**
@@ -36,13 +35,12 @@ const DELAY_MS = 300;
 const SHARE = 0.1;
 
 /**
- * Opens a project, or begins one. Rejects with kind `locked` if another tab has
- * it. Where nothing can be stored, the project works in memory and its status
- * says why.
+ * `openProject` with the sandboxes of `Environment`, in the page or in a worker.
+ * @param {typeof import("./sandbox.js").MemoryEnvironment} Environment
  * @param {string} name @param {ProjectOptions} [options]
  * @returns {Promise<Project>}
  */
-export async function openProject(name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
+export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
   checkName(name);
   let denied;
   try {
@@ -54,7 +52,7 @@ export async function openProject(name, { storage, readOnly = false, takeOver = 
   const release = storage && !readOnly ? await lock(name, storage, takeOver, () => project.lose()) : undefined;
   try {
     const saved = storage && (await load(name, storage));
-    const env = await MemoryEnvironment.create(saved ? options : { ...options, files });
+    const env = await Environment.create(saved ? options : { ...options, files });
     if (saved) await env.replaceTree(saved.tree);
     await project.begin(env, { saved, readOnly, release, denied });
   } catch (error) {
@@ -88,6 +86,7 @@ export class Project {
   #release;
   #session;
   #unwatch;
+  #unwatchSession;
   /** What is stored: a snapshot of the files, the name of their archive, the record's text. */
   #stored = { snapshot: undefined, tree: undefined, history: undefined };
   #number = 0;
@@ -147,6 +146,8 @@ export class Project {
   /** Saves a session's record with the files, from now on. @param {import("./session.js").Session} session */
   keep(session) {
     this.#session = session;
+    this.#unwatchSession?.();
+    this.#unwatchSession = session.onActivity(() => this.#soon());
     this.#soon();
   }
 
@@ -182,6 +183,7 @@ export class Project {
   #stop() {
     this.#unwatch?.();
     this.#unwatch = undefined;
+    this.#unwatchSession?.();
     clearTimeout(this.#timer);
     globalThis.document?.removeEventListener("visibilitychange", this.#hidden);
   }
@@ -203,15 +205,19 @@ export class Project {
   async #save() {
     const started = performance.now();
     // Files and record of one moment: both calls look before they first wait.
+    // In a worker, the files may be a moment younger than the record.
     this.#looking = true;
-    const taking = [this.env.snapshot(), this.#session?.record()];
+    // A session that is lost leaves what was known of it.
+    const recording = this.#session?.record().catch(() => undefined);
+    const looking = this.env.snapshot();
     this.#looking = false;
-    const [snapshot, record] = await Promise.all(taking);
-    const history = JSON.stringify(record ?? this.history);
+    const [snapshot, record] = await Promise.all([looking, recording]);
+    this.history = record ?? this.history;
+    const history = JSON.stringify(this.history);
     const stored = this.#stored;
-    const filesChanged = !stored.snapshot?.isSame(snapshot);
+    const filesChanged = !(await isSame(stored.snapshot, snapshot));
     if (!filesChanged && history === stored.history && stored.tree !== undefined) {
-      snapshot.free();
+      free(snapshot);
       return;
     }
     this.#tell({ state: "saving" });
@@ -219,26 +225,26 @@ export class Project {
     let tree = stored.tree;
     try {
       if (filesChanged) {
-        const archive = snapshot.exportTar("/");
+        const archive = await snapshot.exportTar("/");
         needed = archive.length;
         this.#number += 1;
         tree = `tree-${this.#number}.tar`;
         await this.#storage.write(this.name, tree, archive);
       }
-      const index = JSON.stringify({ version: VERSION, number: this.#number, tree, savedMs: Date.now(), history: record ?? this.history });
+      const index = JSON.stringify({ version: VERSION, number: this.#number, tree, savedMs: Date.now(), history: this.history });
       const bytes = new TextEncoder().encode(index);
       needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
     } catch (error) {
-      snapshot.free();
+      free(snapshot);
       if (tree !== stored.tree) await this.#storage.remove(this.name, tree).catch(() => {});
       const failure = await storageFailure(this.name, needed, error);
       this.#tell({ state: "failed", error: failure });
       throw failure;
     }
     if (filesChanged && stored.tree !== undefined) await this.#storage.remove(this.name, stored.tree).catch(() => {});
-    stored.snapshot?.free();
+    free(stored.snapshot);
     this.#stored = { snapshot, tree, history };
     this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
     this.#tell({ state: "saved" });
@@ -247,6 +253,20 @@ export class Project {
   #tell(status) {
     this.status = status;
     this.#onStatus?.(status);
+  }
+}
+
+/** Gives a snapshot's memory back, wherever it is. */
+function free(snapshot) {
+  if (snapshot) Promise.resolve().then(() => snapshot.free()).catch(() => {});
+}
+
+/** Whether nothing differs; a snapshot of a worker that is gone tells nothing. */
+async function isSame(one, other) {
+  try {
+    return Boolean(one && (await other.isSame(one)));
+  } catch {
+    return false;
   }
 }
 

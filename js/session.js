@@ -279,6 +279,15 @@ export class Session {
   }
 
   /**
+   * Calls `callback` whenever something happens in the session; returns what
+   * ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  onActivity(callback) {
+    return this.#part.hub.watch(callback);
+  }
+
+  /**
    * The session as it is now, also in the middle of a round, as plain data: turns,
    * results so far and queues. `createSession({ history })` goes on with it.
    * @returns {Promise<object>}

@@ -40,6 +40,11 @@ export async function browserStorage() {
   );
 }
 
+/** A folder for each name, also for `..`. @param {string} project */
+export function folderName(project) {
+  return encodeURIComponent(project).replaceAll(".", "%2E");
+}
+
 /** The private file system. @returns {Promise<ProjectStorage>} */
 export async function privateFiles() {
   if (typeof globalThis.FileSystemFileHandle?.prototype.createWritable !== "function") {
@@ -47,7 +52,7 @@ export async function privateFiles() {
   }
   const root = await navigator.storage.getDirectory();
   const folder = await root.getDirectoryHandle(FOLDER, { create: true });
-  const inProject = (project, create) => folder.getDirectoryHandle(encodeURIComponent(project), { create });
+  const inProject = (project, create) => folder.getDirectoryHandle(folderName(project), { create });
   return {
     async read(project, file) {
       try {
@@ -74,7 +79,7 @@ export async function privateFiles() {
       await ignoreMissing(inProject(project, false).then((directory) => directory.removeEntry(file)));
     },
     async delete(project) {
-      await ignoreMissing(folder.removeEntry(encodeURIComponent(project), { recursive: true }));
+      await ignoreMissing(folder.removeEntry(folderName(project), { recursive: true }));
     },
     async list() {
       const names = [];
