@@ -12,3 +12,4 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { directoryStorage } from "./directory-storage.js";

@@ -25,6 +25,7 @@ class Sandbox {
   #deltas = [];
   #made;
   #here;
+  watchers = new Set();
 
   constructor({ files, ...options }) {
     this.#options = options;
@@ -41,6 +42,7 @@ class Sandbox {
   keep({ archive, removed, afresh }) {
     if (afresh) this.#deltas = [];
     this.#deltas.push({ archive, removed });
+    for (const watcher of this.watchers) watcher();
   }
 
   /** @param {Promise<import("./link.js").Link>} starting another worker */
@@ -127,6 +129,12 @@ export class MemoryEnvironment {
     } finally {
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  onActivity(callback) {
+    const { watchers } = sandboxes.get(this);
+    watchers.add(callback);
+    return () => void watchers.delete(callback);
   }
 
   async dispose() {
