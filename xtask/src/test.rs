@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, web};
+use crate::{browser, build, matrix, npm, web};
 
 /// What to test.
 #[derive(Args)]
@@ -26,6 +26,8 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
+    /// The packed npm package in fresh projects (downloads bundlers).
+    Package,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -38,7 +40,7 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Matrix, Suite::Sdk, Suite::Peers];
+    let extra = [Suite::Package, Suite::Matrix, Suite::Sdk, Suite::Peers];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -50,8 +52,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let binary = build::binary()?;
     if wants(Suite::Node) || wants(Suite::Browser) {
         let web = web::build()?;
+        check_node(&shell)?;
         if wants(Suite::Node) {
-            check_node(&shell)?;
+            web::build_slim()?;
+            npm::tools(&shell)?;
             let tests = node_tests()?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
@@ -60,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of the web face in Node failed")?;
         }
         if wants(Suite::Browser) {
-            browser::smoke(&shell, &binary)?;
+            browser::cases(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
@@ -75,6 +79,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             test = test.env("HERMITCRAB_TEST_ALL", "1");
         }
         test.run().context("Rust tests failed")?;
+    }
+    if wants(Suite::Package) {
+        check_node(&shell)?;
+        browser::package(&shell, &binary)?;
     }
     if wants(Suite::Matrix) {
         matrix::run(&shell, &binary, &web::build()?)?;
