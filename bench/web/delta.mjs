@@ -61,7 +61,7 @@ const STREAMS = {
 };
 
 /** The body of an answer with `count` deltas, event by event. */
-function body(provider, count) {
+export function body(provider, count) {
   const { head, delta, tail } = STREAMS[provider];
   const words = ["The ", "quick ", "brown ", "fox's ", "tail\n"];
   const deltas = Array.from({ length: count }, (_, index) => delta(words[index % 5], index));
@@ -72,7 +72,7 @@ function body(provider, count) {
 }
 
 /** Some 60 events that arrive together. */
-function together(events) {
+export function together(events) {
   const chunks = [];
   for (let start = 0; start < events.length; start += 60) {
     chunks.push(new Uint8Array(Buffer.concat(events.slice(start, start + 60))));

@@ -1,5 +1,7 @@
 // Runs one subject in the page. `run.mjs` calls these through the window.
 
+import { createSession } from "/js/worker.js";
+
 import { subjects } from "./subjects.js";
 
 const FILES = 1_000;
@@ -53,6 +55,15 @@ window.measure = async (name) => {
     times.push(time);
   }
   return { init, first, imported, bytes, grepFirst: times[0], grep: median(times) };
+};
+
+/** Plays one answer of the model at `baseUrl` in a worker; the number of its deltas. */
+window.stream = async (baseUrl) => {
+  const session = await createSession({ provider: "anthropic", model: "m", apiKey: "key", baseUrl });
+  let deltas = 0;
+  for await (const event of session.run("go")) deltas += event.kind === "ASSISTANT_TEXT_DELTA" ? 1 : 0;
+  await session.close();
+  return deltas;
 };
 
 document.title = "ready";

@@ -13,7 +13,7 @@ import { brotliCompress, constants } from "node:zlib";
 
 import { chromium } from "playwright-core";
 
-import { nodeDelta } from "./delta.mjs";
+import { body, nodeDelta, together } from "./delta.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const modules = fileURLToPath(new URL("./node_modules", import.meta.url));
@@ -34,9 +34,26 @@ const TYPES = {
   ".wasm": "application/wasm",
 };
 
+/** Text deltas of the answer that the page streams. */
+const DELTAS = 20_000;
+
+/** Answers a request of `/few` or `/many` as a model does. */
+async function answer(request, response) {
+  const count = request.url.startsWith("/many") ? DELTAS : 1;
+  request.resume();
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const chunk of together(body("anthropic", count))) {
+    // In turns, so that the network does not glue it all together.
+    if (!response.write(chunk)) await new Promise((resolve) => response.once("drain", resolve));
+    await new Promise(setImmediate);
+  }
+  response.end();
+}
+
 /** Serves the workspace's `js/` and `bench/web/`, and the peers as `/modules/`. */
 async function serve() {
   const server = createServer(async (request, response) => {
+    if (request.method === "POST") return answer(request, response);
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
     const file = path.startsWith("/modules/")
       ? join(modules, path.slice("/modules/".length))
@@ -56,7 +73,7 @@ async function serve() {
 }
 
 /** One load of the page in a browser of its own, with the profile given. */
-async function load(profile, url, name) {
+async function load(profile, url, work) {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: browser,
     headless: true,
@@ -67,7 +84,7 @@ async function load(profile, url, name) {
     const page = context.pages()[0] ?? (await context.newPage());
     await page.goto(`${url}/bench/web/page.html`);
     await page.waitForFunction(() => document.title === "ready");
-    const result = await page.evaluate((subject) => window.measure(subject), name);
+    const result = await work(page);
     // The compiler writes its cache a moment after the code is hot.
     await page.waitForTimeout(3_000);
     return result;
@@ -114,26 +131,49 @@ async function sizes() {
   }
 }
 
-async function pages() {
-  const server = await serve();
-  const url = `http://127.0.0.1:${server.address().port}`;
+/** Time of the page's own thread per delta that a worker streams to it, in µs. */
+async function workerDelta(url) {
+  const profile = await mkdtemp(join(tmpdir(), "hermitcrab-bench-"));
+  try {
+    return await load(profile, url, async (page) => {
+      const metrics = await page.context().newCDPSession(page);
+      await metrics.send("Performance.enable", { timeDomain: "threadTicks" });
+      const used = async (path) => {
+        const busy = async () => {
+          const list = (await metrics.send("Performance.getMetrics")).metrics;
+          return list.find((metric) => metric.name === "TaskDuration").value * 1e6;
+        };
+        const before = await busy();
+        const deltas = await page.evaluate((base) => window.stream(base), `${url}${path}`);
+        return [(await busy()) - before, deltas];
+      };
+      // The first one starts the worker.
+      await used("/few");
+      const [few] = await used("/few");
+      const [many, deltas] = await used("/many");
+      if (deltas !== DELTAS) throw new Error(`the page saw ${deltas} deltas of ${DELTAS}`);
+      return (many - few) / DELTAS;
+    });
+  } finally {
+    await rm(profile, { recursive: true, force: true });
+  }
+}
+
+async function pages(url) {
   const names = ["hermitcrab", "bashkit-wasm", "just-bash"];
   const results = new Map(names.map((name) => [name, []]));
-  try {
-    for (let cycle = 0; cycle < Number(cycles); cycle += 1) {
+  for (let cycle = 0; cycle < Number(cycles); cycle += 1) {
       for (const name of names) {
         const profile = await mkdtemp(join(tmpdir(), "hermitcrab-bench-"));
         try {
-          const cold = await load(profile, url, name);
-          const second = await load(profile, url, name);
+          const measure = (page) => page.evaluate((subject) => window.measure(subject), name);
+          const cold = await load(profile, url, measure);
+          const second = await load(profile, url, measure);
           results.get(name).push({ ...second, cold: cold.init });
         } finally {
           await rm(profile, { recursive: true, force: true });
         }
       }
-    }
-  } finally {
-    server.close();
   }
   console.log(`\nin Chromium, the page's own thread; medians of ${cycles} cycles, an empty profile each\n`);
   console.log(`| measure, ms | ${names.join(" | ")} |\n|---|${names.map(() => "---|").join("")}`);
@@ -152,7 +192,14 @@ async function pages() {
 }
 
 await sizes();
-await pages();
+const server = await serve();
+const url = `http://127.0.0.1:${server.address().port}`;
+await pages(url);
+const perDelta = [];
+for (let cycle = 0; cycle < Number(cycles); cycle += 1) perDelta.push(await workerDelta(url));
+console.log(`\ntime of the page's thread per delta streamed through the worker: ${median(perDelta).toFixed(2)} µs`);
+server.close();
+server.closeAllConnections();
 console.log("\n| CPU per streamed delta in Node, µs | together | one by one |\n|---|---|---|");
 for (const provider of ["openai", "anthropic", "gemini", "chat"]) {
   const [together, single] = await nodeDelta(provider, Number(cycles));

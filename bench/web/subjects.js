@@ -17,7 +17,7 @@ export const subjects = {
   },
 
   async "hermitcrab/worker"() {
-    const { MemoryEnvironment } = await import("/js/worker/index.js");
+    const { MemoryEnvironment } = await import("/js/worker.js");
     const env = await MemoryEnvironment.create();
     return {
       importFiles: (files) => env.importFiles(files),

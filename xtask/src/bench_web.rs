@@ -5,14 +5,13 @@
 use anyhow::{Context, Result};
 use xshell::cmd;
 
-use crate::workspace::{root, shell, target_dir};
+use crate::workspace::{root, shell};
 use crate::{browser, web};
 
 pub(crate) fn run(cycles: usize) -> Result<()> {
     let shell = shell()?;
     web::build()?;
-    let slim = target_dir().join("bench-web/slim");
-    web::write(&slim, web::Core::Slim)?;
+    let slim = web::build_slim()?;
     let browser = browser::chromium(&shell)?;
     let directory = root().join("bench/web");
     if !directory.join("node_modules").is_dir() {

@@ -14,7 +14,8 @@ use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, targ
 /// Which build, and where to.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Directory to write to; `js/wasm`, where the entry files look, when left out.
+    /// Directory to write to; `js/wasm`, where the entry files look (`js/wasm/slim`
+    /// without the sandbox), when left out.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Leave the in-memory sandbox out.
@@ -29,6 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let out = match &options.out {
         Some(out) => std::path::absolute(out)?,
+        None if options.slim => slim_out(),
         None => default_out(),
     };
     let size = write(&out, core)?;
@@ -43,13 +45,24 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(out)
 }
 
+/// Builds the core without a sandbox where its entry file looks for it.
+pub(crate) fn build_slim() -> Result<PathBuf> {
+    let out = slim_out();
+    write(&out, Core::Slim)?;
+    Ok(out)
+}
+
+fn slim_out() -> PathBuf {
+    default_out().join("slim")
+}
+
 fn default_out() -> PathBuf {
     root().join("js/wasm")
 }
 
 /// Which of the two cores.
 #[derive(Clone, Copy)]
-pub(crate) enum Core {
+enum Core {
     /// With the in-memory sandbox.
     Full,
     /// Without it.
@@ -58,7 +71,7 @@ pub(crate) enum Core {
 
 /// Builds a core and writes `hermitcrab.js` and `hermitcrab_bg.wasm` to `out`.
 /// Returns the size of the latter in bytes.
-pub(crate) fn write(out: &Path, core: Core) -> Result<u64> {
+fn write(out: &Path, core: Core) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
     // The default features would bring the parser of commands into the slim core.
