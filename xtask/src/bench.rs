@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,10 @@ pub(crate) struct Options {
     /// Cycles over all subjects; medians are over all rounds of all cycles.
     #[arg(long, default_value_t = 3)]
     cycles: usize,
+    /// Core (as `cargo xtask component` writes it) to measure the sandbox of,
+    /// instead of the embedded one; several share one table.
+    #[arg(long = "core", value_name = "FILE")]
+    cores: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,32 +44,35 @@ enum Table {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let cycles = options.cycles.max(1);
+    let cores = options.cores.iter().map(std::path::absolute);
+    let cores = cores.collect::<std::io::Result<Vec<_>>>()?;
     match options.table {
         Some(Table::Run) => run_table(&build::binary()?, cycles),
         Some(Table::Sandbox) => {
             build::binary()?;
-            in_process("sandbox")
+            in_process("sandbox", &cores)
         }
         Some(Table::Deltas) => {
             build::binary()?;
-            in_process("deltas")
+            in_process("deltas", &[])
         }
         Some(Table::Web) => bench_web::run(cycles),
         None => {
             run_table(&build::binary()?, cycles)?;
-            in_process("sandbox")
+            in_process("sandbox", &cores)
         }
     }
 }
 
 /// Runs a bench target of the workspace, which needs the core that
 /// `build::binary` left.
-fn in_process(name: &str) -> Result<()> {
+fn in_process(name: &str, cores: &[PathBuf]) -> Result<()> {
     let shell = shell()?;
     cargo(&shell)
         .arg("test")
         .args(NATIVE)
-        .args(["--bench", name])
+        .args(["--bench", name, "--"])
+        .args(cores)
         .env(build::EMBED, build::core_path())
         .run()?;
     Ok(())
