@@ -121,7 +121,7 @@ impl Drop for Guard {
 }
 
 /// Chromium or Chrome; installs Debian's package where that is possible.
-fn chromium(shell: &Shell) -> Result<PathBuf> {
+pub(crate) fn chromium(shell: &Shell) -> Result<PathBuf> {
     const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let find = || {
         let path = std::env::var_os("PATH")?;

@@ -2,6 +2,7 @@
 //! file per command; each does what it needs and says what it cannot do.
 
 mod bench;
+mod bench_web;
 mod browser;
 mod build;
 mod component;
