@@ -1,6 +1,6 @@
 // Entry `hermitcrab`: web pages, workers and bundlers.
 
-import { setPlatform } from "./runtime.js";
+import { setPlatform } from "./platform.js";
 
 setPlatform({
   // Bundlers recognise this form and ship the file.

@@ -5,28 +5,13 @@ import init, { Core } from "./wasm/hermitcrab.js";
 import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
+import { platform } from "./platform.js";
 
-/**
- * What an entry file provides, because the core has no clock and no entropy.
- * @typedef {object} Platform
- * @property {() => Promise<unknown>} load what `WebAssembly` compiles: bytes, a
- *   module, a response or a URL
- * @property {() => number} now ms since 1970-01-01 UTC
- * @property {() => Uint8Array} seed 32 random bytes
- */
-
-/** @type {Platform | undefined} */
-let platform;
 let loading;
-
-/** Called once by the entry file. @param {Platform} provided */
-export function setPlatform(provided) {
-  platform ??= provided;
-}
 
 /** Loads the core, once; after a failure the next call tries again. */
 export function load() {
-  loading ??= platform
+  loading ??= platform()
     .load()
     .then((source) => init({ module_or_path: source }))
     .catch((error) => {
@@ -62,7 +47,7 @@ export class Runtime {
   }
 
   constructor() {
-    this.#core = new Core(new Host(this), platform.seed());
+    this.#core = new Core(new Host(this), platform().seed());
   }
 
   /**
@@ -161,7 +146,7 @@ export class Runtime {
     if (this.#failure) return;
     let busy;
     try {
-      busy = this.#core.step(platform.now());
+      busy = this.#core.step(platform().now());
     } catch (error) {
       this.#fail(new CoreError(error));
       return;
@@ -187,6 +172,6 @@ export class Runtime {
     this.#failure = failure;
     for (const job of this.#jobs.values()) job.reject(failure);
     this.#jobs.clear();
-    for (const session of this.sessions.values()) session.lost(failure, platform.now());
+    for (const session of this.sessions.values()) session.lost(failure, platform().now());
   }
 }

@@ -72,6 +72,7 @@ pub(crate) struct Shells {
     idle: RefCell<Vec<Bash>>,
     pristine: RefCell<Option<ShellState>>,
     lasting: BTreeSet<&'static str>,
+    lender: Rc<Lender>,
 }
 
 type Chunks = Arc<Mutex<Vec<(OutputStream, Vec<u8>)>>>;
@@ -82,7 +83,6 @@ impl Shells {
         working_directory: &str,
         tree: Rc<RefCell<Tree>>,
         port: Rc<dyn ProgramPort>,
-        seen: Rc<Seen>,
     ) -> Self {
         let registry = BuiltinRegistry::new();
         builtins::register(&registry);
@@ -90,15 +90,9 @@ impl Shells {
             environment: options.id,
             tree: tree.clone(),
             port,
-            seen,
+            seen: Seen::default(),
         });
-        for name in &options.programs {
-            registry.insert(
-                name.clone(),
-                Arc::new(LentProgram::new(name.clone(), lender.clone())),
-            );
-        }
-        Self {
+        let shells = Self {
             tree,
             builtins: registry,
             limits: options.limits,
@@ -106,7 +100,18 @@ impl Shells {
             idle: RefCell::default(),
             pristine: RefCell::default(),
             lasting: LASTING.into(),
+            lender,
+        };
+        for name in &options.programs {
+            shells.lend(name);
         }
+        shells
+    }
+
+    /// Calls a program of the host's under `name`, in shells that exist, too.
+    pub(crate) fn lend(&self, name: &str) {
+        let program = LentProgram::new(name.to_owned(), self.lender.clone());
+        self.builtins.insert(name, Arc::new(program));
     }
 
     /// Runs one command to its end, its time limit, or its cancellation.

@@ -46,6 +46,13 @@ impl Core {
         Ok(number)
     }
 
+    /// Has the shell call a program of the host's under `name` from now on.
+    #[wasm_bindgen(js_name = lendProgram)]
+    pub fn lend_program(&self, environment: u32, name: &str) -> Result<(), JsValue> {
+        self.sandbox(environment)?.lend(name);
+        Ok(())
+    }
+
     /// Unpacks a tar archive below the working directory; all or nothing.
     #[wasm_bindgen(js_name = importTar)]
     pub fn import_tar(&self, environment: u32, archive: &[u8]) -> Result<(), JsValue> {
