@@ -173,7 +173,7 @@ mod builtin {
 
     use super::{BTreeMap, RefCell, Seen, Tree, apply};
     use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
-    use crate::memory::clock::{self, Stop, Timeline};
+    use crate::memory::clock::{self, Timeline};
     use crate::memory::local::Local;
 
     /// What all lent programs of one environment share.
@@ -236,8 +236,9 @@ mod builtin {
             {
                 timer = None;
                 timeline.count_outside();
+                // What it printed until now still counts: the command is
+                // stopped by its next reading of the clock.
                 if timeline.remaining_us() == 0 {
-                    timeline.stop(Stop::Timeout);
                     program_cancel.cancel();
                 }
             }

@@ -164,6 +164,9 @@ impl Shells {
             duration_ms: timeline.elapsed_us().div_ceil(1_000),
             ..ExecStatus::default()
         };
+        if timeline.remaining_us() == 0 {
+            timeline.stop(Stop::Timeout);
+        }
         let stopped = match timeline.stopped() {
             // The core heard nothing while it worked: a cancellation that was
             // asked for meanwhile arrives with the next step, and came first.
