@@ -112,7 +112,9 @@ export class Pool {
         place.worker.post({ kind: "run", call }, [...buffers]);
       };
       start().catch((error) => {
+        place.stop = undefined;
         this.#end(place);
+        signal.removeEventListener("abort", stop);
         reject(error);
       });
     });

@@ -236,9 +236,8 @@ mod builtin {
             {
                 timer = None;
                 timeline.count_outside();
-                // What it printed until now still counts: the command is
-                // stopped by its next reading of the clock.
                 if timeline.remaining_us() == 0 {
+                    timeline.allow_last_words();
                     program_cancel.cancel();
                 }
             }

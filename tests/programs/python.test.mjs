@@ -114,7 +114,7 @@ open("/dev/null", "w").write("gone")'; ls /usr/local`,
   stdout: "8 True True 0\nbin\n",
 });
 check("bytes that are no text", {
-  command: `printf '\\xff\\x00\\x01' | python3 -c 'import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[::-1])' | od -An -tx1`,
+  command: `printf '\\377\\000\\001' | python3 -c 'import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[::-1])' | od -An -tx1`,
   stdout: " 01 00 ff\n",
 });
 

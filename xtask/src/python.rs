@@ -85,12 +85,15 @@ fn write(out: &Path) -> Result<PathBuf> {
     let mut wasm = Vec::new();
     lzma_rs::xz_decompress(&mut BufReader::new(&*compressed), &mut wasm)
         .context("python.wasm.xz is damaged")?;
-    let licenses = licenses(
-        &String::from_utf8(read(&interpreter.join("THIRD_PARTY_LICENSES.md"))?)?,
-    );
+    let licenses = licenses(&String::from_utf8(read(
+        &interpreter.join("THIRD_PARTY_LICENSES.md"),
+    )?)?);
     let mut files = vec![
         (LICENSES, licenses.clone().into_bytes()),
-        ("python314.zip", read(&interpreter.join("artifacts/python314.zip"))?),
+        (
+            "python314.zip",
+            read(&interpreter.join("artifacts/python314.zip"))?,
+        ),
         ("python.wasm", wasm),
     ];
 
@@ -117,7 +120,11 @@ fn write(out: &Path) -> Result<PathBuf> {
 }
 
 fn recipe() -> Result<String> {
-    let files = ["xtask/src/python.rs", "xtask/python/Cargo.lock", "xtask/python/compile.mjs"];
+    let files = [
+        "xtask/src/python.rs",
+        "xtask/python/Cargo.lock",
+        "xtask/python/compile.mjs",
+    ];
     files
         .iter()
         .map(|name| fs::read_to_string(root().join(name)).with_context(|| format!("no {name}")))
@@ -144,7 +151,9 @@ fn package(shell: &Shell, name: &str) -> Result<PathBuf> {
         .and_then(|package| package["manifest_path"].as_str())
         .with_context(|| format!("cargo names no package {name}"))?;
     let directory = Path::new(manifest).parent();
-    Ok(directory.context("a manifest without a directory")?.to_owned())
+    Ok(directory
+        .context("a manifest without a directory")?
+        .to_owned())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -164,7 +173,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Writes a gzipped tar of plain files; the same files give the same bytes.
 fn pack(path: &Path, files: &[(&str, Vec<u8>)], level: flate2::Compression) -> Result<()> {
-    let file = fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file =
+        fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(file, level));
     for (name, content) in files {
         ensure!(!content.is_empty(), "{name} is empty");
@@ -180,9 +190,7 @@ fn pack(path: &Path, files: &[(&str, Vec<u8>)], level: flate2::Compression) -> R
 /// The licences of everything in the archive. Those of the modules in
 /// `more.zip` are CPython's, whose text the interpreter's crate brings.
 fn licenses(third_party: &str) -> String {
-    let (_, texts) = third_party
-        .split_once("\n## ")
-        .unwrap_or(("", third_party));
+    let (_, texts) = third_party.split_once("\n## ").unwrap_or(("", third_party));
     format!(
         "# Licences of {ARCHIVE}\n\n\
          | file | what | licence |\n|---|---|---|\n\

@@ -14,6 +14,10 @@ use crate::memory::random::Random;
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
 
+/// Readings of the clock that bashkit needs to pass on what a command printed,
+/// and fewer than it takes to run another.
+const LAST_WORDS: u32 = 16;
+
 /// Why a command was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -44,6 +48,7 @@ pub struct Timeline {
     streams_head: Cell<bool>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
+    last_words: Cell<u32>,
 }
 
 impl Timeline {
@@ -73,6 +78,7 @@ impl Timeline {
             streams_head: Cell::new(false),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
+            last_words: Cell::new(0),
         }
     }
 
@@ -123,9 +129,20 @@ impl Timeline {
         self.wake_sleepers();
     }
 
+    /// Lets the command go on for a moment past its time limit, so that what a
+    /// program printed that was ended by it still comes out.
+    pub fn allow_last_words(&self) {
+        self.last_words.set(LAST_WORDS);
+    }
+
+    fn is_late(&self) -> bool {
+        self.now_us.get() >= self.deadline_us && self.last_words.get() == 0
+    }
+
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
-        if self.now_us.get() >= self.deadline_us {
+        self.last_words.set(self.last_words.get().saturating_sub(1));
+        if self.is_late() {
             self.stop(Stop::Timeout);
         } else if self.meter.poll_work() >= self.work_bound {
             self.stop(Stop::Work);
@@ -186,7 +203,7 @@ impl Timeline {
         self.meter.begin_poll();
         self.turns.run();
         self.count_outside();
-        if self.now_us.get() >= self.deadline_us {
+        if self.is_late() {
             self.stop(Stop::Timeout);
         }
     }
