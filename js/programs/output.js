@@ -3,19 +3,25 @@
 
 import { Exit } from "./wasi.js";
 
-/** Bytes and ms after which a piece is sent. */
+/** The first pieces are sent at once: whatever comes next may be an endless loop. */
+const AT_ONCE = 1_000;
+/** Bytes and ms after which later ones are sent, together. */
 const PIECE_BYTES = 65_536;
 const PIECE_MS = 50;
 
-/** @param {number} limit bytes that a program may write to each stream */
-export function output(limit) {
+/**
+ * @param {number} limit bytes that a program may write to each stream
+ * @param {(message: unknown, transfer: ArrayBuffer[]) => void} [post]
+ */
+export function output(limit, post = (...message) => postMessage(...message)) {
   const streams = { stdout: { pieces: [], bytes: 0 }, stderr: { pieces: [], bytes: 0 } };
   let waiting = 0;
+  let pieces = 0;
   let sent = performance.now();
 
   const flush = () => {
     for (const [stream, { pieces }] of Object.entries(streams)) {
-      for (const data of pieces.splice(0)) postMessage({ kind: "output", stream, data }, [data.buffer]);
+      for (const data of pieces.splice(0)) post({ kind: "output", stream, data }, [data.buffer]);
     }
     waiting = 0;
     sent = performance.now();
@@ -36,7 +42,8 @@ export function output(limit) {
       place.pieces.push(data);
       place.bytes += data.length;
       waiting += data.length;
-      if (waiting >= PIECE_BYTES || performance.now() - sent >= PIECE_MS) flush();
+      pieces += 1;
+      if (pieces <= AT_ONCE || waiting >= PIECE_BYTES || performance.now() - sent >= PIECE_MS) flush();
     },
   };
 }

@@ -31,7 +31,9 @@ export async function unpack(url, onProgress) {
 async function read(url) {
   const { readFile } = platform();
   if (readFile && /^file:/.test(String(url))) {
-    const content = await readFile(new URL(url));
+    const content = await readFile(new URL(url)).catch((error) => {
+      throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });
+    });
     return { bytes: new Blob([content]).stream(), total: content.length };
   }
   let response;

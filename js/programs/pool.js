@@ -11,7 +11,8 @@
  * @property {() => Promise<import("../platform.js").WorkerHandle>} start a new
  *   worker that has been told what it needs to run calls
  * @property {number} workers how many may live at a time
- * @property {number} idleMs how long one lives that has nothing to do
+ * @property {number} [idleMs] how long one lives that has nothing to do
+ * @property {boolean} [once] whether each call has a worker of its own
  */
 
 /** 128 + SIGTERM, as of a process that was ended. */
@@ -126,7 +127,9 @@ export class Pool {
     place.busy = false;
     place.stop = undefined;
     place.worker?.rest();
-    if (this.#places.has(place)) {
+    if (this.#options.once) {
+      this.#end(place);
+    } else if (this.#places.has(place)) {
       place.timer = setTimeout(() => this.#end(place), this.#options.idleMs);
       // Node, Bun and Deno: a worker without work does not keep the process.
       place.timer.unref?.();

@@ -480,7 +480,7 @@ const bell = (() => {
 })();
 
 /** Waits, in a worker, without giving anything else its turn. @param {number} ms */
-function pause(ms) {
+export function pause(ms) {
   const end = performance.now() + ms;
   for (let left = ms; left > 0; left = end - performance.now()) {
     if (bell) Atomics.wait(bell, 0, 0, left);

@@ -237,7 +237,7 @@ mod builtin {
                 timer = None;
                 timeline.count_outside();
                 if timeline.remaining_us() == 0 {
-                    timeline.allow_last_words();
+                    timeline.await_last_words();
                     program_cancel.cancel();
                 }
             }
@@ -292,6 +292,9 @@ mod builtin {
             }
             lender.seen.forget(&name);
         };
+        if result.stdout.is_empty() && result.stderr.is_empty() {
+            timeline.end_last_words();
+        }
         let mut stderr = result.stderr.to_vec();
         let now_us = timeline.peek_us();
         let failures = apply(

@@ -293,6 +293,9 @@ impl Shells {
             .memory_limits(memory_limits())
             .before_tool(Box::new(|event: ToolEvent| {
                 if let Some(timeline) = clock::current() {
+                    if timeline.cut_last_words() {
+                        return HookAction::Cancel("the time is over".to_owned());
+                    }
                     timeline.builtin_starts(&event.name);
                 }
                 HookAction::Continue(event)
@@ -389,10 +392,16 @@ async fn run(
         let chunks = chunks.clone();
         move |bytes: Vec<u8>| {
             clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
-            chunks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((stream, bytes));
+            let timeline = clock::current();
+            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) {
+                chunks
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((stream, bytes));
+            }
+            if let Some(timeline) = timeline {
+                timeline.end_last_words();
+            }
             std::future::ready(Ok(()))
         }
     };

@@ -1,11 +1,13 @@
 // `util.inspect` and `util.format`: what `console.log` prints, as in Node.
 
-const WIDTH = 72;
+const WIDTH = 80;
 const ITEMS = 100;
+/** Nested this deep, objects are not written on one line. */
+const LEVELS = 3;
 
 /** @param {unknown} value @param {{depth?: number | null}} [options] @returns {string} */
 export function inspect(value, { depth = 2 } = {}) {
-  return show(value, { depth: depth ?? Infinity, level: 0, seen: [] });
+  return show(value, { depth: depth ?? Infinity, level: 0, seen: [], progress: { level: 0 } });
 }
 
 inspect.custom = Symbol.for("nodejs.util.inspect.custom");
@@ -38,7 +40,7 @@ export function format(...args) {
   return [text, ...rest.map((value) => (typeof value === "string" ? value : inspect(value)))].join(" ");
 }
 
-const TOP = { depth: 0, level: 0, seen: [] };
+const TOP = { depth: 0, level: 0, seen: [], progress: { level: 0 } };
 
 function show(value, state) {
   switch (typeof value) {
@@ -83,11 +85,14 @@ function showObject(value, state) {
   const names = [...keys, ...symbols].filter((key) => !skipped.includes(key));
   if (plain !== undefined && names.length === 0) return plain;
   if (state.level > state.depth) return Array.isArray(value) ? "[Array]" : `[${nameOf(value) || "Object"}]`;
+  // The level of the object that was shown last, as a measure of depth.
+  state.progress.level = state.level;
+  const all = [...items()];
   const members = names.map((key) => member(value, key, inner));
-  const all = [...items(), ...members];
+  all.push(...members);
   const start = plain !== undefined ? `${plain} ` : prefix;
   if (all.length === 0) return `${start}${open}${close}`;
-  const shown = layout(all, start, open, close, state.level, Array.isArray(value) && members.length === 0);
+  const shown = layout(all, start, open, close, state, hidden && members.length === 0);
   // The outermost object that something inside refers to.
   return state.level === 0 && shown.includes("[Circular *1]") ? `<ref *1> ${shown}` : shown;
 }
@@ -170,47 +175,41 @@ function errorText(error, inner) {
   return `${own} {\n  [cause]: ${show(error.cause, inner).replaceAll("\n", "\n  ")}\n}`;
 }
 
-/** On one line where it fits, numbers and short words of long arrays in columns. */
-function layout(all, start, open, close, level, isArray) {
-  const indent = "  ".repeat(level);
-  let lines = all;
-  if (isArray && all.length > 6) lines = columns(all);
-  if (lines === all) {
-    const length = all.reduce((sum, item) => sum + item.length + 2, start.length);
-    const simple = all.every((item) => !item.includes("\n"));
-    if (simple && length + indent.length <= WIDTH && (all.length <= 6 || !isArray)) {
-      return `${start}${open} ${all.join(", ")} ${close}`;
-    }
+/** On one line where it fits and is not too deep, items of long arrays in columns. */
+function layout(all, start, open, close, state, isArray) {
+  const indent = "  ".repeat(state.level);
+  const lines = isArray && all.length > 6 ? columns(all, indent.length) : all;
+  if (lines === all && state.progress.level - state.level < LEVELS) {
+    const room = all.length + indent.length + open.length + start.length + 10;
+    const length = all.reduce((sum, item) => sum + item.length, all.length + room);
+    if (length <= WIDTH && !all.some((item) => item.includes("\n"))) return `${start}${open} ${all.join(", ")} ${close}`;
   }
   return `${start}${open}\n${lines.map((line) => `${indent}  ${line}`).join(",\n")}\n${indent}${close}`;
 }
 
-/** As Node groups the items of an array: about square, at most 16 in a row. */
-function columns(items) {
-  const lengths = items.map((item) => item.length + 2);
-  const longest = Math.max(...lengths);
-  const total = lengths.reduce((sum, length) => sum + length, 0);
-  if (items.some((item) => item.includes("\n")) || longest * 3 + 2 >= 80) return items;
-  if (!(total / longest > 5 || longest <= 8)) return items;
-  const bias = Math.sqrt(longest - total / items.length);
-  const count = Math.min(
-    Math.round(Math.sqrt(2.5 * Math.max(bias, 1) * items.length) / Math.max(bias, 1)),
-    Math.floor((80 - 2) / longest),
-    16,
-    15 * 2,
-  );
+/** The items of an array as rows, about as high as they are wide; the same items where that does not fit. */
+function columns(items, indentation) {
+  const rest = /^\.\.\. \d+ more item/.test(items.at(-1)) ? [items.at(-1)] : [];
+  const cells = rest.length > 0 ? items.slice(0, -1) : items;
+  const longest = Math.max(...cells.map((item) => item.length)) + 2;
+  const total = cells.reduce((sum, item) => sum + item.length + 2, 0);
+  if (longest * 3 + indentation >= WIDTH || !(total / longest > 5 || longest <= 8)) return items;
+  const bias = Math.max(longest - 3 - Math.sqrt(longest - total / items.length), 1);
+  const count = Math.min(Math.round(Math.sqrt(2.5 * bias * cells.length) / bias), Math.floor((WIDTH - indentation) / longest), LEVELS * 4, 15);
   if (count <= 1) return items;
-  const widths = Array.from({ length: count }, (_, column) => Math.max(...lengths.filter((__, index) => index % count === column)));
-  const numbers = items.every((item) => /^-?[\d.]+n?$/.test(item));
+  const widths = Array.from({ length: count }, (_, column) =>
+    Math.max(...cells.filter((__, index) => index % count === column).map((item) => item.length + 2)),
+  );
+  const numbers = cells.every((item) => /^-?(?:[\d.]+(?:e[+-]?\d+)?n?|Infinity|NaN)$/.test(item));
   const rows = [];
-  for (let at = 0; at < items.length; at += count) {
-    const row = items.slice(at, at + count).map((item, column, { length }) => {
+  for (let at = 0; at < cells.length; at += count) {
+    const row = cells.slice(at, at + count).map((item, column, { length }) => {
       const last = column === length - 1;
       const cell = last ? item : `${item}, `;
-      if (numbers) return last ? item.padStart(widths[column] - 2) : cell.padStart(widths[column]);
+      if (numbers) return cell.padStart(widths[column] - (last ? 2 : 0));
       return last ? cell : cell.padEnd(widths[column]);
     });
     rows.push(row.join(""));
   }
-  return rows;
+  return [...rows, ...rest];
 }

@@ -14,9 +14,17 @@ use crate::memory::random::Random;
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
 
-/// Readings of the clock that bashkit needs to pass on what a command printed,
-/// and fewer than it takes to run another.
-const LAST_WORDS: u32 = 16;
+/// Whether the command may go on past its time limit, so that what a program
+/// printed that was ended by the limit still comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastWords {
+    /// It may not: there are none.
+    None,
+    /// The program ends, or its output is on the way.
+    Awaited,
+    /// Another command was about to start; nothing that comes now counts.
+    Over,
+}
 
 /// Why a command was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +56,7 @@ pub struct Timeline {
     streams_head: Cell<bool>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
-    last_words: Cell<u32>,
+    last_words: Cell<LastWords>,
 }
 
 impl Timeline {
@@ -78,7 +86,7 @@ impl Timeline {
             streams_head: Cell::new(false),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
-            last_words: Cell::new(0),
+            last_words: Cell::new(LastWords::None),
         }
     }
 
@@ -129,19 +137,40 @@ impl Timeline {
         self.wake_sleepers();
     }
 
-    /// Lets the command go on for a moment past its time limit, so that what a
-    /// program printed that was ended by it still comes out.
-    pub fn allow_last_words(&self) {
-        self.last_words.set(LAST_WORDS);
+    /// The time limit ends a program, whose output is still to come out.
+    pub fn await_last_words(&self) {
+        self.last_words.set(LastWords::Awaited);
+    }
+
+    /// What was printed has come out, or there was nothing.
+    pub fn end_last_words(&self) {
+        if self.last_words.get() == LastWords::Awaited {
+            self.last_words.set(LastWords::None);
+        }
+    }
+
+    /// A command is about to start: whether it must not, because only last
+    /// words were awaited. They went somewhere else then.
+    pub fn cut_last_words(&self) -> bool {
+        let cut = self.last_words.get() == LastWords::Awaited;
+        if cut {
+            self.last_words.set(LastWords::Over);
+            self.judge();
+        }
+        cut
+    }
+
+    /// Whether what the command prints still counts.
+    pub fn is_heard(&self) -> bool {
+        self.last_words.get() != LastWords::Over
     }
 
     fn is_late(&self) -> bool {
-        self.now_us.get() >= self.deadline_us && self.last_words.get() == 0
+        self.now_us.get() >= self.deadline_us && self.last_words.get() != LastWords::Awaited
     }
 
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
-        self.last_words.set(self.last_words.get().saturating_sub(1));
         if self.is_late() {
             self.stop(Stop::Timeout);
         } else if self.meter.poll_work() >= self.work_bound {
