@@ -237,7 +237,6 @@ mod builtin {
                 timer = None;
                 timeline.count_outside();
                 if timeline.remaining_us() == 0 {
-                    timeline.await_last_words();
                     program_cancel.cancel();
                 }
             }

@@ -137,11 +137,6 @@ impl Timeline {
         self.wake_sleepers();
     }
 
-    /// The time limit ends a program, whose output is still to come out.
-    pub fn await_last_words(&self) {
-        self.last_words.set(LastWords::Awaited);
-    }
-
     /// What was printed has come out, or there was nothing.
     pub fn end_last_words(&self) {
         if self.last_words.get() == LastWords::Awaited {
@@ -232,6 +227,10 @@ impl Timeline {
         self.meter.begin_poll();
         self.turns.run();
         self.count_outside();
+        if self.is_late() && self.is_outside() && self.is_heard() {
+            // The time limit ends a program first, whose output is to come out.
+            self.last_words.set(LastWords::Awaited);
+        }
         if self.is_late() {
             self.stop(Stop::Timeout);
         }
