@@ -21,8 +21,9 @@ export class SessionError extends HermitcrabError {}
 /**
  * An environment could not do what was asked. Kinds: `not_found`,
  * `permission_denied`, `is_directory`, `not_directory`, `read_only`,
- * `invalid_input`, `too_large`, `unsupported`, `cancelled`, `io`. Environments
- * of your own throw it, or any error with such a `kind` or a Node `code`.
+ * `invalid_input`, `too_large`, `unsupported`, `cancelled`, `io`; of projects
+ * also `locked`, `storage_full` and `storage_denied`. Environments of your own
+ * throw it, or any error with such a `kind` or a Node `code`.
  */
 export class EnvironmentError extends HermitcrabError {}
 
@@ -31,6 +32,13 @@ export class CoreError extends HermitcrabError {
   /** @param {unknown} cause */
   constructor(cause) {
     super("core", `the core failed and its sessions are lost: ${text(cause)}`, { cause });
+  }
+
+  /** With a sentence of its own. @param {string} message @param {ErrorOptions} [options] */
+  static saying(message, options = {}) {
+    const error = new CoreError(options.cause);
+    error.message = message;
+    return error;
   }
 }
 

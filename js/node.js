@@ -1,5 +1,17 @@
 // Entry `hermitcrab/node`: Node, Bun and Deno.
 
-import "./platform-node.js";
+import { readFile } from "node:fs/promises";
+
+import * as bindings from "./wasm/hermitcrab.js";
+import { setPlatform } from "./runtime.js";
+import "./machine-node.js";
+
+setPlatform({
+  bindings,
+  sandbox: true,
+  load: () => readFile(new URL("./wasm/hermitcrab_bg.wasm", import.meta.url)),
+});
 
 export * from "./api.js";
+export { directoryStorage } from "./directory-storage.js";
+export { scriptedFetch } from "./script.js";

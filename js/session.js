@@ -1,12 +1,11 @@
 // Session: a conversation with a model that uses tools.
 
-import { providerUrl } from "./wasm/hermitcrab.js";
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
-import { EventHub } from "./events.js";
+import { EventHub, endsInput, isSessionEnd } from "./hub.js";
 import { snakeCase } from "./names.js";
-import { MemoryEnvironment } from "./sandbox.js";
+import { bindings } from "./runtime.js";
 
 /**
  * @typedef {object} Tool a tool that this page or program executes
@@ -23,6 +22,11 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
  * @property {string} [baseUrl] default: the provider's
+ * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
+ *   by provider: for subagents whose model is another provider's
+ * @property {Record<string, {baseUrl?: string, credential?: string, options?: object}>} [endpoints]
+ *   how providers are reached, by provider; `options` in the core's own names:
+ *   `{openai: {options: {organization: "org-1"}}}`
  * @property {MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
@@ -30,6 +34,9 @@ import { MemoryEnvironment } from "./sandbox.js";
  *   boolean | string | Promise<boolean | string>} [approve] `true`: run it; `false`, or the reason as a string: do not
  * @property {{tools?: Record<string, "allow" | "ask" | "deny">, writePaths?: string[], commands?: string[]}} [approval]
  *   which calls need it: docs/approval.md
+ * @property {object | object[]} [history] what `record()` or `history()` of an
+ *   earlier session gave: goes on with its conversation; provider, model and
+ *   tools may be others
  * @property {typeof globalThis.fetch} [fetch] sends the requests
  * @property {AbortSignal} [signal] aborts the session
  *
@@ -42,9 +49,19 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
  * @property {(request: object, signal: AbortSignal) => Promise<Response>} send
- * @property {(events: object[]) => void} publish
+ * @property {(events: object[], json: string) => void} publish the same twice
  * @property {(failure: Error, now: number) => void} lost
  */
+
+/** Where sessions work that are given no environment. */
+let defaultEnvironment = () => {
+  throw new SessionError("invalid_input", "give env: this core has no sandbox of its own");
+};
+
+/** @param {() => Promise<object>} make */
+export function setDefaultEnvironment(make) {
+  defaultEnvironment = make;
+}
 
 /**
  * Opens a session.
@@ -52,21 +69,31 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
-  const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
+  return openSession(options, new EventHub());
+}
+
+/**
+ * Opens a session whose events go to `hub`.
+ * @param {SessionOptions} options
+ * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
+ */
+export async function openSession(options, hub) {
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, history, ...settings } = options;
   signal?.throwIfAborted();
-  const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
+  const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
     tools: tools.map(definition),
   });
   const part = {
-    hub: new EventHub(),
+    hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey)),
+    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
   };
-  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
+  const record = history === undefined || history === null ? undefined : JSON.stringify(history);
+  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);
   if (signal) {
     const abort = () => void session.abort().catch(() => {});
@@ -96,9 +123,9 @@ export class Session {
     let close;
     this.closed = new Promise((resolve) => (close = resolve));
     let seq = 0;
-    part.publish = (events) => {
-      for (const event of events) if (!event.agent_id) seq = event.seq;
-      part.hub.publish(events);
+    part.publish = (events, json) => {
+      seq = events.at(-1)?.seq ?? seq;
+      part.hub.publish(events, json);
       if (!events.some(isSessionEnd)) return;
       part.hub.end();
       runtime.sessions.delete(this.id);
@@ -110,10 +137,11 @@ export class Session {
         return { kind, data, seq, timestamp: new Date(now).toISOString(), session_id: this.id };
       };
       const error = { code: failure.kind, message: failure.message, retryable: false };
-      part.publish([
+      const events = [
         event("ERROR", error),
         event("SESSION_END", { state: "CLOSED", reason: "error" }),
-      ]);
+      ];
+      part.publish(events, JSON.stringify(events));
     };
     runtime.sessions.set(this.id, part);
   }
@@ -133,9 +161,24 @@ export class Session {
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<object>}
    */
-  run(input, { signal } = {}) {
+  run(input, options) {
+    return this.#begin((core) => core.submit(String(input)), options);
+  }
+
+  /**
+   * Goes on with what the history leaves open, because its page was closed, or
+   * by an error or an interruption: the model is asked with the history as it
+   * is. Otherwise as `run`.
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {AsyncIterableIterator<object>}
+   */
+  resume(options) {
+    return this.#begin((core) => core.resume(), options);
+  }
+
+  #begin(begin, { signal } = {}) {
     signal?.throwIfAborted();
-    this.#call((core) => core.submit(String(input)));
+    this.#call(begin);
     const interrupt = () => {
       if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
     };
@@ -235,33 +278,44 @@ export class Session {
     return this.#call((core) => core.history());
   }
 
+  /**
+   * Calls `callback` whenever something happens in the session; returns what
+   * ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  onActivity(callback) {
+    return this.#part.hub.watch(callback);
+  }
+
+  /**
+   * The session as it is now, also in the middle of a round, as plain data: turns,
+   * results so far and queues. `createSession({ history })` goes on with it.
+   * @returns {Promise<object>}
+   */
+  async record() {
+    return JSON.parse(this.#call((core) => core.record()));
+  }
+
   #call(call) {
     return this.#runtime.call(() => call(this.#core));
   }
 }
 
-function isSessionEnd(event) {
-  return event.kind === "SESSION_END" && !event.agent_id;
-}
-
-function endsInput(event) {
-  if (event.agent_id) return false;
-  if (event.kind === "SESSION_END") return true;
-  const { from, to } = event.data;
-  return event.kind === "STATE_CHANGED" && from === "PROCESSING" && to !== "CLOSED";
-}
-
-function credentials(config, apiKey) {
+function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
-  if (apiKey === undefined) return held;
-  const provider = config.provider ?? "anthropic";
-  const name = config.credential ?? provider;
-  const baseUrl = config.base_url ?? providerUrl(provider);
-  // An unknown provider: opening the session says so, by name.
-  if (baseUrl === undefined) return held;
-  const problem = checkCredential(name, { key: apiKey, baseUrl });
-  if (problem) throw new SessionError("invalid_input", problem);
-  held.set(name, { key: apiKey, baseUrl });
+  const own = config.provider ?? "anthropic";
+  const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
+  for (const [provider, key] of Object.entries(keys)) {
+    const known = config.endpoints?.[provider];
+    const first = provider === own ? config : undefined;
+    const name = first?.credential ?? known?.credential ?? provider;
+    const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(provider);
+    // An unknown provider: opening the session says so, by name.
+    if (baseUrl === undefined) continue;
+    const problem = checkCredential(name, { key, baseUrl });
+    if (problem) throw new SessionError("invalid_input", problem);
+    held.set(name, { key, baseUrl });
+  }
   return held;
 }
 
@@ -277,6 +331,9 @@ function coreNames(settings) {
   const named = snakeCase(settings);
   for (const name of ["retry", "approval"]) {
     if (named[name]) named[name] = snakeCase(named[name]);
+  }
+  for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
+    named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
   }
   return named;
 }

@@ -1,6 +1,6 @@
 // `jsProgram`: JavaScript for the sandbox, in a worker.
 
-import { platform, webWorker } from "../platform.js";
+import { machine, webWorker } from "../machine.js";
 import { Pool } from "./pool.js";
 
 /** Bytes that one call may print to each stream. */
@@ -42,7 +42,7 @@ export function jsProgram({ network = false, workers = 4, worker } = {}) {
 
 function startWorker() {
   const here = import.meta.url;
-  const { startWorker } = platform();
+  const { startWorker } = machine();
   if (startWorker) return startWorker(new URL("./javascript-worker.js", here));
   // Bundlers recognise this form and ship the worker.
   return webWorker(new Worker(new URL("./javascript-worker.js", import.meta.url), { type: "module" }));

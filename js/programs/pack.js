@@ -1,7 +1,7 @@
 // Fetches and opens what a lent program consists of: one tar archive, gzipped,
 // so that it is small whether or not its server compresses.
 
-import { platform } from "../platform.js";
+import { machine } from "../machine.js";
 
 /**
  * The files of the archive at `url`, by name; contents share one buffer.
@@ -29,7 +29,7 @@ export async function unpack(url, onProgress) {
 }
 
 async function read(url) {
-  const { readFile } = platform();
+  const { readFile } = machine();
   if (readFile && /^file:/.test(String(url))) {
     const content = await readFile(new URL(url)).catch((error) => {
       throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });

@@ -8,7 +8,7 @@
  * @typedef {import("../sandbox.js").ProgramResult} ProgramResult
  *
  * @typedef {object} PoolOptions
- * @property {() => Promise<import("../platform.js").WorkerHandle>} start a new
+ * @property {() => Promise<import("../machine.js").WorkerHandle>} start a new
  *   worker that has been told what it needs to run calls
  * @property {number} workers how many may live at a time
  * @property {number} [idleMs] how long one lives that has nothing to do

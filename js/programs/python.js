@@ -1,6 +1,6 @@
 // `pythonProgram`: CPython for the sandbox, downloaded when it is first called.
 
-import { platform, webWorker } from "../platform.js";
+import { machine, webWorker } from "../machine.js";
 import { unpack } from "./pack.js";
 import { Pool } from "./pool.js";
 
@@ -56,7 +56,7 @@ export function pythonProgram({ url, onProgress, workers = 4, worker } = {}) {
 
 function startWorker() {
   const here = import.meta.url;
-  const { startWorker } = platform();
+  const { startWorker } = machine();
   if (startWorker) return startWorker(new URL("./python-worker.js", here));
   // Bundlers recognise this form and ship the worker.
   return webWorker(new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" }));

@@ -1,13 +1,10 @@
-// What Node, Bun and Deno provide; imported for what it sets up.
+// Files and workers of Node, Bun and Deno; imported for what it sets up.
 
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
-import { setPlatform } from "./platform.js";
+import { setMachine } from "./machine.js";
 
-setPlatform({
-  load: () => readFile(new URL("./wasm/hermitcrab_bg.wasm", import.meta.url)),
-  now: () => Date.now(),
-  seed: () => globalThis.crypto.getRandomValues(new Uint8Array(32)),
+setMachine({
   readFile: async (url) => new Uint8Array(await readFile(url)),
   startWorker: (url) => {
     const script = new URL("./programs/node-worker.js", import.meta.url);
@@ -16,7 +13,7 @@ setPlatform({
   },
 });
 
-/** @param {Worker} worker @returns {import("./platform.js").WorkerHandle} */
+/** @param {Worker} worker @returns {import("./machine.js").WorkerHandle} */
 function nodeWorker(worker) {
   let [onMessage, onError] = [() => {}, () => {}];
   worker.on("message", (message) => onMessage(message));

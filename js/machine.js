@@ -1,13 +1,9 @@
-// What an entry file provides, because the core has no clock and no entropy,
-// and because files and workers differ between hosts.
+// Files and workers, where they differ between hosts: Node has no `Worker` of
+// the web's kind, and its `fetch` reads no files.
 
 /**
- * @typedef {object} Platform
- * @property {() => Promise<unknown>} load what `WebAssembly` compiles: bytes, a
- *   module, a response or a URL
- * @property {() => number} now ms since 1970-01-01 UTC
- * @property {() => Uint8Array} seed 32 random bytes
- * @property {(url: URL) => Promise<Uint8Array>} [readFile] where `fetch` knows no files
+ * @typedef {object} Machine
+ * @property {(url: URL) => Promise<Uint8Array>} [readFile] where `fetch` reads no files
  * @property {(url: URL) => WorkerHandle} [startWorker] where there is no `Worker`
  *
  * @typedef {object} WorkerHandle a worker, whatever the host calls its parts
@@ -18,17 +14,17 @@
  * @property {() => void} terminate
  */
 
-/** @type {Platform | undefined} */
-let provided;
+/** @type {Machine} */
+let provided = {};
 
-/** Called once by the entry file; the first one stays. @param {Platform} platform */
-export function setPlatform(platform) {
-  provided ??= platform;
+/** Called by the entry files of hosts that have no web platform. @param {Machine} machine */
+export function setMachine(machine) {
+  provided = machine;
 }
 
-/** What the entry file provided; nothing where no entry file was loaded. @returns {Partial<Platform>} */
-export function platform() {
-  return provided ?? {};
+/** What the host has in place of the web's; nothing in a page. @returns {Machine} */
+export function machine() {
+  return provided;
 }
 
 /** A Web Worker as a handle. @param {Worker} worker @returns {WorkerHandle} */
