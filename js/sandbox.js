@@ -234,7 +234,7 @@ export class MemoryEnvironment {
    * replaces it.
    * @param {string} name such as `python3` @param {Program} program
    */
-  program(name, program) {
+  async program(name, program) {
     if (typeof name !== "string" || !/^[^\s/]+$/.test(name)) {
       throw new EnvironmentError("invalid_input", "the name of a program is one word without a slash");
     }

@@ -1,7 +1,7 @@
 // The worker in which a JavaScript program runs: one program, one worker. What
 // the page or process around it has is taken away first, as far as a realm can.
 
-import { FileTree } from "./files.js";
+import { Device, FileTree } from "./files.js";
 import { makeRuntime } from "./node/runtime.js";
 import { output } from "./output.js";
 import { Exit, pause } from "./wasi.js";
@@ -33,6 +33,7 @@ globalThis.onmessage = receive;
 function run({ args, env, cwd, stdin, changes }) {
   const tree = new FileTree();
   tree.apply(changes, Date.now());
+  tree.mount("/dev/null", new Device(() => 0));
   tree.mark();
   const out = output(settings.outputBytes, post);
   const end = (exitCode) => {

@@ -229,7 +229,6 @@ impl MemoryEnvironment {
             let _ = tree.make_directories(directory, now);
         }
         *self.tree.borrow_mut() = tree;
-        self.seen.forget();
         Ok(())
     }
 

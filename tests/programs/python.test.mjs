@@ -106,6 +106,12 @@ start = time.monotonic(); time.sleep(0.2)
 print(0.19 < time.monotonic() - start < 5)'`,
   stdout: "True\n",
 });
+check("more memory than there is", {
+  command: `python3 -c '
+try: bytearray(2 << 30)
+except MemoryError: print("no")'`,
+  stdout: "no\n",
+});
 check("devices", {
   command: `python3 -c '
 import os

@@ -29,6 +29,9 @@ pub(crate) struct Options {
 const ARCHIVE: &str = "python.tar.gz";
 const LICENSES: &str = "LICENSES.md";
 
+/// Pages of 64 KiB that a program may have: 1 GiB.
+const MEMORY_PAGES: u32 = 16_384;
+
 /// Modules of the standard library that the interpreter's crate leaves out and
 /// that work in a sandbox without threads, sockets and subprocesses.
 const MODULES: &[&str] = &[
@@ -85,6 +88,7 @@ fn write(out: &Path) -> Result<PathBuf> {
     let mut wasm = Vec::new();
     lzma_rs::xz_decompress(&mut BufReader::new(&*compressed), &mut wasm)
         .context("python.wasm.xz is damaged")?;
+    let wasm = with_memory_limit(&wasm).context("python.wasm is not the module that it was")?;
     let licenses = licenses(&String::from_utf8(read(
         &interpreter.join("THIRD_PARTY_LICENSES.md"),
     )?)?);
@@ -117,6 +121,56 @@ fn write(out: &Path) -> Result<PathBuf> {
     write_if_changed(&out.join(LICENSES), licenses.as_bytes())?;
     write_if_changed(&stamp, recipe.as_bytes())?;
     Ok(archive)
+}
+
+/// The module with a maximum for its memory: a program that asks for more gets
+/// Python's `MemoryError`, instead of a tab that the browser ends.
+fn with_memory_limit(wasm: &[u8]) -> Option<Vec<u8>> {
+    const HEADER: usize = 8;
+    const MEMORY_SECTION: u8 = 5;
+    let mut at = HEADER;
+    while at < wasm.len() {
+        let (size, body) = leb(wasm, at + 1)?;
+        let end = body + size as usize;
+        if wasm[at] == MEMORY_SECTION {
+            // One memory, without a maximum so far: count, flags, minimum.
+            let [1, 0, ..] = wasm.get(body..end)? else {
+                return None;
+            };
+            let mut section = vec![1, 1];
+            section.extend_from_slice(&wasm[body + 2..end]);
+            write_leb(&mut section, MEMORY_PAGES);
+            let mut limited = wasm[..=at].to_vec();
+            write_leb(&mut limited, section.len() as u32);
+            limited.extend(section);
+            limited.extend_from_slice(&wasm[end..]);
+            return Some(limited);
+        }
+        at = end;
+    }
+    None
+}
+
+/// A number in LEB128 at `at`, and where it ends.
+fn leb(bytes: &[u8], mut at: usize) -> Option<(u32, usize)> {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = *bytes.get(at)?;
+        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        at += 1;
+        if byte & 0x80 == 0 {
+            return Some((value, at));
+        }
+        shift += 7;
+    }
+}
+
+fn write_leb(bytes: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
 }
 
 fn recipe() -> Result<String> {
@@ -229,3 +283,24 @@ LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 SOFTWARE.
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_gets_a_maximum_and_nothing_else_changes() {
+        let header = b"\0asm\x01\0\0\0";
+        let types = [1, 1, 0];
+        let memory = [5, 4, 1, 0, 0x80, 5];
+        let rest = [11, 1, 0];
+        let module = [&header[..], &types, &memory, &rest].concat();
+        let limited = [5, 7, 1, 1, 0x80, 5, 0x80, 0x80, 1];
+        assert_eq!(
+            with_memory_limit(&module),
+            Some([&header[..], &types, &limited, &rest].concat())
+        );
+        assert_eq!(with_memory_limit(header), None);
+        assert_eq!(with_memory_limit(&module[..12]), None);
+    }
+}
