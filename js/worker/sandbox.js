@@ -37,6 +37,12 @@ class Sandbox {
     return this.#made;
   }
 
+  /** Another worker is lent it, too. */
+  async lend(name, program) {
+    await this.call("program", [name, program]);
+    this.#options.programs = { ...this.#options.programs, [name]: program };
+  }
+
   keep({ archive, removed, afresh }) {
     if (afresh) this.#deltas = [];
     this.#deltas.push({ archive, removed });
@@ -117,6 +123,10 @@ export class MemoryEnvironment {
     } finally {
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  async program(name, program) {
+    await sandboxes.get(this).lend(name, program);
   }
 
   onActivity(callback) {

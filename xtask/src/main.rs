@@ -9,6 +9,7 @@ mod component;
 mod demo;
 mod floor;
 mod matrix;
+mod python;
 mod test;
 mod usage;
 mod web;
@@ -30,6 +31,8 @@ enum Command {
     Component(component::Options),
     /// Build the core for JavaScript hosts into js/wasm.
     Web(web::Options),
+    /// Fetch CPython and pack it for the sandbox into js/python.
+    Python(python::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -47,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Command::Build(options) => build::run(&options),
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
+        Command::Python(options) => python::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),
