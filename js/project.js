@@ -297,7 +297,8 @@ async function storageFailure(name, needed, error) {
   const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC";
   if (full) {
     const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
-    const free = quota === undefined ? "" : `, and ${megabytes(Math.max(0, quota - usage))} are free`;
+    // Some browsers tell pages more than there is.
+    const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
     return new EnvironmentError(
       "storage_full",
       `saving project ${name} needs ${megabytes(needed)}${free}; free some space or export the project; the work goes on in memory`,
