@@ -294,6 +294,11 @@ export class MemoryEnvironment {
     this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
   }
 
+  /** Applies what `deltaSince` of a snapshot gave. @param {{archive: Uint8Array, removed: string[]}} delta */
+  async applyDelta({ archive, removed }) {
+    this.#runtime.callSandbox((core) => core.applyDelta(this.#number, archive, removed));
+  }
+
   /**
    * Calls `callback` after anything may have happened in the sandbox; returns
    * what ends that.

@@ -133,6 +133,11 @@ impl Snapshot {
         &self.tree
     }
 
+    /// What changed since `old`, with contents.
+    pub fn delta_since(&self, old: &Self) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree, &old.tree)
+    }
+
     /// The files below `directory`, absolute, as tar bytes.
     pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
         archive::export_tar(&self.tree, directory)
