@@ -7,8 +7,11 @@ mod browser;
 mod build;
 mod component;
 mod demo;
+#[cfg(test)]
+mod events;
 mod floor;
 mod matrix;
+mod npm;
 mod python;
 mod test;
 mod usage;
@@ -33,6 +36,8 @@ enum Command {
     Web(web::Options),
     /// Fetch CPython and pack it for the sandbox into js/python.
     Python(python::Options),
+    /// Pack the npm package.
+    Npm(npm::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -51,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
         Command::Python(options) => python::run(&options),
+        Command::Npm(options) => npm::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),
