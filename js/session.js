@@ -182,6 +182,11 @@ export class Session {
     return this.#begin((core) => core.resume(), options);
   }
 
+  /** Goes on as `resume` does, where nobody listens. */
+  async proceed() {
+    this.#call((core) => core.resume());
+  }
+
   #begin(begin, { signal } = {}) {
     signal?.throwIfAborted();
     try {

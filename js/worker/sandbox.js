@@ -39,6 +39,12 @@ class Sandbox {
     return this.#made;
   }
 
+  /** Another worker is lent it, too. */
+  async lend(name, program) {
+    await this.call("program", [name, program]);
+    this.#options.programs = { ...this.#options.programs, [name]: program };
+  }
+
   keep({ archive, removed, afresh }) {
     if (afresh) this.#deltas = [];
     this.#deltas.push({ archive, removed });
@@ -139,6 +145,10 @@ export class MemoryEnvironment {
   async openShell({ onData, ...options } = {}) {
     const show = typeof onData === "function" ? oneWay(quiet(onData)) : onData;
     return new Shell(await sandboxes.get(this).call("openShell", [{ ...options, onData: show }]));
+  }
+
+  async program(name, program) {
+    await sandboxes.get(this).lend(name, program);
   }
 
   onActivity(callback) {

@@ -64,7 +64,7 @@ export class Session {
   }
 
   resume(options) {
-    return this.#begin("resume", [], options);
+    return this.#begin("proceed", [], options);
   }
 
   onActivity(callback) {

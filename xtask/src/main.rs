@@ -2,6 +2,7 @@
 //! file per command; each does what it needs and says what it cannot do.
 
 mod bench;
+mod bench_web;
 mod browser;
 mod build;
 mod component;
@@ -11,6 +12,7 @@ mod events;
 mod floor;
 mod matrix;
 mod npm;
+mod python;
 mod test;
 mod usage;
 mod web;
@@ -32,6 +34,8 @@ enum Command {
     Component(component::Options),
     /// Build the core for JavaScript hosts into js/wasm.
     Web(web::Options),
+    /// Fetch CPython and pack it for the sandbox into js/python.
+    Python(python::Options),
     /// Pack the npm package.
     Npm(npm::Options),
     /// Measure and print.
@@ -51,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Command::Build(options) => build::run(&options),
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
+        Command::Python(options) => python::run(&options),
         Command::Npm(options) => npm::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),

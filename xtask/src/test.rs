@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, npm, web};
+use crate::{browser, build, matrix, npm, python, web};
 
 /// What to test.
 #[derive(Args)]
@@ -28,6 +28,8 @@ enum Suite {
     Browser,
     /// The packed npm package in fresh projects (downloads bundlers).
     Package,
+    /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
+    Programs,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -50,13 +52,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if wants(Suite::Node) || wants(Suite::Browser) {
+    if [Suite::Node, Suite::Browser, Suite::Programs]
+        .into_iter()
+        .any(wants)
+    {
         let web = web::build()?;
         check_node(&shell)?;
         if wants(Suite::Node) {
             web::build_slim()?;
             npm::tools(&shell)?;
-            let tests = node_tests()?;
+            let tests = node_tests("tests/node")?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
                 .env("HERMITCRAB_WEB", &web)
@@ -65,6 +70,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if wants(Suite::Browser) {
             browser::cases(&shell, &binary)?;
+        }
+        if wants(Suite::Programs) {
+            python::build()?;
+            let tests = node_tests("tests/programs")?;
+            cmd!(shell, "node --test {tests...}")
+                .run()
+                .context("the tests of lent programs failed")?;
         }
     }
     if wants(Suite::Rust) {
@@ -174,8 +186,8 @@ fn check_node(shell: &Shell) -> Result<()> {
 }
 
 /// Test files by name: Node 20 does not expand patterns itself.
-fn node_tests() -> Result<Vec<std::path::PathBuf>> {
-    let dir = root().join("tests/node");
+fn node_tests(dir: &str) -> Result<Vec<std::path::PathBuf>> {
+    let dir = root().join(dir);
     let mut files = Vec::new();
     for entry in
         std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?
