@@ -17,6 +17,8 @@ import { bindings } from "./runtime.js";
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
  * @property {string} description what it does, for the model
  * @property {object} parameters JSON Schema of the arguments; the root is an object
+ * @property {number} [timeoutMs] a call that gives no result within it is an
+ *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, `{content, isError}`, or
  *   anything else as JSON; what it throws is an error that the model can read
@@ -337,9 +339,12 @@ function credentials(config, apiKey, apiKeys = {}) {
   return held;
 }
 
-function definition({ execute, ...tool }) {
+function definition({ execute, timeoutMs = 1, ...tool }) {
   if (typeof execute !== "function") {
     throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
+  }
+  if (!(timeoutMs >= 0)) {
+    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
   }
   return tool;
 }
