@@ -12,6 +12,7 @@ mod test;
 mod usage;
 mod web;
 mod workspace;
+mod www;
 
 use clap::Parser;
 
@@ -29,6 +30,8 @@ enum Command {
     Component(component::Options),
     /// Build the core for JavaScript hosts into js/wasm.
     Web(web::Options),
+    /// Build the playground and serve it.
+    Www(www::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Build(options) => build::run(&options),
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
+        Command::Www(options) => www::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, web};
+use crate::{browser, build, matrix, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -26,6 +26,8 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
+    /// The playground in Chromium (downloads its packages).
+    Playground,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -38,7 +40,7 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Matrix, Suite::Sdk, Suite::Peers];
+    let extra = [Suite::Playground, Suite::Matrix, Suite::Sdk, Suite::Peers];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -48,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if wants(Suite::Node) || wants(Suite::Browser) {
+    if wants(Suite::Node) || wants(Suite::Browser) || wants(Suite::Playground) {
         let web = web::build()?;
         if wants(Suite::Node) {
             check_node(&shell)?;
@@ -61,6 +63,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if wants(Suite::Browser) {
             browser::smoke(&shell, &binary)?;
+        }
+        if wants(Suite::Playground) {
+            check_node(&shell)?;
+            www::test(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
