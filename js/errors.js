@@ -21,8 +21,9 @@ export class SessionError extends HermitcrabError {}
 /**
  * An environment could not do what was asked. Kinds: `not_found`,
  * `permission_denied`, `is_directory`, `not_directory`, `read_only`,
- * `invalid_input`, `too_large`, `unsupported`, `cancelled`, `io`. Environments
- * of your own throw it, or any error with such a `kind` or a Node `code`.
+ * `invalid_input`, `too_large`, `unsupported`, `cancelled`, `io`; of projects
+ * also `locked`, `storage_full` and `storage_denied`. Environments of your own
+ * throw it, or any error with such a `kind` or a Node `code`.
  */
 export class EnvironmentError extends HermitcrabError {}
 

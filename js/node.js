@@ -12,3 +12,5 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { directoryStorage } from "./directory-storage.js";
+export { scriptedFetch } from "./script.js";

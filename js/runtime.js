@@ -102,8 +102,8 @@ export class Runtime {
   sessions = new Map();
   /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
   environments = new Map();
-  /** Called after each step. @type {(() => void) | undefined} */
-  stepped;
+  /** Called after each step. @type {Set<() => void>} */
+  watchers = new Set();
   #jobs = new Map();
   #core;
   #scheduled = false;
@@ -226,7 +226,7 @@ export class Runtime {
       this.#fail(new CoreError(error));
       return;
     }
-    this.stepped?.();
+    for (const watcher of this.watchers) watcher();
     if (busy && !this.#scheduled) {
       this.#scheduled = true;
       this.#inARow = 0;

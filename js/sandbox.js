@@ -1,9 +1,12 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
+import { Budget, exportHandle, importFileList, importHandle, importZip, looksLikeZip, placing, tarBytes } from "./archive.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
 import { Runtime } from "./runtime.js";
+import { Shell } from "./shell.js";
+import { packZip } from "./zip.js";
 
 /**
  * @typedef {Record<string, string | Uint8Array>} Files path → content; relative
@@ -21,12 +24,15 @@ import { Runtime } from "./runtime.js";
  *   Promise<{exitCode: number, stdout?: Uint8Array | string, stderr?: Uint8Array | string,
  *   changes?: FileChange[]}>} Program
  * @typedef {{path: string, type: "file" | "directory" | "removed", content?: Uint8Array | string}} FileChange
+ * @typedef {import("./archive.js").ImportOptions} ImportOptions
+ * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
   #runtime;
   #number;
+  #workingDirectory;
 
   /** @param {MemoryOptions} [options] */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
@@ -40,6 +46,7 @@ export class MemoryEnvironment {
     const number = runtime.callSandbox((core) => core.addSandbox(wanted));
     runtime.environments.set(number, { programs: new Map(Object.entries(programs)) });
     const environment = new MemoryEnvironment(runtime, number);
+    environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
     await environment.importFiles(files);
     return environment;
   }
@@ -141,25 +148,82 @@ export class MemoryEnvironment {
     await this.#call({ call: "make_dir", path });
   }
 
-  /** Writes files below the working directory, all or none. @param {Files} files */
-  async importFiles(files) {
+  /**
+   * Writes files below the working directory, all or none.
+   * @param {Files | Iterable<File>} files a list of `File`s, as an input or a
+   *   drop gives them, keeps its folders
+   * @param {ImportOptions} [options] for a list
+   */
+  async importFiles(files, options) {
+    if (typeof files?.[Symbol.iterator] === "function") {
+      return this.#import(options, (sink) => importFileList(files, sink));
+    }
     const paths = Object.keys(files);
     if (paths.length === 0) return;
     const contents = paths.map((path) => toBytes(files[path]));
     this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }
 
-  /** Unpacks a tar archive below the working directory, all or nothing. @param {Uint8Array} archive */
-  async importTar(archive) {
-    if (!(archive instanceof Uint8Array)) {
-      throw new EnvironmentError("invalid_input", "importTar takes the archive as a Uint8Array");
-    }
-    this.#runtime.callSandbox((core) => core.importTar(this.#number, archive));
+  /**
+   * Unpacks a tar archive, plain or packed with gzip, below the working
+   * directory, all or nothing.
+   * @param {Archive} archive @param {Pick<ImportOptions, "maxBytes" | "maxEntries" | "maxRatio">} [options]
+   */
+  async importTar(archive, options) {
+    const bytes = await tarBytes(archive, this.#budget(options));
+    this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
+  }
+
+  /**
+   * Unpacks a zip archive below the working directory, all or nothing. A `Blob`
+   * is read piece by piece.
+   * @param {Archive} archive @param {ImportOptions} [options]
+   */
+  async importZip(archive, options) {
+    await this.#import(options, (sink) => importZip(archive, sink));
+  }
+
+  /** `importZip` or `importTar`, whatever the archive is. @param {Archive} archive @param {ImportOptions} [options] */
+  async importArchive(archive, options) {
+    return (await looksLikeZip(archive)) ? this.importZip(archive, options) : this.importTar(archive, options);
+  }
+
+  /**
+   * Copies a directory that the user has opened into the working directory, all
+   * or nothing.
+   * @param {FileSystemDirectoryHandle} handle @param {ImportOptions} [options]
+   */
+  async importDirectory(handle, options) {
+    await this.#import(options, (sink) => importHandle(handle, sink));
   }
 
   /** The working directory as a tar archive. @returns {Promise<Uint8Array>} */
   async exportTar() {
     return this.#runtime.callSandbox((core) => core.exportTar(this.#number));
+  }
+
+  /** The working directory as a zip archive. @returns {Promise<Uint8Array>} */
+  async exportZip() {
+    return this.#export((entries, read) => packZip(entries, read));
+  }
+
+  /**
+   * Copies the working directory into one that the user has opened. Files that
+   * are only there stay; links are left out, because handles cannot make them.
+   * @param {FileSystemDirectoryHandle} handle
+   * @returns {Promise<{files: number, skipped: string[]}>} `skipped`: paths of links
+   */
+  async exportDirectory(handle) {
+    return this.#export((entries, read) => exportHandle(entries, read, handle));
+  }
+
+  /**
+   * Opens a shell for a terminal widget, over the same files: see `Shell`.
+   * @param {import("./shell.js").ShellOptions} options
+   * @returns {Promise<Shell>}
+   */
+  async openShell(options) {
+    return new Shell(this.#runtime, this.#number, this, options);
   }
 
   /** Remembers files, clock and randomness, in constant time. */
@@ -177,9 +241,68 @@ export class MemoryEnvironment {
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
 
+  /** All files as one tar archive, names relative to the root; see `replaceTree`. @returns {Promise<Uint8Array>} */
+  async exportTree() {
+    return withHandle(await this.snapshot(), (snapshot) => snapshot.exportTar("/"));
+  }
+
+  /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
+  async replaceTree(archive) {
+    this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
+  }
+
+  /**
+   * Calls `callback` after anything may have happened in the sandbox; returns
+   * what ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  onActivity(callback) {
+    this.#runtime.watchers.add(callback);
+    return () => void this.#runtime.watchers.delete(callback);
+  }
+
   /** Gives the memory back. Sessions in it are over. */
   async dispose() {
     this.#runtime.free();
+  }
+
+  #budget(options) {
+    return new Budget(this.#runtime.callSandbox((core) => core.room(this.#number)), options);
+  }
+
+  /** Lets `fill` hand over entries, and takes them all at the end. */
+  async #import(options, fill) {
+    const runtime = this.#runtime;
+    const budget = this.#budget(options);
+    const handed = runtime.callSandbox((core) => core.beginImport(this.#number));
+    const hand = (call) => runtime.call(() => call(handed), EnvironmentError);
+    try {
+      await fill({
+        budget,
+        place: placing(options),
+        file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
+        directory: (name) => hand((core) => core.addDirectory(name)),
+        link: (name, target) => hand((core) => core.addLink(name, target)),
+      });
+    } catch (error) {
+      if (!runtime.failed) handed.free();
+      throw error;
+    }
+    // Takes the handle, whatever comes of it.
+    runtime.callSandbox((core) => core.commitImport(this.#number, handed));
+  }
+
+  /** Lets `pack` read the working directory as it is now. */
+  async #export(pack) {
+    return withHandle(await this.snapshot(), (snapshot) => {
+      const directory = this.#workingDirectory;
+      const prefix = directory === "/" ? "/" : `${directory}/`;
+      const ask = (call) => this.#runtime.call(call, EnvironmentError);
+      return pack(
+        ask(() => snapshot.entries(directory)),
+        (path) => ask(() => snapshot.read(prefix + path)),
+      );
+    });
   }
 
   #call(call, content) {
@@ -192,6 +315,15 @@ function toBytes(content) {
   if (typeof content === "string") return new TextEncoder().encode(content);
   if (content instanceof ArrayBuffer) return new Uint8Array(content);
   throw new TypeError("the content of a file must be a string or a Uint8Array");
+}
+
+/** Gives the core's memory behind `handle` back once `use` is done. */
+async function withHandle(handle, use) {
+  try {
+    return await use(handle);
+  } finally {
+    handle.free();
+  }
 }
 
 /** Joins pieces of UTF-8 that are cut anywhere. */

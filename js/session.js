@@ -35,6 +35,9 @@ import { scriptedFetch } from "./script.js";
  *   boolean | string | Promise<boolean | string>} [approve] `true`: run it; `false`, or the reason as a string: do not
  * @property {{tools?: Record<string, "allow" | "ask" | "deny">, writePaths?: string[], commands?: string[]}} [approval]
  *   which calls need it: docs/approval.md
+ * @property {object | object[]} [history] what `record()` or `history()` of an
+ *   earlier session gave: goes on with its conversation; provider, model and
+ *   tools may be others
  * @property {typeof globalThis.fetch} [fetch] sends the requests
  * @property {string | object} [script] a scripted model plays it instead of the provider's
  *   model, in the provider's format and without a key: src/script/mod.rs
@@ -78,7 +81,7 @@ export async function createSession(options = {}) {
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
  */
 export async function openSession(options, hub) {
-  const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, ...settings } = options;
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
   const config = coreNames({
@@ -92,7 +95,8 @@ export async function openSession(options, hub) {
     approve,
     send: createDoor(await sender(fetch, script), credentials(config, script ? null : apiKey, apiKeys)),
   };
-  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
+  const record = history === undefined || history === null ? undefined : JSON.stringify(history);
+  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);
   if (signal) {
     const abort = () => void session.abort().catch(() => {});
@@ -165,9 +169,24 @@ export class Session {
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<object>}
    */
-  run(input, { signal } = {}) {
+  run(input, options) {
+    return this.#begin((core) => core.submit(String(input)), options);
+  }
+
+  /**
+   * Goes on with what the history leaves open, because its page was closed, or
+   * by an error or an interruption: the model is asked with the history as it
+   * is. Otherwise as `run`.
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {AsyncIterableIterator<object>}
+   */
+  resume(options) {
+    return this.#begin((core) => core.resume(), options);
+  }
+
+  #begin(begin, { signal } = {}) {
     signal?.throwIfAborted();
-    this.#call((core) => core.submit(String(input)));
+    this.#call(begin);
     const interrupt = () => {
       if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
     };
@@ -265,6 +284,24 @@ export class Session {
   /** The turns so far. @returns {Promise<object[]>} */
   async history() {
     return this.#call((core) => core.history());
+  }
+
+  /**
+   * Calls `callback` whenever something happens in the session; returns what
+   * ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  onActivity(callback) {
+    return this.#part.hub.watch(callback);
+  }
+
+  /**
+   * The session as it is now, also in the middle of a round, as plain data: turns,
+   * results so far and queues. `createSession({ history })` goes on with it.
+   * @returns {Promise<object>}
+   */
+  async record() {
+    return JSON.parse(this.#call((core) => core.record()));
   }
 
   #call(call) {

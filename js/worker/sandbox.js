@@ -23,6 +23,7 @@ class Sandbox {
   #options;
   #deltas = [];
   #made;
+  watchers = new Set();
 
   constructor({ files, ...options }) {
     this.#options = options;
@@ -39,6 +40,7 @@ class Sandbox {
   keep({ archive, removed, afresh }) {
     if (afresh) this.#deltas = [];
     this.#deltas.push({ archive, removed });
+    for (const watcher of this.watchers) watcher();
   }
 
   /** @param {Promise<import("./link.js").Link>} starting another worker */
@@ -115,6 +117,12 @@ export class MemoryEnvironment {
     } finally {
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  onActivity(callback) {
+    const { watchers } = sandboxes.get(this);
+    watchers.add(callback);
+    return () => void watchers.delete(callback);
   }
 
   async dispose() {

@@ -78,9 +78,9 @@ class Root {
     if (deltas) keeper.restore(deltas);
     if (files) await environment.importFiles(files);
     this.#keepers.set(number, keeper);
-    keeper.runtime.stepped = () => {
+    keeper.runtime.watchers.add(() => {
       if (this.#changed) this.#save();
-    };
+    });
     keeper.save();
     return environment;
   }

@@ -57,12 +57,24 @@ export class Session {
     return this.#state;
   }
 
-  run(input, { signal } = {}) {
+  run(input, options) {
+    return this.#begin("submit", [String(input)], options);
+  }
+
+  resume(options) {
+    return this.#begin("resume", [], options);
+  }
+
+  onActivity(callback) {
+    return this.#hub.watch(callback);
+  }
+
+  #begin(method, args, { signal } = {}) {
     signal?.throwIfAborted();
     const interrupt = () => {
       if (this.state === "PROCESSING") void this.interrupt().catch(() => {});
     };
-    const started = this.#call("submit", [String(input)], { hold: true }).then(() => {
+    const started = this.#call(method, args, { hold: true }).then(() => {
       if (signal?.aborted) interrupt();
       else signal?.addEventListener("abort", interrupt, { once: true });
       return this.#hub.subscribe((event) => {
@@ -160,6 +172,7 @@ export class Session {
     );
     if (this.#state !== "CLOSED") this.#state = state;
     connection.watch();
+    if (name !== "record") this.#hub.touch();
     return value;
   }
 }

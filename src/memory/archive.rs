@@ -9,9 +9,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 
-use super::tree::{
-    self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError, TreeLimits,
-};
+use super::tree::{self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 
 /// Adds the files of `archive` (tar bytes, not compressed) below `directory`.

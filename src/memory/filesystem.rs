@@ -228,7 +228,9 @@ impl FileSystem for TreeFileSystem {
 
     async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
         let timeline = clock::current();
-        let narrow = timeline.as_ref().and_then(|timeline| timeline.take_narrow());
+        let narrow = timeline
+            .as_ref()
+            .and_then(|timeline| timeline.take_narrow());
         self.look(path, |tree, path| {
             let directory = tree.list(path)?;
             let narrowed = timeline.zip(narrow);

@@ -67,8 +67,8 @@ use serde_json::value::RawValue;
 
 pub use condition::Condition;
 pub use format::{
-    Disconnect, HoldBefore, HttpError, Page, Script, ScriptError, Step, StreamError, Thinking, ToolCall,
-    Usage,
+    Disconnect, HoldBefore, HttpError, Page, Script, ScriptError, Step, StreamError, Thinking,
+    ToolCall, Usage,
 };
 
 /// A request as the model's server sees it.

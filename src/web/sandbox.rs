@@ -10,7 +10,7 @@ use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::{Core, convert, invalid};
-use crate::environment::EnvironmentError;
+use crate::environment::{EnvironmentError, ExecutionEnvironment as _};
 use crate::memory::tree::NodeKind;
 use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
 
@@ -143,6 +143,13 @@ impl Core {
             .borrow_mut()
             .extend(made.map(|sandbox| (number, sandbox)));
         Ok(number)
+    }
+
+    /// The working directory of a sandbox, absolute.
+    #[wasm_bindgen(js_name = workingDirectory)]
+    pub fn working_directory(&self, environment: u32) -> Result<String, JsValue> {
+        let sandbox = self.sandbox(environment)?;
+        Ok(sandbox.info().working_directory.clone())
     }
 
     /// Unpacks a tar archive below the working directory; all or nothing.

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,10 @@ pub(crate) struct Options {
     /// Cycles over all subjects; medians are over all rounds of all cycles.
     #[arg(long, default_value_t = 3)]
     cycles: usize,
+    /// Core (as `cargo xtask component` writes it) to measure the sandbox of,
+    /// instead of the embedded one; several share one table.
+    #[arg(long = "core", value_name = "FILE")]
+    cores: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,10 +45,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if options.table != Some(Table::Run) {
         let shell = shell()?;
+        let cores = options.cores.iter().map(std::path::absolute);
         cargo(&shell)
             .arg("test")
             .args(NATIVE)
-            .args(["--bench", "sandbox"])
+            .args(["--bench", "sandbox", "--"])
+            .args(cores.collect::<std::io::Result<Vec<_>>>()?)
             .env(build::EMBED, build::core_path())
             .run()?;
     }

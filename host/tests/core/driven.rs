@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use hermitcrab::environment::{EnvironmentErrorKind, ExecRequest, ProgramResult};
+use hermitcrab::event::SessionState;
 use hermitcrab::memory::ChangeKind;
 use hermitcrab::script::ScriptedModel;
 use hermitcrab::tool::approval::{ApprovalSettings, ToolRule};
@@ -162,6 +163,36 @@ async fn a_tool_that_hangs_is_over_2_5_s_after_an_interrupt() {
             "interrupted"
         );
     }
+}
+
+#[tokio::test]
+async fn a_session_answers_while_a_tool_ignores_its_cancel() {
+    let model = serve(tool_script());
+    let host = with_key(component(), &model);
+    let hang = HostTool::new(definition("add_one"), |_| std::future::pending());
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let options = SessionOptions::new(config(&model), memory).tool(hang);
+    let mut session = host.open_session(options).await.expect("a session");
+    session.submit("add").await.expect("idle");
+    until(&mut session, "TOOL_CALL_START").await;
+    session.interrupt().await.expect("it works on something");
+    assert_eq!(session.steer("quick").await.expect("open"), 1);
+    assert_eq!(
+        session.state().await.expect("alive"),
+        SessionState::Processing
+    );
+    // The steering is seen long before the tool is given up.
+    let events = until(&mut session, "STEERING_QUEUED").await;
+    assert!(events.iter().all(|event| event.kind() != "TOOL_CALL_END"));
+    session.abort().await.expect("any state");
+    assert_eq!(session.state().await.expect("alive"), SessionState::Closed);
+    let events = until(&mut session, "SESSION_END").await;
+    assert_eq!(
+        one(&events, "TOOL_CALL_END").data()["error"],
+        "Tool error (add_one): interrupted before it ended"
+    );
+    assert_eq!(one(&events, "STEERING_DROPPED").data()["content"], "quick");
+    assert_eq!(one(&events, "SESSION_END").data()["reason"], "aborted");
 }
 
 #[tokio::test]
