@@ -55,6 +55,8 @@ export async function createSession(options = {}) {
   const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
+  // Nothing below waits, so no abort can get lost.
+  signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
