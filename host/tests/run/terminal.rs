@@ -1,4 +1,5 @@
-//! `--approve ask` on a terminal of its own, and without one.
+//! The binary on a terminal of its own: `--approve ask`, also without one, and
+//! Ctrl-C.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -28,8 +29,8 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the run when `typed` has been typed.
-    fn start(url: &str, directory: &Path, typed: &[u8]) -> Self {
+    /// Starts a run with `arguments` when `typed` has been typed.
+    fn run(url: &str, directory: &Path, typed: &[u8], arguments: &[&str]) -> Self {
         let (mut keyboard, mut line) = (0, 0);
         let mut size = libc::winsize {
             ws_row: 30,
@@ -51,7 +52,7 @@ impl Terminal {
         // SAFETY: openpty has just opened both, and nobody else owns them.
         let (mut keys, line) = unsafe { (File::from_raw_fd(keyboard), OwnedFd::from_raw_fd(line)) };
         keys.write_all(typed).expect("typed");
-        let mut command = command(url, directory, &["--approve", "ask", "go"]);
+        let mut command = command(url, directory, arguments);
         command
             .env("TERM", "xterm")
             .stdin(line.try_clone().expect("a handle"))
@@ -145,7 +146,12 @@ fn check(typed: &[u8], answers: &[&[u8]], expected: &[&str], code: i32) {
     let directory = scratch();
     let names = &["a", "b"][..answers.len()];
     let model = serve(touch(names));
-    let mut terminal = Terminal::start(&model.url(), directory.path(), typed);
+    let mut terminal = Terminal::run(
+        &model.url(),
+        directory.path(),
+        typed,
+        &["--approve", "ask", "go"],
+    );
     for (index, keys) in answers.iter().enumerate() {
         terminal.answer(index + 1, keys);
     }
@@ -211,4 +217,46 @@ fn without_a_terminal_nobody_is_asked() {
     let requests = model.requests();
     let answer = String::from_utf8_lossy(&requests[1].body);
     assert!(answer.contains("not approved: "), "{answer}");
+}
+
+/// Interrupts a command that ignores polite signals, as does its child, which
+/// holds the pipe; neither may outlive the run.
+fn check_stubborn(keys: &[&[u8]], told: &str) {
+    let directory = scratch();
+    let canary = directory.path().join("canary");
+    let beat = "trap '' TERM INT HUP; while true; do date +%s%N > canary; sleep 0.05; done";
+    let line = format!("({beat}) & {beat}");
+    let model = serve(json!([
+        {"tool_calls": [{"name": "shell", "arguments": {"command": line}}]},
+        {"text": "Done."}
+    ]));
+    let mut terminal = Terminal::run(&model.url(), directory.path(), b"", &["go"]);
+    let start = Instant::now();
+    while !canary.exists() {
+        assert!(start.elapsed() < GUARD, "the command does not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for key in keys {
+        terminal.keys.write_all(key).expect("typed");
+        std::thread::sleep(FRAMES);
+    }
+    let (screen, ended) = terminal.end();
+    assert_eq!(ended, Some(130), "{screen}");
+    assert!(screen.contains(told), "{screen}");
+    let last = std::fs::read(&canary).expect("a beat");
+    std::thread::sleep(FRAMES);
+    assert_eq!(std::fs::read(&canary).expect("a beat"), last, "{screen}");
+}
+
+#[test]
+fn ctrl_c_once_ends_a_stubborn_command() {
+    check_stubborn(&[b"\x03"], "hermitcrab: interrupted");
+}
+
+#[test]
+fn ctrl_c_twice_kills_at_once() {
+    check_stubborn(
+        &[b"\x03", b"\x03"],
+        "hermitcrab: killed: what it was doing has been cut off",
+    );
 }
