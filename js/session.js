@@ -89,6 +89,8 @@ export async function openSession(options, hub) {
   const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  // Nothing below waits, so no abort can get lost.
+  signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
