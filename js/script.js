@@ -30,6 +30,8 @@ export async function scriptedFetch(script) {
 }
 
 function create(json) {
+  const { ScriptedModel } = bindings();
+  if (!ScriptedModel) throw new SessionError("invalid_input", "the core without a sandbox has no scripted model");
   try {
     return new (bindings().ScriptedModel)(json);
   } catch (error) {

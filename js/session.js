@@ -6,6 +6,7 @@ import { SessionError } from "./errors.js";
 import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
 import { snakeCase } from "./names.js";
 import { bindings } from "./runtime.js";
+import { scriptedFetch } from "./script.js";
 
 /**
  * @typedef {object} ToolContext
@@ -38,12 +39,14 @@ import { bindings } from "./runtime.js";
  * @property {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
- * @property {object | object[]} [history] what `record()` or `history()` of an
+ * @property {object | object[] | undefined} [history] what `record()` or `history()` of an
  *   earlier session gave: goes on with its conversation; provider, model and
  *   tools may be others
  * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
  *   run it; `false`, or the reason as a string: do not
  * @property {(url: string, init: RequestInit) => Promise<Response>} [fetch] sends the requests
+ * @property {string | object} [script] a scripted model plays it instead of the provider's
+ *   model, in the provider's format and without a key: src/script/mod.rs
  * @property {AbortSignal} [signal] aborts the session
  *
  * @typedef {OwnOptions & import("./types.js").SessionSettings} SessionOptions
@@ -85,9 +88,11 @@ export async function createSession(options = {}) {
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
  */
 export async function openSession(options, hub) {
-  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, history, ...settings } = options;
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  // Nothing below waits, so no abort can get lost.
+  signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
@@ -97,7 +102,7 @@ export async function openSession(options, hub) {
     hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
+    send: createDoor(await sender(fetch, script), credentials(config, script ? null : apiKey, apiKeys)),
   };
   const record = history === undefined || history === null ? undefined : JSON.stringify(history);
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
@@ -108,6 +113,11 @@ export async function openSession(options, hub) {
     session.closed.then(() => signal.removeEventListener("abort", abort));
   }
   return session;
+}
+
+function sender(fetch, script) {
+  if (script !== undefined) return scriptedFetch(script);
+  return fetch ?? ((url, init) => globalThis.fetch(url, init));
 }
 
 export class Session {

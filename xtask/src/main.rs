@@ -17,6 +17,7 @@ mod test;
 mod usage;
 mod web;
 mod workspace;
+mod www;
 
 use clap::Parser;
 
@@ -38,6 +39,8 @@ enum Command {
     Python(python::Options),
     /// Pack the npm package.
     Npm(npm::Options),
+    /// Build the playground and serve it.
+    Www(www::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -57,6 +60,7 @@ fn main() -> anyhow::Result<()> {
         Command::Web(options) => web::run(&options),
         Command::Python(options) => python::run(&options),
         Command::Npm(options) => npm::run(&options),
+        Command::Www(options) => www::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),

@@ -6,7 +6,11 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
+<<<<<<< HEAD
 use crate::{browser, build, matrix, npm, python, web};
+=======
+use crate::{browser, build, matrix, python, web, www};
+>>>>>>> main
 
 /// What to test.
 #[derive(Args)]
@@ -30,6 +34,8 @@ enum Suite {
     Package,
     /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
     Programs,
+    /// The playground in Chromium (downloads its packages).
+    Playground,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -42,7 +48,17 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
+<<<<<<< HEAD
     let extra = [Suite::Package, Suite::Matrix, Suite::Sdk, Suite::Peers];
+=======
+    let extra = [
+        Suite::Programs,
+        Suite::Playground,
+        Suite::Matrix,
+        Suite::Sdk,
+        Suite::Peers,
+    ];
+>>>>>>> main
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -52,9 +68,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if [Suite::Node, Suite::Browser, Suite::Programs]
-        .into_iter()
-        .any(wants)
+    if [
+        Suite::Node,
+        Suite::Browser,
+        Suite::Programs,
+        Suite::Playground,
+    ]
+    .into_iter()
+    .any(wants)
     {
         let web = web::build()?;
         check_node(&shell)?;
@@ -77,6 +98,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             cmd!(shell, "node --test {tests...}")
                 .run()
                 .context("the tests of lent programs failed")?;
+        }
+        if wants(Suite::Playground) {
+            check_node(&shell)?;
+            www::test(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
