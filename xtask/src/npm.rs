@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::{python, web};
 use crate::workspace::{root, shell};
+use crate::{python, web};
 
 /// Where to.
 #[derive(Args)]

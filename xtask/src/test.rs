@@ -6,11 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-<<<<<<< HEAD
-use crate::{browser, build, matrix, npm, python, web};
-=======
-use crate::{browser, build, matrix, python, web, www};
->>>>>>> main
+use crate::{browser, build, matrix, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -48,17 +44,14 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-<<<<<<< HEAD
-    let extra = [Suite::Package, Suite::Matrix, Suite::Sdk, Suite::Peers];
-=======
     let extra = [
+        Suite::Package,
         Suite::Programs,
         Suite::Playground,
         Suite::Matrix,
         Suite::Sdk,
         Suite::Peers,
     ];
->>>>>>> main
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -100,7 +93,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of lent programs failed")?;
         }
         if wants(Suite::Playground) {
-            check_node(&shell)?;
             www::test(&shell, &binary)?;
         }
     }
