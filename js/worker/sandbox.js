@@ -8,7 +8,7 @@ import { ROOT, Scope, oneWay } from "./link.js";
 /** Methods that an environment of the user's may have. */
 const METHODS = [
   ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
-  ...["grep", "glob", "initialize", "cleanup"],
+  ...["realPath", "grep", "glob", "initialize", "cleanup"],
 ];
 
 /** @type {WeakMap<MemoryEnvironment, Sandbox>} */
@@ -138,7 +138,7 @@ export class MemoryEnvironment {
   }
 
   async importFiles(files, options) {
-    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files].map(inFolder) : files;
+    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files] : files;
     await sandboxes.get(this).call("importFiles", [listed, options]);
   }
 
@@ -171,8 +171,7 @@ class Shell {
   }
 
   async closed() {
-    const { id, link } = this.#remote.handle;
-    return link.call(id, "closed", [], { idle: true });
+    return this.#remote.closed();
   }
 
   async write(data) {
@@ -206,12 +205,6 @@ class Shell {
       if (!(error instanceof CoreError)) throw error;
     }
   }
-}
-
-/** A file that keeps its folder: copies of a `File` lose the path, not the name. */
-function inFolder(file) {
-  const { webkitRelativePath: path } = file;
-  return path ? new File([file], path, { type: file.type, lastModified: file.lastModified }) : file;
 }
 
 /**
