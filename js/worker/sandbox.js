@@ -81,7 +81,7 @@ class Sandbox {
     await this.call("dispose", []);
     link.forget(this.#scope);
     connection.removeSandbox(this.#number);
-    await link.call(ROOT, "forget", [this.#number]);
+    await connection.call(link, ROOT, "forget", [this.#number]);
   }
 
   async #make(starting, files, deltas) {
@@ -231,5 +231,5 @@ async function tell(env, number, link) {
   for (const name of METHODS) {
     if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
   }
-  await link.call(ROOT, "addCustom", [number, object], { scope: new Scope() });
+  await connection.call(link, ROOT, "addCustom", [number, object], { scope: new Scope() });
 }
