@@ -18,6 +18,8 @@ import { Line } from "./line.js";
  * @property {number} [cols] default 80 @property {number} [rows] default 24
  * @property {string[]} [history] lines of an earlier shell, oldest first
  * @property {Record<string, string>} [env] variables to export
+ * @property {(code: number) => void} [onExit] called with the exit code when the
+ *   shell has ended, by `exit`, Ctrl-D or `close`
  */
 
 /** Lines that the history keeps. */
@@ -51,7 +53,7 @@ export class Shell {
   #ended;
 
   /** @private use `MemoryEnvironment.openShell` */
-  constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
+  constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {}, onExit } = {}) {
     if (typeof onData !== "function") throw new TypeError("openShell needs onData, a function that shows text");
     this.#runtime = runtime;
     this.#env = files;
@@ -61,6 +63,7 @@ export class Shell {
     this.#variables = env;
     this.#history = history.slice(-HISTORY);
     this.#ended = new Promise((resolve) => (this.#end = resolve));
+    if (onExit) void this.#ended.then(onExit);
     this.#number = runtime.callSandbox((core) => core.openTerminal(environment));
     this.#line = new Line((text) => this.#show(text), cols);
     this.#prompt();

@@ -3,6 +3,7 @@
 
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
+import { openShell } from "./shell.js";
 
 /** Methods that an environment of the user's may have. */
 const METHODS = [
@@ -117,6 +118,10 @@ export class MemoryEnvironment {
     } finally {
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  openShell(options) {
+    return openShell((asked) => sandboxes.get(this).call("openShell", [asked]), options);
   }
 
   onActivity(callback) {

@@ -286,3 +286,34 @@ test("where nothing can be stored, the project works in memory and says why", as
   assert.match(told.message, /^nothing can be stored here \(blocked; blocked\): .*; the work goes on in memory, so export it to keep it$/);
   assert.equal(told.text, "1");
 });
+
+test("a busy command that hears nothing is ended with its worker, and the files are as before it", { timeout: 120_000 }, async (t) => {
+  const { open } = await profile(t, { face: "worker" });
+  const page = await open();
+  const shown = await page.evaluate(async () => {
+    await api.init({ stopMs: 300 });
+    const env = await api.MemoryEnvironment.create({ files: { keep: "k", code: "c" } });
+    let text = "";
+    const exits = [];
+    const shell = await env.openShell({ onData: (piece) => (text += piece), onExit: (code) => exits.push(code) });
+    await shell.write("echo more > added\r");
+    const busy = shell.write("rm keep; awk 'BEGIN { while (1); }'\r");
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 10);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await shell.write("\x03");
+    await busy;
+    clearInterval(timer);
+    const code = await shell.closed();
+    await shell.write("echo ignored\r");
+    const files = (await env.list()).map(({ path }) => path);
+    const next = await env.openShell({ onData: (piece) => (text += piece) });
+    await next.write("cat keep added\r");
+    await next.close();
+    return { text, ticks, code, exits, files };
+  });
+  assert.match(shown.text, /hermitcrab: .*the worker was restarted/);
+  assert.match(shown.text, /kmore\r\n/);
+  assert.deepEqual([shown.code, shown.exits, shown.files], [1, [1], ["added", "code", "keep"]]);
+  assert.ok(shown.ticks > 5, `the page had ${shown.ticks} turns`);
+});
