@@ -155,6 +155,13 @@ impl Core {
         Ok(number)
     }
 
+    /// Has the shell call a program of the host's under `name` from now on.
+    #[wasm_bindgen(js_name = lendProgram)]
+    pub fn lend_program(&self, environment: u32, name: &str) -> Result<(), JsValue> {
+        self.sandbox(environment)?.lend(name);
+        Ok(())
+    }
+
     /// The working directory of a sandbox, absolute.
     #[wasm_bindgen(js_name = workingDirectory)]
     pub fn working_directory(&self, environment: u32) -> Result<String, JsValue> {
