@@ -18,8 +18,6 @@ import { Line } from "./line.js";
  * @property {number} [cols] default 80 @property {number} [rows] default 24
  * @property {string[]} [history] lines of an earlier shell, oldest first
  * @property {Record<string, string>} [env] variables to export
- * @property {(code: number) => void} [onExit] called with the exit code when the
- *   shell has ended, by `exit`, Ctrl-D or `close`
  */
 
 /** Lines that the history keeps. */
@@ -50,10 +48,12 @@ export class Shell {
   #history;
   #closed = false;
   #end;
-  #ended;
+
+  /** Resolves with the exit code when the shell has ended, by `exit`, Ctrl-D or `close`. @type {Promise<number>} */
+  closed;
 
   /** @private use `MemoryEnvironment.openShell` */
-  constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {}, onExit } = {}) {
+  constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
     if (typeof onData !== "function") throw new TypeError("openShell needs onData, a function that shows text");
     this.#runtime = runtime;
     this.#env = files;
@@ -62,8 +62,7 @@ export class Shell {
     this.#rows = rows;
     this.#variables = env;
     this.#history = history.slice(-HISTORY);
-    this.#ended = new Promise((resolve) => (this.#end = resolve));
-    if (onExit) void this.#ended.then(onExit);
+    this.closed = new Promise((resolve) => (this.#end = resolve));
     this.#number = runtime.callSandbox((core) => core.openTerminal(environment));
     this.#line = new Line((text) => this.#show(text), cols);
     this.#prompt();
@@ -116,11 +115,6 @@ export class Shell {
     if (this.#closed) return;
     this.#running?.abort();
     this.#finish(0);
-  }
-
-  /** Resolves with the exit code when the shell has ended, by `exit` or `close`. @returns {Promise<number>} */
-  async closed() {
-    return this.#ended;
   }
 
   /** The lines so far, oldest first, for the `history` of another shell. @returns {Promise<string[]>} */
