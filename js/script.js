@@ -9,7 +9,7 @@ import { bindings, init } from "./runtime.js";
 /**
  * A `fetch` for `createSession` that answers from `script`, in order.
  * @param {string | object} script
- * @returns {Promise<typeof globalThis.fetch>}
+ * @returns {Promise<(url: string, init: RequestInit) => Promise<Response>>}
  */
 export async function scriptedFetch(script) {
   await init();

@@ -128,7 +128,7 @@ pub(crate) fn find_or_skip(shell: &Shell) -> Result<Option<PathBuf>> {
 }
 
 /// Chromium or Chrome; installs Debian's package where that is possible.
-fn chromium(shell: &Shell) -> Result<PathBuf> {
+pub(crate) fn chromium(shell: &Shell) -> Result<PathBuf> {
     const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let find = || {
         let path = std::env::var_os("PATH")?;

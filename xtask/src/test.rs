@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, web, www};
+use crate::{browser, build, matrix, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -28,6 +28,8 @@ enum Suite {
     Browser,
     /// The playground in Chromium (downloads its packages).
     Playground,
+    /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
+    Programs,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -50,11 +52,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if wants(Suite::Node) || wants(Suite::Browser) || wants(Suite::Playground) {
+    if [
+        Suite::Node,
+        Suite::Browser,
+        Suite::Playground,
+        Suite::Programs,
+    ]
+    .into_iter()
+    .any(wants)
+    {
         let web = web::build()?;
         if wants(Suite::Node) {
             check_node(&shell)?;
-            let tests = node_tests()?;
+            let tests = node_tests("tests/node")?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
                 .env("HERMITCRAB_WEB", &web)
@@ -67,6 +77,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if wants(Suite::Playground) {
             check_node(&shell)?;
             www::test(&shell, &binary)?;
+        }
+        if wants(Suite::Programs) {
+            check_node(&shell)?;
+            python::build()?;
+            let tests = node_tests("tests/programs")?;
+            cmd!(shell, "node --test {tests...}")
+                .run()
+                .context("the tests of lent programs failed")?;
         }
     }
     if wants(Suite::Rust) {
@@ -172,8 +190,8 @@ fn check_node(shell: &Shell) -> Result<()> {
 }
 
 /// Test files by name: Node 20 does not expand patterns itself.
-fn node_tests() -> Result<Vec<std::path::PathBuf>> {
-    let dir = root().join("tests/node");
+fn node_tests(dir: &str) -> Result<Vec<std::path::PathBuf>> {
+    let dir = root().join(dir);
     let mut files = Vec::new();
     for entry in
         std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?
