@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { choose, editorText, launch, menu, model, open, ready, saved, say, serve, shows, state, terminal } from "./playground.mjs";
+import { choose, editorText, launch, menu, model, open, ready, saved, say, serve, shows, state, terminal } from "./playground-support.mjs";
 
 let server;
 let browser;

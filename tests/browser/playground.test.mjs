@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { choose, editorText, launch, model, open, say, serve, shows, state, terminal } from "./playground.mjs";
+import { choose, editorText, launch, model, open, say, serve, shows, state, terminal } from "./playground-support.mjs";
 
 let server;
 let browser;

@@ -26,10 +26,10 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
-    /// The playground in Chromium (downloads its packages).
-    Playground,
     /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
     Programs,
+    /// The playground in Chromium (downloads its packages).
+    Playground,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -42,7 +42,13 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Playground, Suite::Matrix, Suite::Sdk, Suite::Peers];
+    let extra = [
+        Suite::Programs,
+        Suite::Playground,
+        Suite::Matrix,
+        Suite::Sdk,
+        Suite::Peers,
+    ];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -55,8 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if [
         Suite::Node,
         Suite::Browser,
-        Suite::Playground,
         Suite::Programs,
+        Suite::Playground,
     ]
     .into_iter()
     .any(wants)
@@ -74,10 +80,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if wants(Suite::Browser) {
             browser::smoke(&shell, &binary)?;
         }
-        if wants(Suite::Playground) {
-            check_node(&shell)?;
-            www::test(&shell, &binary)?;
-        }
         if wants(Suite::Programs) {
             check_node(&shell)?;
             python::build()?;
@@ -85,6 +87,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             cmd!(shell, "node --test {tests...}")
                 .run()
                 .context("the tests of lent programs failed")?;
+        }
+        if wants(Suite::Playground) {
+            check_node(&shell)?;
+            www::test(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
