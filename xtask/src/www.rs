@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::browser;
 use crate::web;
+use crate::{browser, npm};
 use crate::workspace::{root, shell};
 
 /// How to serve.
@@ -45,6 +45,7 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
     let Some(chromium) = browser::find_or_skip(shell)? else {
         return Ok(());
     };
+    npm::tools(shell)?;
     install(shell)?;
     build(shell)?;
     let tests = tests()?;
