@@ -1,5 +1,9 @@
-// What every entry file exports.
+// What the entry files of the core with a sandbox export.
 
-export { MemoryEnvironment } from "./sandbox.js";
-export { Session, createSession } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+import { setDefaultEnvironment } from "./session.js";
+import { MemoryEnvironment } from "./sandbox.js";
+
+setDefaultEnvironment(() => MemoryEnvironment.create());
+
+export * from "./api-slim.js";
+export { MemoryEnvironment };

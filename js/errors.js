@@ -32,6 +32,13 @@ export class CoreError extends HermitcrabError {
   constructor(cause) {
     super("core", `the core failed and its sessions are lost: ${text(cause)}`, { cause });
   }
+
+  /** With a sentence of its own. @param {string} message @param {ErrorOptions} [options] */
+  static saying(message, options = {}) {
+    const error = new CoreError(options.cause);
+    error.message = message;
+    return error;
+  }
 }
 
 /**

@@ -18,7 +18,7 @@ export class Host {
   }
 
   events(session, json) {
-    this.#runtime.sessions.get(session)?.publish(JSON.parse(json));
+    this.#runtime.sessions.get(session)?.publish(JSON.parse(json), json);
   }
 
   reports(reports) {
@@ -55,7 +55,7 @@ export class Host {
 
   async askApproval(owner, { name, callId, arguments: json, reason }, signal) {
     const { approve } = this.#session(owner);
-    if (!approve) return `nobody is there to approve it: ${reason}`;
+    if (!approve) return null;
     const answer = await approve({ name, callId, arguments: JSON.parse(json), reason, signal });
     if (answer === true) return undefined;
     return typeof answer === "string" && answer !== "" ? answer : "the user declined";

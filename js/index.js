@@ -1,12 +1,14 @@
 // Entry `hermitcrab`: web pages, workers and bundlers.
 
+import * as bindings from "./wasm/hermitcrab.js";
 import { setPlatform } from "./runtime.js";
 
 setPlatform({
+  bindings,
+  sandbox: true,
   // Bundlers recognise this form and ship the file.
   load: async () => new URL("./wasm/hermitcrab_bg.wasm", import.meta.url),
-  now: () => Date.now(),
-  seed: () => globalThis.crypto.getRandomValues(new Uint8Array(32)),
 });
 
 export * from "./api.js";
+export { scriptedFetch } from "./script.js";

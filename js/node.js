@@ -1,12 +1,15 @@
 // Entry `hermitcrab/node`: Node, Bun and Deno.
 
 import { readFile } from "node:fs/promises";
+
+import * as bindings from "./wasm/hermitcrab.js";
 import { setPlatform } from "./runtime.js";
 
 setPlatform({
+  bindings,
+  sandbox: true,
   load: () => readFile(new URL("./wasm/hermitcrab_bg.wasm", import.meta.url)),
-  now: () => Date.now(),
-  seed: () => globalThis.crypto.getRandomValues(new Uint8Array(32)),
 });
 
 export * from "./api.js";
+export { scriptedFetch } from "./script.js";

@@ -1,7 +1,6 @@
 // One core and what belongs to it: loading the module, stepping it, and the
 // maps from the core's numbers to the JavaScript objects behind them.
 
-import init, { Core } from "./wasm/hermitcrab.js";
 import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
@@ -9,31 +8,89 @@ import { Host } from "./host.js";
 /**
  * What an entry file provides, because the core has no clock and no entropy.
  * @typedef {object} Platform
+ * @property {typeof import("./wasm/hermitcrab.js")} bindings of the core with or
+ *   without a sandbox
+ * @property {boolean} sandbox whether the core has one
  * @property {() => Promise<unknown>} load what `WebAssembly` compiles: bytes, a
  *   module, a response or a URL
- * @property {() => number} now ms since 1970-01-01 UTC
- * @property {() => Uint8Array} seed 32 random bytes
+ *
+ * What can be compiled to the core, or was.
+ * @typedef {WebAssembly.Module | BufferSource | Response | URL | string} WasmSource
+ *
+ * @typedef {object} InitOptions
+ * @property {WasmSource | Promise<WasmSource>} [wasm] the module, its bytes or where they are;
+ *   default: the file of this package. Hosts that allow no compilation, such as
+ *   edge isolates, give the module that they compiled
+ * @property {(progress: {loaded: number, total: number | undefined}) => void} [onProgress] bytes
+ *   that have arrived; `total` is unknown where the server compresses
  */
 
 /** @type {Platform | undefined} */
 let platform;
+/** @type {Promise<unknown> | undefined} */
 let loading;
 
-/** Called once by the entry file. @param {Platform} provided */
+/**
+ * Called by each entry file that is loaded. Where a program loads both cores,
+ * the one with a sandbox serves both.
+ * @param {Platform} provided
+ */
 export function setPlatform(provided) {
-  platform ??= provided;
+  if (!platform || (provided.sandbox && !loading)) platform = provided;
+}
+
+/** The bindings of the core that is used. */
+export function bindings() {
+  return platform.bindings;
+}
+
+/** Whether the core has a sandbox. */
+export function hasSandbox() {
+  return platform.sandbox;
+}
+
+/**
+ * Loads the core now, perhaps from elsewhere. Without this call the first
+ * session or environment loads it.
+ * @param {InitOptions} [options]
+ * @returns {Promise<void>}
+ */
+export async function init({ wasm, onProgress } = {}) {
+  if (wasm !== undefined && loading) {
+    throw new SessionError("illegal_state", "the core is loaded already; call init({ wasm }) before anything else");
+  }
+  await load(wasm, onProgress);
 }
 
 /** Loads the core, once; after a failure the next call tries again. */
-export function load() {
-  loading ??= platform
-    .load()
-    .then((source) => init({ module_or_path: source }))
+function load(wasm, onProgress) {
+  loading ??= (wasm === undefined ? platform.load() : Promise.resolve(wasm))
+    .then((source) => (onProgress ? watched(source, onProgress) : source))
+    .then((source) => platform.bindings.default({ module_or_path: source }))
     .catch((error) => {
       loading = undefined;
       throw new CoreError(error);
     });
   return loading;
+}
+
+/** A response that tells how much of it has arrived. */
+async function watched(source, onProgress) {
+  const isPlace = typeof source === "string" || source instanceof URL;
+  const response = isPlace ? await fetch(source) : source;
+  if (!(response instanceof Response) || !response.body) return source;
+  const total = response.headers.has("content-encoding")
+    ? undefined
+    : Number(response.headers.get("content-length")) || undefined;
+  let loaded = 0;
+  const count = new TransformStream({
+    transform(chunk, controller) {
+      loaded += chunk.byteLength;
+      onProgress({ loaded, total });
+      controller.enqueue(chunk);
+    },
+  });
+  return new Response(response.body.pipeThrough(count), response);
 }
 
 /** Steps in a row that a microtask may start before others get their turn. */
@@ -45,6 +102,8 @@ export class Runtime {
   sessions = new Map();
   /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
   environments = new Map();
+  /** Called after each step. @type {(() => void) | undefined} */
+  stepped;
   #jobs = new Map();
   #core;
   #scheduled = false;
@@ -62,7 +121,8 @@ export class Runtime {
   }
 
   constructor() {
-    this.#core = new Core(new Host(this), platform.seed());
+    const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
+    this.#core = new (bindings().Core)(new Host(this), seed);
   }
 
   /**
@@ -161,11 +221,12 @@ export class Runtime {
     if (this.#failure) return;
     let busy;
     try {
-      busy = this.#core.step(platform.now());
+      busy = this.#core.step(Date.now());
     } catch (error) {
       this.#fail(new CoreError(error));
       return;
     }
+    this.stepped?.();
     if (busy && !this.#scheduled) {
       this.#scheduled = true;
       this.#inARow = 0;
@@ -187,6 +248,6 @@ export class Runtime {
     this.#failure = failure;
     for (const job of this.#jobs.values()) job.reject(failure);
     this.#jobs.clear();
-    for (const session of this.sessions.values()) session.lost(failure, platform.now());
+    for (const session of this.sessions.values()) session.lost(failure, Date.now());
   }
 }

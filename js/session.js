@@ -1,12 +1,11 @@
 // Session: a conversation with a model that uses tools.
 
-import { providerUrl } from "./wasm/hermitcrab.js";
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
-import { EventHub } from "./events.js";
+import { EventHub, endsInput, isSessionEnd } from "./hub.js";
 import { snakeCase } from "./names.js";
-import { MemoryEnvironment } from "./sandbox.js";
+import { bindings } from "./runtime.js";
 
 /**
  * @typedef {object} Tool a tool that this page or program executes
@@ -23,6 +22,11 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
  * @property {string} [baseUrl] default: the provider's
+ * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
+ *   by provider: for subagents whose model is another provider's
+ * @property {Record<string, {baseUrl?: string, credential?: string, options?: object}>} [endpoints]
+ *   how providers are reached, by provider; `options` in the core's own names:
+ *   `{openai: {options: {organization: "org-1"}}}`
  * @property {MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
@@ -42,9 +46,19 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
  * @property {(request: object, signal: AbortSignal) => Promise<Response>} send
- * @property {(events: object[]) => void} publish
+ * @property {(events: object[], json: string) => void} publish the same twice
  * @property {(failure: Error, now: number) => void} lost
  */
+
+/** Where sessions work that are given no environment. */
+let defaultEnvironment = () => {
+  throw new SessionError("invalid_input", "give env: this core has no sandbox of its own");
+};
+
+/** @param {() => Promise<object>} make */
+export function setDefaultEnvironment(make) {
+  defaultEnvironment = make;
+}
 
 /**
  * Opens a session.
@@ -52,9 +66,18 @@ import { MemoryEnvironment } from "./sandbox.js";
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
-  const { apiKey, env, tools = [], approve, fetch, signal, ...settings } = options;
+  return openSession(options, new EventHub());
+}
+
+/**
+ * Opens a session whose events go to `hub`.
+ * @param {SessionOptions} options
+ * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
+ */
+export async function openSession(options, hub) {
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, ...settings } = options;
   signal?.throwIfAborted();
-  const { runtime, number } = await attach(env ?? (await MemoryEnvironment.create()));
+  const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
   // Nothing below waits, so no abort can get lost.
   signal?.throwIfAborted();
   const config = coreNames({
@@ -63,10 +86,10 @@ export async function createSession(options = {}) {
     tools: tools.map(definition),
   });
   const part = {
-    hub: new EventHub(),
+    hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey)),
+    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
   };
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config)));
   const session = new Session(runtime, core, part);
@@ -98,9 +121,9 @@ export class Session {
     let close;
     this.closed = new Promise((resolve) => (close = resolve));
     let seq = 0;
-    part.publish = (events) => {
-      for (const event of events) if (!event.agent_id) seq = event.seq;
-      part.hub.publish(events);
+    part.publish = (events, json) => {
+      seq = events.at(-1)?.seq ?? seq;
+      part.hub.publish(events, json);
       if (!events.some(isSessionEnd)) return;
       part.hub.end();
       runtime.sessions.delete(this.id);
@@ -112,10 +135,11 @@ export class Session {
         return { kind, data, seq, timestamp: new Date(now).toISOString(), session_id: this.id };
       };
       const error = { code: failure.kind, message: failure.message, retryable: false };
-      part.publish([
+      const events = [
         event("ERROR", error),
         event("SESSION_END", { state: "CLOSED", reason: "error" }),
-      ]);
+      ];
+      part.publish(events, JSON.stringify(events));
     };
     runtime.sessions.set(this.id, part);
   }
@@ -242,28 +266,21 @@ export class Session {
   }
 }
 
-function isSessionEnd(event) {
-  return event.kind === "SESSION_END" && !event.agent_id;
-}
-
-function endsInput(event) {
-  if (event.agent_id) return false;
-  if (event.kind === "SESSION_END") return true;
-  const { from, to } = event.data;
-  return event.kind === "STATE_CHANGED" && from === "PROCESSING" && to !== "CLOSED";
-}
-
-function credentials(config, apiKey) {
+function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
-  if (apiKey === undefined) return held;
-  const provider = config.provider ?? "anthropic";
-  const name = config.credential ?? provider;
-  const baseUrl = config.base_url ?? providerUrl(provider);
-  // An unknown provider: opening the session says so, by name.
-  if (baseUrl === undefined) return held;
-  const problem = checkCredential(name, { key: apiKey, baseUrl });
-  if (problem) throw new SessionError("invalid_input", problem);
-  held.set(name, { key: apiKey, baseUrl });
+  const own = config.provider ?? "anthropic";
+  const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
+  for (const [provider, key] of Object.entries(keys)) {
+    const known = config.endpoints?.[provider];
+    const first = provider === own ? config : undefined;
+    const name = first?.credential ?? known?.credential ?? provider;
+    const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(provider);
+    // An unknown provider: opening the session says so, by name.
+    if (baseUrl === undefined) continue;
+    const problem = checkCredential(name, { key, baseUrl });
+    if (problem) throw new SessionError("invalid_input", problem);
+    held.set(name, { key, baseUrl });
+  }
   return held;
 }
 
@@ -279,6 +296,9 @@ function coreNames(settings) {
   const named = snakeCase(settings);
   for (const name of ["retry", "approval"]) {
     if (named[name]) named[name] = snakeCase(named[name]);
+  }
+  for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
+    named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
   }
   return named;
 }

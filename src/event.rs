@@ -181,6 +181,9 @@ pub enum EventKind {
         error: Option<String>,
         /// Whether the model is told that it failed.
         is_error: bool,
+        /// Why it was not allowed to run, if it was not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<Refusal>,
         /// Bytes of output that there were.
         output_bytes: u64,
         /// Whether `output` holds all of them.
@@ -285,6 +288,19 @@ pub enum SessionState {
     AwaitingInput,
     /// Ended; nothing is accepted any more.
     Closed,
+}
+
+/// Why a tool call was not allowed to run (`docs/approval.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// The policy denies it; nobody was asked.
+    DeniedByPolicy,
+    /// The policy asks, and the answer was no.
+    NotApproved,
+    /// The policy asks, and nobody was there to answer.
+    NoApprover,
 }
 
 /// Why an input ended.

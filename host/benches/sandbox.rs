@@ -1,18 +1,26 @@
 //! `cargo xtask bench sandbox`: the in-memory environment through wasmtime, in
 //! process. Measures and prints; never judges. Shapes of the work are those of
 //! DESIGN §8.
+//!
+//! With paths of cores as arguments each gets a column; they take turns at every
+//! repetition, so that they can be compared though the machine's speed drifts.
+//! Times are CPU times: everything here runs on one thread and waits for nothing,
+//! so they are what an idle machine takes, whatever else this one is doing.
 
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::environment::ExecRequest;
 use hermitcrab_host::{
-    EnvironmentChoice, EnvironmentHandle, Host, HostError, MemoryOptions, SessionConfig,
+    EnvironmentChoice, EnvironmentHandle, Host, HostError, MemoryOptions, Session, SessionConfig,
     SessionOptions,
 };
 
 const PARKED: usize = 500;
 const REPEATS: usize = 21;
+/// Repetitions of what takes less than a millisecond.
+const SHORT_REPEATS: usize = 201;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -26,67 +34,66 @@ fn main() {
 }
 
 async fn run() -> Result<(), HostError> {
-    println!("the sandbox in the component, through wasmtime, in process; medians of {REPEATS}\n");
-    println!("| measure | value |");
-    println!("|---|---|");
-    let started = Instant::now();
-    let host = Host::builder().build()?;
-    row(
-        "host with the embedded core, first in the process",
-        started.elapsed(),
+    // Cargo passes `--bench` to benchmarks.
+    let cores: Vec<PathBuf> = std::env::args_os()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .map(PathBuf::from)
+        .collect();
+    println!(
+        "the sandbox in the component, through wasmtime, in process; CPU time, medians of {REPEATS} to {SHORT_REPEATS}\n"
     );
-
-    let mut cold = vec![];
-    for _ in 0..REPEATS {
-        let started = Instant::now();
-        let environment = sandbox(&host).await?;
-        echo(&environment).await?;
-        cold.push(started.elapsed());
+    let mut hosts = vec![];
+    let mut names = vec![];
+    let mut started = vec![];
+    for core in &cores {
+        names.push(core.file_stem().unwrap_or_default().display().to_string());
+        let clock = Cpu::now();
+        hosts.push(Host::builder().core(core).build()?);
+        started.push(clock.elapsed());
     }
-    row(
-        "instance, environment and its first `echo`",
-        median(&mut cold),
-    );
-
-    let mut cold = vec![];
-    for _ in 0..REPEATS {
-        let started = Instant::now();
-        let session = host
-            .open_session(SessionOptions::new(
-                SessionConfig::default(),
-                EnvironmentChoice::Memory(MemoryOptions::default()),
-            ))
-            .await?;
-        echo(session.environment()).await?;
-        cold.push(started.elapsed());
+    if cores.is_empty() {
+        names.push("value".to_owned());
+        let clock = Cpu::now();
+        hosts.push(Host::builder().build()?);
+        started.push(clock.elapsed());
     }
-    row(
-        "cold start of a sandboxed session incl. its first command",
-        median(&mut cold),
-    );
+    println!("| measure | {} |", names.join(" | "));
+    println!("|---|{}", "---|".repeat(names.len()));
+    row("host with the core, first in the process", &started);
 
-    let environment = sandbox(&host).await?;
-    echo(&environment).await?;
+    let times = in_turns(&hosts, SHORT_REPEATS, async |host| {
+        let environment = sandbox(host).await?;
+        echo(&environment).await
+    });
+    row("instance, environment and its first `echo`", &times.await?);
+    let times = in_turns(&hosts, SHORT_REPEATS, async |host| {
+        let session = session(host).await?;
+        echo(session.environment()).await
+    });
+    let name = "cold start of a sandboxed session incl. its first command";
+    row(name, &times.await?);
+
     let mut warm = vec![];
-    for _ in 0..200 {
-        let started = Instant::now();
+    for host in &hosts {
+        let environment = sandbox(host).await?;
         echo(&environment).await?;
-        warm.push(started.elapsed());
+        warm.push(environment);
     }
-    row(
-        "`echo`, warm, with the way there and back",
-        median(&mut warm),
-    );
-    let looped = timed(&environment, "for i in $(seq 1 20000); do :; done").await?;
-    row("a loop of 20,000 turns", looped);
-
-    files(&host).await?;
-    parked(&host).await?;
-    Ok(())
+    let times = in_turns(&warm, SHORT_REPEATS, echo).await?;
+    row("`echo`, warm, with the way there and back", &times);
+    for command in [
+        "for i in $(seq 1 20000); do :; done",
+        "seq 100000 | sort -n | uniq | wc -l",
+    ] {
+        commands(&warm, command, "").await?;
+    }
+    files(&hosts).await?;
+    parked(&hosts).await
 }
 
 /// 1,000 files of together 5 MB, and a tree of many directories.
-async fn files(host: &Host) -> Result<(), HostError> {
+async fn files(hosts: &[Host]) -> Result<(), HostError> {
     let text = "the quick brown fox jumps over the lazy dog 0123456789\n".repeat(95);
     let files: Vec<(String, Bytes)> = (0..1_000)
         .map(|n| {
@@ -95,88 +102,83 @@ async fn files(host: &Host) -> Result<(), HostError> {
         })
         .collect();
     let bytes: usize = files.iter().map(|(_, content)| content.len()).sum();
-    let mut load = vec![];
-    let mut environment = sandbox(host).await?;
+    let mut times = vec![vec![]; hosts.len()];
+    let mut loaded = vec![];
     for _ in 0..REPEATS {
-        environment = sandbox(host).await?;
-        let files = files.clone();
-        let started = Instant::now();
-        environment.import_files(files).await?;
-        load.push(started.elapsed());
+        loaded.clear();
+        for (host, times) in hosts.iter().zip(&mut times) {
+            let environment = sandbox(host).await?;
+            let files = files.clone();
+            let started = Cpu::now();
+            environment.import_files(files).await?;
+            times.push(started.elapsed());
+            loaded.push(environment);
+        }
     }
     let name = format!("import of 1,000 files, {:.1} MB", bytes as f64 / 1e6);
-    row(&name, median(&mut load));
+    row(&name, &medians(times));
     for command in [
         "grep -rn needle999 .",
+        "grep -rin 'NEEDLE99[0-9]' .",
+        "grep -rn 'q[a-z]*k br' . | wc -l",
         "rg needle999",
+        "rg -n 'needle99\\d'",
         "find . -name '*7.txt' | wc -l",
+        "cat */*.txt | wc",
     ] {
-        row(
-            &format!("`{command}` over them"),
-            timed(&environment, command).await?,
-        );
+        commands(&loaded, command, " over them").await?;
     }
-    let mut snapshot = vec![];
-    for _ in 0..REPEATS {
-        let started = Instant::now();
-        let taken = environment.snapshot().await?;
-        snapshot.push(started.elapsed());
-        drop(taken);
-    }
-    row(
-        "snapshot, with the way there and back",
-        median(&mut snapshot),
-    );
+    snapshots(&loaded, "snapshot, with the way there and back").await?;
 
     let many: Vec<(String, Bytes)> = (0..10_000)
         .map(|n| (format!("d{:03}/f{n}", n % 1_000), Bytes::from_static(b"x")))
         .collect();
-    let environment = sandbox(host).await?;
-    environment.import_files(many).await?;
-    row(
-        "`find . | wc -l` over 10,000 files in 1,000 directories",
-        timed(&environment, "find . | wc -l").await?,
-    );
-    let mut snapshot = vec![];
-    for _ in 0..REPEATS {
-        let started = Instant::now();
-        let taken = environment.snapshot().await?;
-        snapshot.push(started.elapsed());
-        drop(taken);
+    let mut loaded = vec![];
+    for host in hosts {
+        let environment = sandbox(host).await?;
+        environment.import_files(many.clone()).await?;
+        loaded.push(environment);
     }
-    row("snapshot of that tree", median(&mut snapshot));
-    Ok(())
+    let over = " over 10,000 files in 1,000 directories";
+    for command in ["find . | wc -l", "ls -R | wc -l"] {
+        commands(&loaded, command, over).await?;
+    }
+    snapshots(&loaded, "snapshot of that tree").await
 }
 
 /// Memory and time of sessions that wait.
-async fn parked(host: &Host) -> Result<(), HostError> {
-    let before = resident_mb();
-    let started = Instant::now();
-    let mut sessions = vec![];
-    for _ in 0..PARKED {
-        let session = host
-            .open_session(SessionOptions::new(
-                SessionConfig::default(),
-                EnvironmentChoice::Memory(MemoryOptions::default()),
-            ))
-            .await?;
-        echo(session.environment()).await?;
-        sessions.push(session);
+async fn parked(hosts: &[Host]) -> Result<(), HostError> {
+    let mut opening = vec![];
+    let mut memory = vec![];
+    for host in hosts {
+        let before = resident_mb();
+        let started = Cpu::now();
+        let mut sessions = vec![];
+        for _ in 0..PARKED {
+            let session = session(host).await?;
+            echo(session.environment()).await?;
+            sessions.push(session);
+        }
+        opening.push(started.elapsed() / u32::try_from(PARKED).unwrap_or(1));
+        if let (Some(before), Some(after)) = (before, resident_mb()) {
+            memory.push(format!("{:.2} MB", (after - before) / PARKED as f64));
+        }
     }
-    let each = started.elapsed() / u32::try_from(PARKED).unwrap_or(1);
-    row(
-        &format!("each of {PARKED} sessions, opened and parked"),
-        each,
-    );
-    if let (Some(before), Some(after)) = (before, resident_mb()) {
-        let each = (after - before) / PARKED as f64;
-        println!("| memory per parked session, one command run | {each:.2} MB |");
-    }
+    let name = format!("each of {PARKED} sessions, opened and parked");
+    row(&name, &opening);
+    let name = "memory per parked session, one command run";
+    println!("| {name} | {} |", memory.join(" | "));
     Ok(())
 }
 
 async fn sandbox(host: &Host) -> Result<EnvironmentHandle, HostError> {
     host.instance()?.add_memory(MemoryOptions::default()).await
+}
+
+async fn session(host: &Host) -> Result<Session, HostError> {
+    let environment = EnvironmentChoice::Memory(MemoryOptions::default());
+    host.open_session(SessionOptions::new(SessionConfig::default(), environment))
+        .await
 }
 
 async fn echo(environment: &EnvironmentHandle) -> Result<(), HostError> {
@@ -185,15 +187,27 @@ async fn echo(environment: &EnvironmentHandle) -> Result<(), HostError> {
     Ok(())
 }
 
-async fn timed(environment: &EnvironmentHandle, command: &str) -> Result<Duration, HostError> {
-    let mut times = vec![];
-    for _ in 0..REPEATS {
-        let started = Instant::now();
+async fn commands(
+    environments: &[EnvironmentHandle],
+    command: &str,
+    over: &str,
+) -> Result<(), HostError> {
+    let times = in_turns(environments, REPEATS, async |environment| {
         let output = environment.exec(request(command)).await?;
-        times.push(started.elapsed());
         assert_eq!(output.status.exit_code, 0, "{command}");
-    }
-    Ok(median(&mut times))
+        Ok(())
+    });
+    let name = command.replace('|', "\\|");
+    row(&format!("`{name}`{over}"), &times.await?);
+    Ok(())
+}
+
+async fn snapshots(environments: &[EnvironmentHandle], name: &str) -> Result<(), HostError> {
+    let times = in_turns(environments, REPEATS, async |environment| {
+        environment.snapshot().await.map(drop)
+    });
+    row(name, &times.await?);
+    Ok(())
 }
 
 fn request(command: &str) -> ExecRequest {
@@ -204,14 +218,58 @@ fn request(command: &str) -> ExecRequest {
     }
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+/// Median time of `work` with each of `subjects`, which take turns.
+async fn in_turns<T>(
+    subjects: &[T],
+    repeats: usize,
+    work: impl AsyncFn(&T) -> Result<(), HostError>,
+) -> Result<Vec<Duration>, HostError> {
+    let mut times = vec![vec![]; subjects.len()];
+    for _ in 0..repeats {
+        for (subject, times) in subjects.iter().zip(&mut times) {
+            let started = Cpu::now();
+            work(subject).await?;
+            times.push(started.elapsed());
+        }
+    }
+    Ok(medians(times))
 }
 
-fn row(name: &str, time: Duration) {
-    let ms = time.as_secs_f64() * 1_000.0;
-    println!("| {name} | {ms:.3} ms |");
+/// CPU time that the calling thread has had.
+struct Cpu(Duration);
+
+impl Cpu {
+    fn now() -> Self {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is a valid place for the result.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+        Self(Duration::new(
+            seconds,
+            u32::try_from(time.tv_nsec).unwrap_or_default(),
+        ))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
+fn medians(times: Vec<Vec<Duration>>) -> Vec<Duration> {
+    let median = |mut times: Vec<Duration>| {
+        times.sort();
+        times[times.len() / 2]
+    };
+    times.into_iter().map(median).collect()
+}
+
+fn row(name: &str, times: &[Duration]) {
+    let ms = |time: &Duration| format!("{:.3} ms", time.as_secs_f64() * 1_000.0);
+    let times: Vec<String> = times.iter().map(ms).collect();
+    println!("| {name} | {} |", times.join(" | "));
 }
 
 /// Resident memory of this process, on Linux.

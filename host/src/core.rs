@@ -65,8 +65,14 @@ pub trait Core: Send {
     /// Ends a job early. Unknown ids are ignored.
     fn cancel_job(&mut self, job: &str) -> CallResult<()>;
 
-    /// Opens a session; settings as a JSON object. Returns its id.
-    fn open_session(&mut self, environment: u32, config_json: &str) -> CallResult<Arc<str>>;
+    /// Opens a session; settings as a JSON object, and the record of an earlier
+    /// session to go on with. Returns its id.
+    fn open_session(
+        &mut self,
+        environment: u32,
+        config_json: &str,
+        record_json: Option<&str>,
+    ) -> CallResult<Arc<str>>;
 
     /// State of a session.
     fn state(&mut self, session: &str) -> CallResult<SessionState>;
@@ -76,6 +82,9 @@ pub trait Core: Send {
 
     /// Answers the model's question.
     fn answer(&mut self, session: &str, input: &str) -> CallResult<()>;
+
+    /// Goes on with what was cut off.
+    fn resume(&mut self, session: &str) -> CallResult<()>;
 
     /// Queues a steering message; returns its number.
     fn steer(&mut self, session: &str, message: &str) -> CallResult<u64>;
@@ -112,6 +121,9 @@ pub trait Core: Send {
 
     /// The turns so far, as a JSON array.
     fn history(&mut self, session: &str) -> CallResult<Bytes>;
+
+    /// The session as it is now, as a JSON object.
+    fn record(&mut self, session: &str) -> CallResult<Bytes>;
 
     /// Releases the handle of a session that has ended. Unknown ids are ignored.
     fn forget_session(&mut self, session: &str) -> CallResult<()>;

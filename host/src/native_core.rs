@@ -15,7 +15,9 @@ use hermitcrab::environment::{
 };
 use hermitcrab::event::SessionState;
 use hermitcrab::memory::Change;
-use hermitcrab::session::{Instance, Session, SessionConfig, SessionError, SessionErrorKind};
+use hermitcrab::session::{
+    Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+};
 
 use crate::core::{
     CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,
@@ -212,10 +214,20 @@ impl Core for NativeCore {
         })
     }
 
-    fn open_session(&mut self, environment: u32, config_json: &str) -> CallResult<Arc<str>> {
+    fn open_session(
+        &mut self,
+        environment: u32,
+        config_json: &str,
+        record_json: Option<&str>,
+    ) -> CallResult<Arc<str>> {
         let config = SessionConfig::from_json(config_json)?;
+        let record = record_json.map(SessionRecord::from_json).transpose()?;
         self.run(move |native| {
-            let session = native.instance.open_session(environment, config)?;
+            let instance = &mut native.instance;
+            let session = match record {
+                None => instance.open_session(environment, config)?,
+                Some(record) => instance.open_recorded_session(environment, config, record)?,
+            };
             let id: Arc<str> = (&**session.id()).into();
             native.sessions.insert(id.clone(), session);
             Ok(id)
@@ -234,6 +246,10 @@ impl Core for NativeCore {
     fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
         let input = input.to_owned();
         self.session(session, move |session| session.answer(input))
+    }
+
+    fn resume(&mut self, session: &str) -> CallResult<()> {
+        self.session(session, |session| session.resume())
     }
 
     fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
@@ -295,6 +311,13 @@ impl Core for NativeCore {
     fn history(&mut self, session: &str) -> CallResult<Bytes> {
         self.session(session, |session| {
             let json = serde_json::to_vec(&session.history()).unwrap_or_default();
+            Ok(json.into())
+        })
+    }
+
+    fn record(&mut self, session: &str) -> CallResult<Bytes> {
+        self.session(session, |session| {
+            let json = serde_json::to_vec(&session.record()).unwrap_or_default();
             Ok(json.into())
         })
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use hermitcrab::event::SessionState;
-use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, Turn};
+use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn};
 use serde_json::Value;
 
 use crate::core::{CallResult, Core};
@@ -31,6 +31,8 @@ pub struct SessionOptions {
     /// Decides about the calls for which `config.approval` asks. Without it, the
     /// answer is no, with a reason that the model reads.
     pub approval: Option<ApprovalFn>,
+    /// Earlier session whose conversation it goes on with.
+    pub record: Option<SessionRecord>,
 }
 
 impl SessionOptions {
@@ -41,6 +43,7 @@ impl SessionOptions {
             environment,
             tools: Vec::new(),
             approval: None,
+            record: None,
         }
     }
 
@@ -53,6 +56,12 @@ impl SessionOptions {
     /// Sets who decides about approvals.
     pub fn approval(mut self, approval: ApprovalFn) -> Self {
         self.approval = Some(approval);
+        self
+    }
+
+    /// Goes on with the conversation of an earlier session.
+    pub fn record(mut self, record: SessionRecord) -> Self {
+        self.record = Some(record);
         self
     }
 }
@@ -134,6 +143,7 @@ impl Session {
             mut config,
             tools,
             approval,
+            record,
             ..
         } = options;
         let mut functions: BTreeMap<String, ToolFn> = BTreeMap::new();
@@ -142,10 +152,13 @@ impl Session {
             config.tools.push(tool.definition);
         }
         let config = to_json(&config)?;
+        let record = record.as_ref().map(to_json).transpose()?;
         let number = environment.number();
         let (id, events) = driver
             .call(move |driver| {
-                let id = driver.core.open_session(number, &config)?;
+                let id = driver
+                    .core
+                    .open_session(number, &config, record.as_deref())?;
                 let link = SessionLink::new(functions, approval);
                 let events = link.events.clone();
                 driver.sessions.insert(id.clone(), link);
@@ -243,6 +256,15 @@ impl Controller {
     pub async fn answer(&self, input: impl Into<String>) -> Result<(), HostError> {
         let input = input.into();
         self.core(move |core, id| core.answer(id, &input)).await
+    }
+
+    /// Goes on with what was cut off: the model is asked with the history as it
+    /// is.
+    ///
+    /// # Errors
+    /// Nothing was cut off, or the session is at work.
+    pub async fn resume(&self) -> Result<(), HostError> {
+        self.core(|core, id| core.resume(id)).await
     }
 
     /// Queues a message for the next gap between tool rounds; returns the
@@ -365,6 +387,17 @@ impl Controller {
         let json = self.core(|core, id| core.history(id)).await?;
         serde_json::from_slice(&json)
             .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
+    }
+
+    /// The session as it is now, to be opened again later; see
+    /// [`SessionOptions::record`].
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn record(&self) -> Result<SessionRecord, HostError> {
+        let json = self.core(|core, id| core.record(id)).await?;
+        serde_json::from_slice(&json)
+            .map_err(|error| HostError::Setup(format!("the core's record is broken: {error}")))
     }
 
     async fn core<T: Send + 'static>(

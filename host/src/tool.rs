@@ -75,7 +75,8 @@ impl fmt::Debug for HostTool {
     }
 }
 
-/// Decides whether a tool may run. Without one, the answer is no.
+/// Decides whether a tool may run. Without one, the answer is
+/// [`Approval::NoApprover`].
 pub type ApprovalFn = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
 /// A question whether a tool may run.

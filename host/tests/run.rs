@@ -623,3 +623,88 @@ fn https_to_a_server_without_tls() {
         .contains("; this server does not speak TLS: use http:// in the base URL");
     assert!(told, "{ran:?}");
 }
+
+#[test]
+fn a_subagent_on_another_provider_whose_key_is_set() {
+    const OTHER: &str = "sk-canary-other-3a9d51c07be2";
+    let subagent = "# You are a subagent";
+    let model = serve(json!([
+        {"match": {"not_contains": subagent}, "tool_calls": [
+            {"name": "spawn_agent", "arguments": {"task": "say hi", "model": "openai:gpt-x"}},
+        ]},
+        {"match": {"contains": subagent}, "tool_calls": [
+            {"name": "shell", "arguments": {"command": "env"}},
+        ]},
+        {"match": {"contains": subagent}, "text": "hi"},
+        {"match": {"not_contains": subagent}, "tool_calls": [
+            {"name": "wait", "arguments": {"agent_id": "agent-1"}},
+        ]},
+        {"match": {"not_contains": subagent}, "text": "it said hi"},
+    ]));
+    let directory = scratch();
+    let url = format!("{}/v1", model.url());
+    let mut command = command(&model.url(), directory.path(), &["--json", "go"]);
+    command
+        .args(["--provider", "anthropic"])
+        .env("OPENAI_API_KEY", OTHER)
+        .env("OPENAI_BASE_URL", url)
+        .env("OPENAI_ORG_ID", "org-1");
+    let ran = finish(command, b"");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.stdout.contains("success: true"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains(OTHER) && !ran.stdout.contains(CANARY));
+    let mut seen: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|recorded| {
+            let header = |name: &str| {
+                let mut headers = recorded.request.headers.iter();
+                let found = headers.find(|(known, _)| known == name);
+                found.map(|(_, value)| value.clone())
+            };
+            (
+                recorded.request.path.clone(),
+                header("x-api-key").or(header("authorization")),
+                header("openai-organization"),
+            )
+        })
+        .collect();
+    seen.sort();
+    seen.dedup();
+    let messages = ("/v1/messages".to_owned(), Some(CANARY.to_owned()), None);
+    let key = format!("Bearer {OTHER}");
+    let responses = (
+        "/v1/responses".to_owned(),
+        Some(key),
+        Some("org-1".to_owned()),
+    );
+    assert_eq!(seen, [messages, responses]);
+}
+
+#[test]
+fn a_subagent_on_a_provider_without_a_key_says_so() {
+    let subagent = "# You are a subagent";
+    let ran = {
+        let model = serve(json!([
+            {"match": {"not_contains": subagent}, "tool_calls": [
+                {"name": "spawn_agent", "arguments": {"task": "say hi", "model": "openai:gpt-x"}},
+            ]},
+            {"match": {"not_contains": subagent}, "tool_calls": [
+                {"name": "wait", "arguments": {"agent_id": "agent-1"}},
+            ]},
+            {"text": "no luck"},
+        ]));
+        let directory = scratch();
+        let mut command = command(&model.url(), directory.path(), &["--json", "go"]);
+        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL"] {
+            command.env_remove(name);
+        }
+        finish(command, b"")
+    };
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("the host holds no credential `openai`"),
+        "{}",
+        ran.stdout
+    );
+}

@@ -362,6 +362,9 @@ impl From<wit::OutcomeNews> for OutcomeKind {
             wit::OutcomeNews::Approval(wit::Approval::Deny(reason)) => {
                 Self::Approval(Approval::Deny { reason })
             }
+            wit::OutcomeNews::Approval(wit::Approval::NoApprover) => {
+                Self::Approval(Approval::NoApprover)
+            }
             wit::OutcomeNews::Slept => Self::Slept,
             wit::OutcomeNews::Cancelled => Self::Cancelled,
         }

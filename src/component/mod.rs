@@ -14,6 +14,7 @@ use crate::environment::{EnvironmentError, EnvironmentErrorKind, ReadOnlyEnviron
 use crate::memory::{MemoryEnvironment, Snapshot};
 use crate::session::{
     Instance, Session, SessionConfig, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
+    SessionRecord,
 };
 use bindings::exports::hermitcrab::core::instance as wit;
 
@@ -205,11 +206,18 @@ impl wit::GuestSession for SessionHandle {
     fn open(
         environment: wit::EnvironmentBorrow<'_>,
         config_json: String,
+        record_json: Option<String>,
     ) -> Result<wit::Session, wit::SessionError> {
         let number = environment.get::<EnvironmentHandle>().number;
         with_instance(|instance| {
             let config = SessionConfig::from_json(&config_json)?;
-            let session = instance.open_session(number, config)?;
+            let session = match record_json {
+                None => instance.open_session(number, config)?,
+                Some(json) => {
+                    let record = SessionRecord::from_json(&json)?;
+                    instance.open_recorded_session(number, config, record)?
+                }
+            };
             Ok(wit::Session::new(Self(session)))
         })
     }
@@ -228,6 +236,10 @@ impl wit::GuestSession for SessionHandle {
 
     fn answer(&self, input: String) -> Result<(), wit::SessionError> {
         Ok(self.0.answer(input)?)
+    }
+
+    fn resume(&self) -> Result<(), wit::SessionError> {
+        Ok(self.0.resume()?)
     }
 
     fn steer(&self, message: String) -> Result<u64, wit::SessionError> {
@@ -280,6 +292,10 @@ impl wit::GuestSession for SessionHandle {
 
     fn history(&self) -> Vec<u8> {
         serde_json::to_vec(&self.0.history()).unwrap_or_default()
+    }
+
+    fn record(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.0.record()).unwrap_or_default()
     }
 }
 

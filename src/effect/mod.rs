@@ -175,4 +175,6 @@ pub enum Approval {
         /// One sentence.
         reason: String,
     },
+    /// Do not: nobody is there who could decide.
+    NoApprover,
 }

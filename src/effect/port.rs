@@ -68,7 +68,7 @@ impl EffectPort {
             kind,
         });
         let port = self.clone();
-        let guard = scope.cancel.on_cancel(move || port.cancel(id));
+        let guard = scope.cancel.on_cancel(move |_| port.cancel(id));
         Pending {
             id,
             slot,

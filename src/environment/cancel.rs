@@ -1,4 +1,5 @@
-//! `Cancel`: the one-shot signal that ends an input, a job or a single call.
+//! `Cancel`: the one-shot signal that ends an input, a job or a single call, and
+//! says why.
 //!
 //! Cancelling never drops a future: whoever awaits an effect keeps awaiting its
 //! final outcome (DESIGN §2), so a cancelled call still reports what had arrived.
@@ -9,11 +10,29 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-type Callback = Box<dyn FnOnce()>;
+type Callback = Box<dyn FnOnce(CancelReason)>;
+
+/// Why a signal fired; models read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Somebody wanted it, or what it was done for is over.
+    Interrupted,
+    /// `max_wall_ms` of the session is over.
+    TimeLimit,
+}
+
+impl std::fmt::Display for CancelReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Interrupted => "interrupted",
+            Self::TimeLimit => "the session's time limit was reached",
+        })
+    }
+}
 
 #[derive(Default)]
 struct State {
-    cancelled: bool,
+    reason: Option<CancelReason>,
     wakers: Vec<Waker>,
     callbacks: Vec<(u64, Callback)>,
     next_callback: u64,
@@ -29,18 +48,24 @@ impl Cancel {
         Self::default()
     }
 
-    /// Fires the signal: wakes every waiter and runs every callback, once.
+    /// Fires the signal because somebody wants it.
     pub fn cancel(&self) {
-        let (wakers, callbacks) = {
+        self.cancel_for(CancelReason::Interrupted);
+    }
+
+    /// Fires the signal: wakes every waiter and runs every callback, once. The
+    /// first reason stands.
+    pub fn cancel_for(&self, reason: CancelReason) {
+        let (reason, wakers, callbacks) = {
             let mut state = self.0.borrow_mut();
-            state.cancelled = true;
             (
+                *state.reason.get_or_insert(reason),
                 std::mem::take(&mut state.wakers),
                 std::mem::take(&mut state.callbacks),
             )
         };
         for (_, callback) in callbacks {
-            callback();
+            callback(reason);
         }
         for waker in wakers {
             waker.wake();
@@ -49,7 +74,12 @@ impl Cancel {
 
     /// Whether the signal has fired.
     pub fn is_cancelled(&self) -> bool {
-        self.0.borrow().cancelled
+        self.reason().is_some()
+    }
+
+    /// Why the signal has fired, if it has.
+    pub fn reason(&self) -> Option<CancelReason> {
+        self.0.borrow().reason
     }
 
     /// Resolves when the signal fires; at once if it has.
@@ -59,9 +89,9 @@ impl Cancel {
 
     /// Runs `callback` when the signal fires (at once if it has). The returned
     /// guard removes the callback when it is dropped.
-    pub fn on_cancel(&self, callback: impl FnOnce() + 'static) -> CancelGuard {
-        if self.is_cancelled() {
-            callback();
+    pub fn on_cancel(&self, callback: impl FnOnce(CancelReason) + 'static) -> CancelGuard {
+        if let Some(reason) = self.reason() {
+            callback(reason);
             return CancelGuard {
                 cancel: None,
                 id: 0,
@@ -77,19 +107,20 @@ impl Cancel {
         }
     }
 
-    /// A signal that fires when this one does and can also fire alone. The
+    /// A signal that fires when this one does, for the same reason, and can also
+    /// fire alone. The
     /// guard keeps the link; drop it and the child is independent.
     pub fn child(&self) -> (Cancel, CancelGuard) {
         let child = Cancel::new();
         let fire = child.clone();
-        let guard = self.on_cancel(move || fire.cancel());
+        let guard = self.on_cancel(move |reason| fire.cancel_for(reason));
         (child, guard)
     }
 }
 
 impl std::fmt::Debug for Cancel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Cancel").field(&self.is_cancelled()).finish()
+        f.debug_tuple("Cancel").field(&self.reason()).finish()
     }
 }
 
@@ -102,7 +133,7 @@ impl Future for Cancelled {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.0.0.borrow_mut();
-        if state.cancelled {
+        if state.reason.is_some() {
             return Poll::Ready(());
         }
         if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
@@ -129,5 +160,32 @@ impl Drop for CancelGuard {
                 .callbacks
                 .retain(|(id, _)| *id != self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_stands_and_reaches_children() {
+        let cancel = Cancel::new();
+        let (child, _link) = cancel.child();
+        assert_eq!((cancel.reason(), child.reason()), (None, None));
+        cancel.cancel_for(CancelReason::TimeLimit);
+        cancel.cancel();
+        let expected = Some(CancelReason::TimeLimit);
+        assert_eq!((cancel.reason(), child.reason()), (expected, expected));
+        let (late, _link) = cancel.child();
+        assert_eq!(late.reason(), expected);
+    }
+
+    #[test]
+    fn a_child_alone() {
+        let cancel = Cancel::new();
+        let (child, _link) = cancel.child();
+        child.cancel();
+        assert_eq!(child.reason(), Some(CancelReason::Interrupted));
+        assert_eq!(cancel.reason(), None);
     }
 }

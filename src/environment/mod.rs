@@ -14,7 +14,7 @@ pub(crate) mod search;
 pub(crate) mod testing;
 mod wrapper;
 
-pub use cancel::{Cancel, CancelGuard, Cancelled};
+pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
 pub use directory::DirectoryEnvironment;
 pub use handle::Environment;
 pub(crate) use handle::{absolute_path, is_within};

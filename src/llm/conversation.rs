@@ -142,6 +142,21 @@ impl Conversation {
         &messages[..end]
     }
 
+    /// Marks what is there as sent: it is never merged with what comes.
+    pub fn seal(&mut self) {
+        let inner = Rc::make_mut(&mut self.0);
+        let count = inner.messages.len();
+        let seals = &mut inner.sent.get_mut().seals;
+        if count > 0 && seals.last() != Some(&count) {
+            seals.push(count);
+        }
+    }
+
+    /// Message counts at which a request was encoded, ascending.
+    pub fn seals(&self) -> Vec<usize> {
+        self.0.sent.borrow().seals.clone()
+    }
+
     /// Seals what is there and returns its encoding, appending only messages
     /// that `format` has not encoded yet.
     ///

@@ -1,16 +1,50 @@
 //! The model catalogue: advice about known models, from `models.json`.
 //!
 //! Unknown ids pass through with the adapter's defaults; nothing here forbids
-//! a model (LLM-client brief §1). The file lists the newest models first.
+//! a model (LLM-client brief §1). The file lists the newest models first, one a
+//! line: an entry is read when somebody asks for it, because reading all of them
+//! was a large part of starting a session.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-static MODELS: LazyLock<Vec<ModelInfo>> = LazyLock::new(|| {
-    // A test checks that the file parses; without it there is no advice.
-    serde_json::from_str(include_str!("models.json")).unwrap_or_default()
+static MODELS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let lines = include_str!("models.json").lines();
+    let entries = lines.filter_map(|line| {
+        let json = line.trim().trim_end_matches(',');
+        json.starts_with('{').then(|| Entry {
+            json,
+            model: OnceLock::new(),
+        })
+    });
+    entries.collect()
 });
+
+/// One line of the file.
+struct Entry {
+    json: &'static str,
+    model: OnceLock<Option<ModelInfo>>,
+}
+
+impl Entry {
+    fn model(&self) -> Option<&ModelInfo> {
+        // A test checks that every line parses; without it there is no advice.
+        let read = || serde_json::from_str(self.json).ok();
+        self.model.get_or_init(read).as_ref()
+    }
+
+    /// Whether `id` is its id, the first field.
+    fn is(&self, id: &str) -> bool {
+        let rest = self.json.strip_prefix("{\"id\": \"");
+        let rest = rest.and_then(|rest| rest.strip_prefix(id));
+        rest.is_some_and(|rest| rest.starts_with('"'))
+    }
+}
+
+fn models() -> impl Iterator<Item = &'static ModelInfo> {
+    MODELS.iter().filter_map(Entry::model)
+}
 
 /// What is known about a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,9 +138,12 @@ pub enum Capability {
 /// a snapshot (`-20251001`, `@20251001`, `-2025-12-11`) and without `models/`.
 pub fn model_info(id: &str) -> Option<&'static ModelInfo> {
     let exact = |id: &str| {
-        MODELS
-            .iter()
-            .find(|model| model.id == id || model.aliases.iter().any(|alias| alias == id))
+        let by_id = MODELS.iter().find(|entry| entry.is(id));
+        by_id.and_then(Entry::model).or_else(|| {
+            let named = MODELS.iter().filter(|entry| entry.json.contains(id));
+            let mut named = named.filter_map(Entry::model);
+            named.find(|model| model.aliases.iter().any(|alias| alias == id))
+        })
     };
     let id = id.strip_prefix("models/").unwrap_or(id);
     exact(id).or_else(|| exact(without_date(id)?))
@@ -128,15 +165,14 @@ fn without_date(id: &str) -> Option<&str> {
 
 /// Known models of `provider`, or of all, newest first.
 pub fn list_models(provider: Option<&str>) -> Vec<&'static ModelInfo> {
-    MODELS
-        .iter()
+    models()
         .filter(|model| provider.is_none_or(|provider| model.provider == provider))
         .collect()
 }
 
 /// The newest known model of `provider` that has `capability`.
 pub fn latest_model(provider: &str, capability: Option<Capability>) -> Option<&'static ModelInfo> {
-    MODELS.iter().find(|model| {
+    models().find(|model| {
         model.provider == provider
             && match capability {
                 None => true,

@@ -9,7 +9,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 
-use super::tree::{self, Content, Node, NodeKind, Tree, TreeError};
+use super::tree::{self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 
 /// Last second of the year 9999: later times are damage.
@@ -50,6 +50,18 @@ pub fn import_files(
     Ok(())
 }
 
+/// A tree with the files of `archive`, names relative to its root, and nothing
+/// else.
+pub fn tree_from_tar(
+    limits: TreeLimits,
+    archive: &[u8],
+    now_us: u64,
+) -> Result<Tree, EnvironmentError> {
+    let mut tree = Tree::new(limits);
+    import_tar(&mut tree, "/", archive, now_us)?;
+    Ok(tree)
+}
+
 /// The files below `directory` as tar bytes, names relative to it.
 pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -61,7 +73,51 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
     .map_err(|error| refused(directory, &error))?;
     result
         .and_then(|()| builder.into_inner())
-        .map_err(|error| io(&format!("cannot write the archive: {error}")))
+        .map_err(|error| unwritable(&error))
+}
+
+/// What one tree has that another has not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// New and changed files, directories and links as tar bytes, names from the root.
+    pub archive: Vec<u8>,
+    /// Absolute paths to remove before the archive is unpacked.
+    pub removed: Vec<String>,
+}
+
+/// What leads from `old` to `tree`. Times alone are no difference.
+pub fn delta(tree: &Tree, old: &Tree) -> Result<Delta, EnvironmentError> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut removed = Vec::new();
+    for Change { path, kind } in tree.changes_since(old) {
+        let node = tree.get(&path).ok();
+        let is_directory = node.is_some_and(Node::is_directory);
+        // A file may have become a link, which is not written over.
+        if kind == ChangeKind::Removed || (kind == ChangeKind::Changed && !is_directory) {
+            removed.push(path.clone());
+        }
+        let name = path.trim_start_matches('/');
+        if let Some(node) = node.filter(|_| kind != ChangeKind::Removed && !name.is_empty()) {
+            append(&mut builder, name, node).map_err(|error| unwritable(&error))?;
+        }
+    }
+    let archive = builder.into_inner().map_err(|error| unwritable(&error))?;
+    Ok(Delta { archive, removed })
+}
+
+/// Applies `delta` to the tree that it starts from; all or nothing.
+pub fn apply(tree: &mut Tree, delta: &Delta, now_us: u64) -> Result<(), EnvironmentError> {
+    let mut copy = tree.clone();
+    for path in &delta.removed {
+        match copy.remove_all(path, now_us) {
+            // What was below a removed directory went with it.
+            Ok(()) | Err(TreeError::NotFound) => {}
+            Err(error) => return Err(refused(path, &error)),
+        }
+    }
+    import_tar(&mut copy, "/", &delta.archive, now_us)?;
+    *tree = copy;
+    Ok(())
 }
 
 fn import_entry(
@@ -195,7 +251,7 @@ fn unsupported(kind: tar::EntryType) -> String {
 }
 
 /// `name` below `directory`, or why not.
-fn entry_path(directory: &str, name: &str) -> Result<String, EnvironmentError> {
+pub(super) fn entry_path(directory: &str, name: &str) -> Result<String, EnvironmentError> {
     if name.starts_with('/') {
         return Err(invalid(name, "its path is absolute"));
     }
@@ -241,7 +297,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, node: &Node) -> std::
     }
 }
 
-fn refused(name: &str, error: &TreeError) -> EnvironmentError {
+pub(super) fn refused(name: &str, error: &TreeError) -> EnvironmentError {
     let kind = match error {
         TreeError::Limit(..) => EnvironmentErrorKind::TooLarge,
         _ => EnvironmentErrorKind::InvalidInput,
@@ -254,6 +310,10 @@ fn invalid(name: &str, reason: &str) -> EnvironmentError {
         EnvironmentErrorKind::InvalidInput,
         format!("cannot take {name}: {reason}"),
     )
+}
+
+fn unwritable(error: &std::io::Error) -> EnvironmentError {
+    io(&format!("cannot write the archive: {error}"))
 }
 
 fn malformed(error: &std::io::Error) -> EnvironmentError {
@@ -270,7 +330,6 @@ fn io(message: &str) -> EnvironmentError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::tree::TreeLimits;
 
     fn sample() -> Tree {
         let mut tree = Tree::new(TreeLimits::default());
@@ -299,6 +358,43 @@ mod tests {
         assert_eq!(copy.changes_since(&tree), []);
         assert_eq!(export_tar(&copy, "/w").unwrap(), bytes);
         assert_eq!(copy.get("/w/a.txt").unwrap().modified_us, 5_000_000);
+    }
+
+    #[test]
+    fn a_delta_leads_from_one_tree_to_another() {
+        let old = sample();
+        let mut new = old.clone();
+        let now = 7_000_000;
+        new.write("/w/a.txt", Content::from(&b"uno"[..]), now)
+            .unwrap();
+        new.write_with_parents("/tmp/x/y", Content::from(&b"\0\xff"[..]), now)
+            .unwrap();
+        // A link becomes a file, a file a directory, a directory a link.
+        for path in ["/w/link", "/w/sub", "/w/empty"] {
+            new.remove_all(path, now).unwrap();
+        }
+        new.write("/w/link", Content::from(&b"no link"[..]), now)
+            .unwrap();
+        new.make_directories("/w/sub/b", now).unwrap();
+        new.link("/w/empty", "a.txt", now).unwrap();
+        for (from, to) in [(&old, &new), (&new, &old), (&old, &old)] {
+            let mut copy = from.clone();
+            apply(&mut copy, &delta(to, from).unwrap(), now).unwrap();
+            assert_eq!(copy.changes_since(to), []);
+        }
+        assert_eq!(delta(&old, &old).unwrap().removed, [""; 0]);
+    }
+
+    #[test]
+    fn a_delta_that_does_not_fit_changes_nothing() {
+        let tree = sample();
+        let mut copy = tree.clone();
+        let broken = Delta {
+            archive: vec![7; 600],
+            removed: vec!["/w/a.txt".to_owned()],
+        };
+        assert!(apply(&mut copy, &broken, 1).is_err());
+        assert!(copy.is_same(&tree));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! bashkit's `FileSystem` over the shared tree, so that commands and tools see
 //! one and the same files.
 //!
-//! bashkit wraps it in layers of its own: one that follows symbolic links (so
-//! nothing here does) and one that adds `/etc`, `/proc` and `/usr/bin`. Changes
-//! carry the time of the running command.
+//! bashkit wraps it in a layer of its own that follows symbolic links, so
+//! nothing here does. Changes carry the time of the running command.
 
 use std::cell::RefCell;
 use std::io::{Error as IoError, ErrorKind};
@@ -127,6 +126,13 @@ fn metadata(node: &Node) -> Metadata {
     }
 }
 
+fn entry((name, node): (&str, &Node)) -> DirEntry {
+    DirEntry {
+        name: name.to_owned(),
+        metadata: metadata(node),
+    }
+}
+
 #[async_trait]
 impl FileSystemExt for TreeFileSystem {
     fn usage(&self) -> FsUsage {
@@ -221,13 +227,22 @@ impl FileSystem for TreeFileSystem {
     }
 
     async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
+        let timeline = clock::current();
+        let narrow = timeline
+            .as_ref()
+            .and_then(|timeline| timeline.take_narrow());
         self.look(path, |tree, path| {
             let directory = tree.list(path)?;
-            let entries = directory.iter().map(|(name, node)| DirEntry {
-                name: name.to_owned(),
-                metadata: metadata(node),
-            });
-            Ok(entries.collect())
+            let narrowed = timeline.zip(narrow);
+            if let Some((timeline, mut narrow)) = narrowed.filter(|(_, it)| it.is_next(path)) {
+                let (kept, looked_at, more) = narrow.list(path, directory);
+                timeline.spend((looked_at / BYTES_PER_WORK) as u64);
+                if more {
+                    timeline.set_narrow(Some(narrow));
+                }
+                return Ok(kept.into_iter().map(entry).collect());
+            }
+            Ok(directory.iter().map(entry).collect())
         })
     }
 

@@ -8,6 +8,8 @@
 pub mod archive;
 pub mod clock;
 pub mod drive;
+mod import;
+pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
@@ -27,10 +29,18 @@ mod host;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod local;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod root;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shell;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod terminal;
 
+pub use archive::Delta;
 pub use clock::{TimeSource, work};
+pub use import::{Import, ImportNode};
 pub use settings::MemorySettings;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub use terminal::{Terminal, TerminalState};
 pub use tree::{Change, ChangeKind, TreeLimits};
 
 use std::cell::RefCell;
@@ -123,6 +133,11 @@ impl Snapshot {
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
+
+    /// The files below `directory`, absolute, as tar bytes.
+    pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
+        archive::export_tar(&self.tree, directory)
+    }
 }
 
 /// Files and a shell in memory. Serves parallel calls.
@@ -199,6 +214,35 @@ impl MemoryEnvironment {
         )
     }
 
+    /// Collects files for `directory`, which starts at the working directory.
+    pub fn import(&self, directory: &str) -> Import {
+        let limits = *self.tree.borrow().limits();
+        Import::new(&self.absolute(directory), limits)
+    }
+
+    /// Takes what was collected; all or nothing.
+    pub fn commit(&self, import: Import) -> Result<(), EnvironmentError> {
+        import.commit(&mut self.tree.borrow_mut(), self.clock.now_us())
+    }
+
+    /// Replaces all files by those of a tar archive of a whole tree, such as
+    /// [`Snapshot::export_tar`] of `/` gives.
+    pub fn replace_tree(&self, archive: &[u8]) -> Result<(), EnvironmentError> {
+        let now = self.clock.now_us();
+        let limits = *self.tree.borrow().limits();
+        let mut tree = archive::tree_from_tar(limits, archive, now)?;
+        for directory in DIRECTORIES
+            .into_iter()
+            .chain([&*self.info.working_directory])
+        {
+            // As in `new`.
+            let _ = tree.make_directories(directory, now);
+        }
+        *self.tree.borrow_mut() = tree;
+        self.seen.forget();
+        Ok(())
+    }
+
     /// The working directory as tar bytes.
     pub fn export_tar(&self) -> Result<Vec<u8>, EnvironmentError> {
         archive::export_tar(&self.tree.borrow(), &self.info.working_directory)
@@ -253,6 +297,17 @@ impl MemoryEnvironment {
     /// What changed since `snapshot`, sorted by path.
     pub fn changes_since(&self, snapshot: &Snapshot) -> Vec<Change> {
         self.tree.borrow().changes_since(&snapshot.tree)
+    }
+
+    /// What leads from `snapshot` to the files as they are now, to be kept
+    /// outside the instance.
+    pub fn delta_since(&self, snapshot: &Snapshot) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree.borrow(), &snapshot.tree)
+    }
+
+    /// Applies what [`Self::delta_since`] gave to the files that it started from.
+    pub fn apply(&self, delta: &Delta) -> Result<(), EnvironmentError> {
+        archive::apply(&mut self.tree.borrow_mut(), delta, self.clock.now_us())
     }
 
     fn absolute(&self, path: &str) -> String {

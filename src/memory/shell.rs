@@ -15,22 +15,27 @@ use std::time::Duration;
 
 use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
-    Bash, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory, SessionLimits,
-    ShellState,
+    Bash, BashBuilder, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory,
+    SessionLimits, ShellState,
 };
 
 use super::builtins;
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
+use super::narrow::Narrow;
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
+use super::root::RootFileSystem;
 use super::tree::Tree;
 use super::{MemoryLimits, MemoryOptions};
 use crate::environment::{
     EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
 };
 
+/// Who runs the commands, and where.
+const USER: &str = "user";
+const HOST: &str = "sandbox";
 /// bashkit never times out by itself: time limits are ours, per command.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Exit code of a command that timed out, as of `timeout`.
@@ -65,7 +70,7 @@ const LASTING: [&str; 26] = [
 
 /// The shells of one environment.
 pub(crate) struct Shells {
-    tree: Rc<RefCell<Tree>>,
+    files: Arc<RootFileSystem>,
     builtins: BuiltinRegistry,
     limits: MemoryLimits,
     working_directory: String,
@@ -98,8 +103,18 @@ impl Shells {
                 Arc::new(LentProgram::new(name.clone(), lender.clone())),
             );
         }
+        let system = registry.clone();
+        let layers = Box::new(move |tree| {
+            let shell = Bash::builder()
+                .fs(tree)
+                .builtin_registry(system.clone())
+                .username(USER)
+                .hostname(HOST)
+                .follow_symlinks(false);
+            shell.build().fs()
+        });
         Self {
-            tree,
+            files: Arc::new(RootFileSystem::new(TreeFileSystem::new(tree), layers)),
             builtins: registry,
             limits: options.limits,
             working_directory: working_directory.to_owned(),
@@ -126,24 +141,66 @@ impl Shells {
                 ..ExecStatus::default()
             });
         }
-        let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
-        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
-        timeline.set_scope(scope.clone());
-        timeline.need_device_bytes(device_bytes(&request.command));
-        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        let timeline = self.timeline(clock, random, scope, &request);
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
-        timeline.set_stop_flag(bash.cancellation_token());
-
-        let chunks = Chunks::default();
         let reusable = self.is_reusable(&request.command);
         // bashkit seeds `$RANDOM` from a hash state that is equal in every
         // instance; assigning it is the only way to seed it. In front of the
         // command it costs a tenth of what a run of its own does.
         let seed = random.next_u32() >> 1;
         let script = format!("RANDOM={seed} SECONDS=0; {}", request.command);
+        let (mut status, ended) = self
+            .drive(&timeline, bash, script, scope, &request, output)
+            .await;
+        if let Some((bash, result)) = ended {
+            if timeline.stopped().is_none() {
+                status.exit_code = self.report(&result, output);
+                if reusable && result.is_ok() {
+                    self.keep(bash);
+                    return Ok(status);
+                }
+            }
+            clock::enter(&timeline, || drop(bash));
+        }
+        Ok(status)
+    }
+
+    /// The timeline of a command, with what the command needs of it.
+    pub(crate) fn timeline(
+        &self,
+        clock: &Rc<Clock>,
+        random: &Random,
+        scope: &Scope,
+        request: &ExecRequest,
+    ) -> Rc<Timeline> {
+        let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
+        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
+        timeline.set_scope(scope.clone());
+        timeline.need_device_bytes(device_bytes(&request.command));
+        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        timeline
+    }
+
+    /// Runs `script` in `bash` to its end, the time limit of `request`, or its
+    /// cancellation. The shell comes back unless it had to be dropped; the exit
+    /// code of a command that ended by itself is in its result.
+    pub(crate) async fn drive(
+        &self,
+        timeline: &Rc<Timeline>,
+        bash: Bash,
+        script: String,
+        scope: &Scope,
+        request: &ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> (ExecStatus, Option<(Bash, bashkit::Result<ExecResult>)>) {
+        timeline.set_stop_flag(bash.cancellation_token());
+        let chunks = Chunks::default();
         let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
-        let _guard = scope.cancel.on_cancel(drive.stopper(Stop::Cancelled));
+        let _guard = {
+            let stop = drive.stopper(Stop::Cancelled);
+            scope.cancel.on_cancel(move |_| stop())
+        };
         let ended = poll_fn(|cx| {
             let polled = drive.as_mut().poll(cx);
             let arrived =
@@ -190,22 +247,16 @@ impl Shells {
             }
             None => {}
         }
-        if let Ok((bash, result)) = ended {
-            if timeline.stopped().is_none() {
-                status.exit_code = self.report(&result, output);
-                if reusable && result.is_ok() {
-                    self.keep(bash);
-                    return Ok(status);
-                }
-            }
-            clock::enter(&timeline, || drop(bash));
-        }
-        Ok(status)
+        (status, ended.ok())
     }
 
     /// Exit code of a command that ended by itself; what bashkit refused to do
     /// is said on standard error.
-    fn report(&self, result: &bashkit::Result<ExecResult>, output: &mut OutputSink<'_>) -> i32 {
+    pub(crate) fn report(
+        &self,
+        result: &bashkit::Result<ExecResult>,
+        output: &mut OutputSink<'_>,
+    ) -> i32 {
         match result {
             Ok(result) => {
                 if result.stdout_truncated || result.stderr_truncated {
@@ -247,15 +298,21 @@ impl Shells {
         if request.command.contains("mktemp") || request.command.contains("sort") {
             shake(timeline.random());
         }
-        let mut state = self
-            .pristine
-            .borrow_mut()
-            .get_or_insert_with(|| bash.shell_state())
-            .clone();
+        let mut pristine = self.pristine.borrow_mut();
+        let pristine = pristine.get_or_insert_with(|| bash.shell_state());
+        // Overwritten by every command; a copy would cost as much as restoring.
+        pristine.env.insert("PWD".to_owned(), directory.to_owned());
+        pristine.cwd = directory.into();
+        if request.env.is_empty() {
+            bash.restore_shell_state(pristine);
+            return bash;
+        }
+        let mut state = pristine.clone();
         // As a process does: names and values that no process can have are left
         // out, and a name that no variable can have stays in the environment.
         for (name, value) in &request.env {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let odd = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+            if odd || name == "PWD" {
                 continue;
             }
             state.env.insert(name.clone(), value.clone());
@@ -263,18 +320,22 @@ impl Shells {
                 state.variables.insert(name.clone(), value.clone());
             }
         }
-        state.env.insert("PWD".to_owned(), directory.to_owned());
-        state.cwd = directory.into();
         bash.restore_shell_state(&state);
         bash
     }
 
     fn build(&self) -> Bash {
+        self.builder().build()
+    }
+
+    /// A shell over the tree, not yet built.
+    pub(crate) fn builder(&self) -> BashBuilder {
         Bash::builder()
-            .fs(Arc::new(TreeFileSystem::new(self.tree.clone())))
+            .fs(self.files.clone())
+            .rootfs(false)
             .builtin_registry(self.builtins.clone())
-            .username("user")
-            .hostname("sandbox")
+            .username(USER)
+            .hostname(HOST)
             .cwd(&self.working_directory)
             .env("HOME", "/home/user")
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -286,10 +347,11 @@ impl Shells {
             .before_tool(Box::new(|event: ToolEvent| {
                 if let Some(timeline) = clock::current() {
                     timeline.builtin_starts(&event.name);
+                    let is_grep = event.name == "grep";
+                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
                 HookAction::Continue(event)
             }))
-            .build()
     }
 
     fn keep(&self, bash: Bash) {
@@ -308,7 +370,7 @@ impl Shells {
 }
 
 /// Whether `name` is one that a shell variable can have.
-fn is_variable(name: &str) -> bool {
+pub(crate) fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -350,7 +412,7 @@ fn device_bytes(command: &str) -> usize {
 
 /// What bashkit would get wrong without a word: it leaves a range of more than
 /// 10,000 words in braces as it is.
-fn unsupported(command: &str) -> Option<String> {
+pub(crate) fn unsupported(command: &str) -> Option<String> {
     command.match_indices('{').find_map(|(at, _)| {
         let end = at + command[at..].find('}')?;
         let bounds: Vec<i64> = command[at + 1..end]

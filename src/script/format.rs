@@ -1,6 +1,8 @@
 //! The script as JSON (grammar: the table in [`super`]), and the errors of one
 //! that is wrong, which name line, column and step.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -19,6 +21,31 @@ pub struct Script {
     /// Whether the last step answers every further request.
     #[serde(default)]
     pub repeat_last: bool,
+    /// What else the model's server has, by path: pages to fetch.
+    #[serde(default)]
+    pub pages: BTreeMap<String, Page>,
+}
+
+/// Stands in a call's arguments for the address of the model's server.
+const ORIGIN: &str = "<origin>";
+
+/// A page beside the model.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// Status, 200 to 599.
+    #[serde(default = "ok")]
+    pub status: u16,
+    /// More headers, such as `location`.
+    #[serde(default)]
+    pub headers: Map<String, Value>,
+    /// Body.
+    #[serde(default)]
+    pub body: String,
+}
+
+fn ok() -> u16 {
+    200
 }
 
 /// The answer to one request.
@@ -210,9 +237,17 @@ impl Script {
         }
         let script: Self =
             serde_json::from_str(json).map_err(|error| ScriptError::of_json(json, &error))?;
-        if script.steps.is_empty() {
+        let wrong_page = || {
+            let mut pages = script.pages.iter();
+            pages.find_map(|(path, page)| page.check(path).err())
+        };
+        let wrong = match script.steps.is_empty() {
+            true => Some("steps is empty, a script needs at least one".to_owned()),
+            false => wrong_page(),
+        };
+        if let Some(message) = wrong {
             return Err(ScriptError {
-                message: "steps is empty, a script needs at least one".to_owned(),
+                message,
                 step: None,
                 line: 1,
                 column: 1,
@@ -236,6 +271,21 @@ impl Step {
             (None, Some(texts)) => texts,
             (None, None) => &[],
         }
+    }
+
+    /// This step for a request that came to `origin`: [`ORIGIN`] in arguments
+    /// replaced.
+    pub(super) fn at<'a>(&'a self, origin: &str) -> Cow<'a, Self> {
+        let named = |call: &ToolCall| call.arguments_text().contains(ORIGIN);
+        if !self.tool_calls.iter().any(named) {
+            return Cow::Borrowed(self);
+        }
+        let mut step = self.clone();
+        for call in &mut step.tool_calls {
+            call.raw_arguments = Some(call.arguments_text().replace(ORIGIN, origin));
+            call.arguments = None;
+        }
+        Cow::Owned(step)
     }
 
     /// What the type cannot say.
@@ -316,22 +366,41 @@ impl HttpError {
                 self.status
             ));
         }
-        for (name, value) in &self.headers {
-            let token = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-            if name.is_empty() || !name.bytes().all(token) {
-                return Err(format!("error header {name:?} is not a header name"));
-            }
-            match header_text(value) {
-                Some(text) if text.bytes().all(|b| (b' '..=b'~').contains(&b)) => {}
-                _ => {
-                    return Err(format!(
-                        "error header {name} is {value}, it must be printable ASCII text or a number"
-                    ));
-                }
+        check_headers("error", &self.headers)
+    }
+}
+
+impl Page {
+    fn check(&self, path: &str) -> Result<(), String> {
+        if !path.starts_with('/') {
+            return Err(format!("page {path:?} is not a path: begin it with /"));
+        }
+        if !(200..600).contains(&self.status) {
+            let status = self.status;
+            return Err(format!(
+                "page {path} has status {status}, it must be one of 200 to 599"
+            ));
+        }
+        check_headers(&format!("page {path}:"), &self.headers)
+    }
+}
+
+fn check_headers(whose: &str, headers: &Map<String, Value>) -> Result<(), String> {
+    for (name, value) in headers {
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if name.is_empty() || !name.bytes().all(token) {
+            return Err(format!("{whose} header {name:?} is not a header name"));
+        }
+        match header_text(value) {
+            Some(text) if text.bytes().all(|b| (b' '..=b'~').contains(&b)) => {}
+            _ => {
+                return Err(format!(
+                    "{whose} header {name} is {value}, it must be printable ASCII text or a number"
+                ));
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// A header's value; `"retry-after": 1` is as good as `"1"`.

@@ -18,15 +18,16 @@
 //! }
 //! ```
 //!
-//! Script: `steps` (at least one) and `repeat_last` (the last step answers
-//! every further request). Fields of a step, all optional, but a step must say
-//! something; unknown fields are errors:
+//! Script: `steps` (at least one), `repeat_last` (the last step answers every
+//! further request) and `pages` (what else its server has, for `web_fetch`:
+//! path → `{status?, headers?, body?}`). Fields of a step, all optional, but a
+//! step must say something; unknown fields are errors:
 //!
 //! | field | meaning |
 //! |---|---|
 //! | `text`, `texts` | the answer's text, as one delta or as several; `""` is an answer without content |
 //! | `thinking` | `{text, signature?, redacted?}`: reasoning before the text; `redacted` adds an opaque block with that data |
-//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not; `custom: true`: a freeform call with that text, where the provider has those (OpenAI Responses) |
+//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not, in both `<origin>` for the `http://host:port` of the model; `custom: true`: a freeform call with that text, where the provider has those (OpenAI Responses) |
 //! | `usage` | `input_tokens` (default 100), `output_tokens` (20), `reasoning_tokens`, `cache_read_tokens`, `cache_write_tokens` |
 //! | `stop_reason` | in the provider's words; by default what fits the content |
 //! | `delay_ms` | wait before the first byte of the response, status line included |
@@ -66,8 +67,8 @@ use serde_json::value::RawValue;
 
 pub use condition::Condition;
 pub use format::{
-    Disconnect, HoldBefore, HttpError, Script, ScriptError, Step, StreamError, Thinking, ToolCall,
-    Usage,
+    Disconnect, HoldBefore, HttpError, Page, Script, ScriptError, Step, StreamError, Thinking,
+    ToolCall, Usage,
 };
 
 /// A request as the model's server sees it.
@@ -79,6 +80,15 @@ pub struct ModelRequest {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Bytes,
+}
+
+impl ModelRequest {
+    /// Where it came to, as its `host` header says.
+    fn origin(&self) -> String {
+        let mut headers = self.headers.iter();
+        let host = headers.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        format!("http://{}", host.map_or("localhost", |(_, host)| host))
+    }
 }
 
 /// A request that was answered, kept for assertions. Serialises as
@@ -202,9 +212,18 @@ impl ScriptedModel {
         let step = self.take_step(wire, &request.body);
         self.record(request, step);
         match step {
-            Some(index) => play::step(wire, &self.script.steps[index], request, self.count),
+            Some(index) => {
+                let step = self.script.steps[index].at(&request.origin());
+                play::step(wire, &step, request, self.count)
+            }
             None => play::refuse(wire, 400, &self.no_step_message()),
         }
+    }
+
+    /// The page at a path, if the script has one; a query is not looked at.
+    pub fn page(&self, path: &str) -> Option<ScriptedResponse> {
+        let path = path.split('?').next().unwrap_or(path);
+        self.script.pages.get(path).map(play::page)
     }
 
     /// The requests so far, oldest first, those to unknown paths left out.

@@ -2,9 +2,9 @@
 //! every wire format.
 
 use bytes::{Bytes, BytesMut};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::format::{Disconnect, HoldBefore, Step, header_text};
+use super::format::{Disconnect, HoldBefore, Page, Step, header_text};
 use super::wire::{self, Answer, Head, Part, Wire};
 use super::{Chunk, Ending, ModelRequest, ScriptedResponse, condition};
 
@@ -38,12 +38,7 @@ pub(super) fn step(
     if let Some(error) = &step.error {
         response.status = error.status;
         response.headers[0] = header("content-type", JSON);
-        for (name, value) in &error.headers {
-            let name = name.to_ascii_lowercase();
-            response.headers.retain(|(other, _)| *other != name);
-            let value = header_text(value).unwrap_or_default();
-            response.headers.push((name, value));
-        }
+        set_headers(&mut response.headers, &error.headers);
         let error = wire.error(error.status, error.r#type.as_deref(), &error.message);
         body.push(&Bytes::from(error.to_string()));
     } else if let Some(garbage) = &step.garbage {
@@ -77,6 +72,29 @@ pub(super) fn step(
         response.chunks[0].hold.clone_from(&step.hold);
     }
     response
+}
+
+/// A page beside the model.
+pub(super) fn page(page: &Page) -> ScriptedResponse {
+    let mut headers = vec![header("content-type", "text/html; charset=utf-8")];
+    set_headers(&mut headers, &page.headers);
+    ScriptedResponse {
+        status: page.status,
+        headers,
+        chunks: vec![Chunk {
+            bytes: Bytes::from(page.body.clone()),
+            ..Chunk::default()
+        }],
+        ending: Ending::Complete,
+    }
+}
+
+fn set_headers(headers: &mut Vec<(String, String)>, given: &Map<String, Value>) {
+    for (name, value) in given {
+        let name = name.to_ascii_lowercase();
+        headers.retain(|(other, _)| *other != name);
+        headers.push((name, header_text(value).unwrap_or_default()));
+    }
 }
 
 /// An error of the script itself, in the provider's format.

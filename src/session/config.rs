@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::SessionError;
-use crate::llm::{RetryPolicy, ToolDefinition};
+use crate::llm::{Endpoint, RetryPolicy, ToolDefinition};
 use crate::profile::{Profile, Toolset};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
@@ -20,9 +20,11 @@ pub struct SessionConfig {
     pub provider: String,
     /// Model id or alias; empty: the profile's default model.
     pub model: String,
-    /// Origin and path of the provider's API; absent: the provider's own.
+    /// Origin and path of the provider's API; absent: as `endpoints` says, else
+    /// the provider's own.
     pub base_url: Option<String>,
-    /// Name of the credential that the host fills in; absent: the provider's name.
+    /// Name of the credential that the host fills in; absent: as `endpoints`
+    /// says, else the provider's name.
     pub credential: Option<String>,
     /// Assistant turns in the whole session; 0: unlimited.
     pub max_turns: u32,
@@ -51,8 +53,8 @@ pub struct SessionConfig {
     pub max_subagent_depth: u32,
     /// How many subagents may work at the same time.
     pub max_subagents: u32,
-    /// Where other providers are reached, by provider: for subagents whose
-    /// model is another provider's.
+    /// How providers are reached, by provider: the session's own, and others for
+    /// subagents whose model is another provider's.
     pub endpoints: BTreeMap<String, ProviderEndpoint>,
     /// When a text answer counts as a question to the user.
     pub awaiting_input: AwaitingInput,
@@ -95,7 +97,7 @@ pub struct SessionConfig {
     pub browser: bool,
 }
 
-/// Where a provider is reached.
+/// How a provider is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderEndpoint {
@@ -103,6 +105,10 @@ pub struct ProviderEndpoint {
     pub base_url: Option<String>,
     /// Name of the credential that the host fills in; absent: the provider's name.
     pub credential: Option<String>,
+    /// Options of its adapter, an object: `organization`, `project` and
+    /// `reasoning_summary` of `openai`, `max_tokens_field` and others of `chat`;
+    /// the modules of [`crate::llm::adapter`] name them.
+    pub options: Value,
 }
 
 /// When a text answer moves the session to `AWAITING_INPUT` (DESIGN §6).
@@ -226,7 +232,32 @@ impl SessionConfig {
         }
     }
 
+    /// Where the session's requests go, and how.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        let known = self.endpoints.get(&self.provider).cloned();
+        let known = known.unwrap_or_default();
+        let credential = self.credential.clone().or(known.credential);
+        Endpoint {
+            base_url: self.base_url.clone().or(known.base_url).unwrap_or_default(),
+            credential: credential.unwrap_or_else(|| self.provider.clone()),
+            browser: self.browser,
+            connect_timeout_ms: self.connect_timeout_ms,
+            options: known.options,
+        }
+    }
+
     fn check(&self) -> Result<(), SessionError> {
+        for (provider, endpoint) in &self.endpoints {
+            let problem = if Profile::of(provider).is_none() {
+                let known = Profile::names().join(", ");
+                format!("`endpoints` has {provider:?}, which is no provider; there are {known}")
+            } else if !(endpoint.options.is_null() || endpoint.options.is_object()) {
+                format!("`options` of {provider} in `endpoints` must be an object")
+            } else {
+                continue;
+            };
+            return Err(SessionError::invalid_config(problem));
+        }
         if let Err(problem) = HostList::parse(&self.web_fetch_hosts) {
             let problem = format!("`web_fetch_hosts`: {problem}");
             return Err(SessionError::invalid_config(problem));
@@ -305,6 +336,51 @@ mod tests {
                 "invalid session configuration: `web_fetch_hosts`: `https://docs.rs` is no host to \
                  allow: give the host alone, such as docs.rs or *.python.org",
             ),
+        );
+    }
+
+    fn check_endpoint(config: Value, base_url: &str, credential: &str, options: Value) {
+        let config = SessionConfig::from_json(&config.to_string()).expect("a configuration");
+        let expected = Endpoint {
+            options,
+            ..Endpoint::new(base_url, credential)
+        };
+        assert_eq!(config.endpoint(), expected);
+    }
+
+    #[test]
+    fn endpoint_of_the_session() {
+        check_endpoint(json!({}), "", "anthropic", Value::Null);
+        let options = json!({"organization": "org-1"});
+        let endpoints = json!({
+            "openai": {"base_url": "http://a", "credential": "mine", "options": options},
+            "gemini": {"base_url": "http://b"},
+        });
+        let mut config = json!({"provider": "openai", "endpoints": endpoints});
+        check_endpoint(config.clone(), "http://a", "mine", options.clone());
+        config["base_url"] = json!("http://c");
+        config["credential"] = json!("other");
+        check_endpoint(config, "http://c", "other", options);
+    }
+
+    #[test]
+    fn endpoints_that_make_no_sense() {
+        let check = |endpoints: Value, expected: &str| {
+            let error = SessionConfig::from_json(&json!({"endpoints": endpoints}).to_string());
+            let message = error.expect_err("an error").message;
+            assert_eq!(
+                message,
+                format!("invalid session configuration: {expected}")
+            );
+        };
+        check(
+            json!({"acme": {}}),
+            "`endpoints` has \"acme\", which is no provider; there are anthropic, openai, \
+             gemini, chat",
+        );
+        check(
+            json!({"openai": {"options": []}}),
+            "`options` of openai in `endpoints` must be an object",
         );
     }
 

@@ -15,6 +15,35 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// The history of an earlier session. `requests` are the numbers of turns
+    /// at which a request was sent; empty: one before every answer.
+    pub(crate) fn restored(turns: Vec<Turn>, requests: &[usize]) -> Self {
+        let mut history = Self::default();
+        for (index, turn) in turns.iter().enumerate() {
+            let answer = matches!(turn, Turn::Assistant { .. });
+            history.assistant_turns += u32::from(answer);
+            // One message per turn, so the numbers are those of messages, too.
+            if requests.binary_search(&index).is_ok() || (requests.is_empty() && answer) {
+                history.conversation.seal();
+            }
+            history.conversation.push(turn.to_message());
+        }
+        if requests.last() == Some(&turns.len()) {
+            history.conversation.seal();
+        }
+        history.turns = turns;
+        history
+    }
+
+    /// Whether the model has not yet had its say about all that is there.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.turns.last() {
+            Some(Turn::Assistant { tool_calls, .. }) => !tool_calls.is_empty(),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
     pub(crate) fn turns(&self) -> &[Turn] {
         &self.turns
     }
@@ -72,6 +101,7 @@ impl History {
             reasoning: response.reasoning(),
             usage: Box::new(response.usage),
             response_id: Some(response.id).filter(|id| !id.is_empty()),
+            replay: response.message.replay.clone().map(Box::new),
             timestamp_ms,
         });
         self.conversation.push(response.message);

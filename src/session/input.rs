@@ -7,7 +7,7 @@ use super::agent;
 use super::model::{self, ModelEnd};
 use super::orientation::look_around;
 use super::round;
-use super::state::{Command, Injected, Shared};
+use super::state::{Command, Injected, Shared, Work};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
@@ -41,7 +41,7 @@ pub(super) async fn run(session: Rc<Shared>) {
     }
     let reason = loop {
         match session.next_command().await {
-            Command::Process(input) => process(&session, input).await,
+            Command::Process(work) => process(&session, work).await,
             Command::Close(reason) => break reason,
         }
     };
@@ -88,11 +88,11 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
 
 /// Processes an input and the follow-ups queued behind it: a loop, so that ten
 /// thousand follow-ups need no stack (DESIGN §6).
-async fn process(session: &Rc<Shared>, input: String) {
-    let mut next = Some(input);
+async fn process(session: &Rc<Shared>, work: Work) {
+    let mut next = Some(work);
     let mut state = SessionState::Idle;
-    while let Some(input) = next.take() {
-        let (reason, rounds) = process_input(session, input).await;
+    while let Some(work) = next.take() {
+        let (reason, rounds) = process_input(session, work).await;
         session.emit(EventKind::ProcessingEnd {
             reason,
             rounds,
@@ -112,7 +112,7 @@ async fn process(session: &Rc<Shared>, input: String) {
             EndReason::Interrupted | EndReason::Aborted | EndReason::Error => false,
         };
         if goes_on && session.closing().is_none() {
-            next = session.mailbox.next_follow_up();
+            next = session.mailbox.next_follow_up().map(Work::Input);
             if next.is_some() {
                 session.begin_input();
             }
@@ -125,20 +125,22 @@ async fn process(session: &Rc<Shared>, input: String) {
 
 /// One input: model, tools, model, tools, … until an answer without calls, a
 /// limit, a stop or an error. Returns why it ended and how many rounds it took.
-async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) {
+async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     let cancel = session.input_cancel();
     let _aborts = session.life.on_cancel({
         let cancel = cancel.clone();
-        move || cancel.cancel()
+        move |reason| cancel.cancel_for(reason)
     });
     let _clock = WallClock::start(session);
     let scope = session.scope(cancel);
 
-    session.emit(EventKind::UserInput {
-        content: input.clone(),
-    });
-    let now = session.port.now_ms();
-    session.history.borrow_mut().push_user(input, now);
+    if let Work::Input(input) = work {
+        session.emit(EventKind::UserInput {
+            content: input.clone(),
+        });
+        let now = session.port.now_ms();
+        session.history.borrow_mut().push_user(input, now);
+    }
     drain_injected(session);
 
     let mut rounds = 0;
@@ -181,6 +183,7 @@ async fn process_input(session: &Rc<Shared>, input: String) -> (EndReason, u32) 
         let results = round::execute(session, &scope, &calls).await;
         let now = session.port.now_ms();
         session.history.borrow_mut().push_results(results, now);
+        session.finished.take();
         drain_injected(session);
         detect_repetition(session, &calls);
     };

@@ -11,6 +11,7 @@ use super::error::{SessionError, SessionErrorKind};
 use super::ground::{Place, SharedEnvironment};
 use super::job::{JobReport, JobReportKind};
 use super::open;
+use super::record::SessionRecord;
 use super::state::{Parts, Session};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
@@ -81,6 +82,12 @@ impl Instance {
         id
     }
 
+    /// Forgets an environment. Sessions and jobs that work in it go on; says
+    /// whether there was one.
+    pub fn remove_environment(&mut self, id: u32) -> bool {
+        self.environments.remove(&id).is_some()
+    }
+
     /// Puts a wrapper around an environment (spec 4.4), for all later calls.
     pub fn wrap_environment(
         &mut self,
@@ -96,6 +103,33 @@ impl Instance {
         &mut self,
         environment: u32,
         config: SessionConfig,
+    ) -> Result<Session, SessionError> {
+        self.open(environment, config, None)
+    }
+
+    /// Opens a session that goes on with the conversation of `record`: its
+    /// turns, its queues and, where the provider caches prefixes, its cache.
+    /// Provider, model and tools may be others. It is idle, or awaits input if
+    /// the last answer was a question; [`Session::resume`] goes on with what
+    /// was cut off.
+    pub fn open_recorded_session(
+        &mut self,
+        environment: u32,
+        config: SessionConfig,
+        record: SessionRecord,
+    ) -> Result<Session, SessionError> {
+        let mut record = record.completed()?;
+        let cache_key = record.cache_key.take();
+        let session = self.open(environment, config, cache_key)?;
+        session.restore(record)?;
+        Ok(session)
+    }
+
+    fn open(
+        &mut self,
+        environment: u32,
+        config: SessionConfig,
+        cache_key: Option<String>,
     ) -> Result<Session, SessionError> {
         let environment = self.environment(environment)?.clone();
         let profile = Profile::of(&config.provider).ok_or_else(|| {
@@ -128,6 +162,7 @@ impl Instance {
         let id: Rc<str> = self.random.uuid().into();
         open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
+            cache_key: cache_key.map_or_else(|| id.clone(), Into::into),
             id,
             agent: None,
             depth: 0,

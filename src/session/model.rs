@@ -11,8 +11,8 @@ use super::transport::EffectTransport;
 use crate::environment::Scope;
 use crate::event::EventKind;
 use crate::llm::{
-    Client, Endpoint, FinishKind, LlmError, LlmErrorKind, Message, Request, Response,
-    RetryDecision, Role, StreamEvent, retry_delay_ms,
+    Client, FinishKind, LlmError, LlmErrorKind, Message, Request, Response, RetryDecision, Role,
+    StreamEvent, retry_delay_ms,
 };
 
 /// Why there is no answer.
@@ -186,17 +186,7 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
         life: session.life.clone(),
         idle_ms: config.stream_idle_timeout_ms,
     };
-    let endpoint = Endpoint {
-        base_url: config.base_url.clone().unwrap_or_default(),
-        credential: config
-            .credential
-            .clone()
-            .unwrap_or_else(|| session.profile.id.to_owned()),
-        browser: config.browser,
-        connect_timeout_ms: config.connect_timeout_ms,
-        ..Endpoint::default()
-    };
-    Client::for_adapter(Rc::new(transport), session.profile.id, endpoint)
+    Client::for_adapter(Rc::new(transport), session.profile.id, config.endpoint())
 }
 
 /// The request of spec 2.5 step 2. Tools and conversation are shared, not copied.
@@ -221,8 +211,8 @@ fn request(session: &Shared) -> Request {
 /// Requests with the same key may share a cached prefix.
 fn cache_key(session: &Shared) -> String {
     match &session.agent {
-        Some(agent) => format!("{}-{agent}", session.id),
-        None => session.id.to_string(),
+        Some(agent) => format!("{}-{agent}", session.cache_key),
+        None => session.cache_key.to_string(),
     }
 }
 

@@ -25,18 +25,23 @@ pub(super) async fn execute(
 ) -> Vec<ToolResult> {
     let pipeline = pipeline(session);
     let model = model_name(session);
-    let executed = if session.profile.capabilities(&model).parallel_tool_calls {
+    let run = async |call| {
+        let result = pipeline.run(scope, call).await.into_result();
+        // A record that is taken in the middle of a round holds it already.
+        session.finished.borrow_mut().push(result.clone());
+        result
+    };
+    if session.profile.capabilities(&model).parallel_tool_calls {
         calls.iter().for_each(|call| pipeline.start(call));
-        join_all(calls.iter().map(|call| pipeline.run(scope, call))).await
+        join_all(calls.iter().map(run)).await
     } else {
-        let mut executed = Vec::with_capacity(calls.len());
+        let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             pipeline.start(call);
-            executed.push(pipeline.run(scope, call).await);
+            results.push(run(call).await);
         }
-        executed
-    };
-    executed.into_iter().map(Executed::into_result).collect()
+        results
+    }
 }
 
 /// The pipeline with the settings in force now; a `configure` in mid-round
@@ -129,6 +134,7 @@ impl PipelineEvents for Events {
             output,
             error,
             is_error: executed.is_error,
+            refusal: executed.refusal,
             output_bytes: executed.output_bytes,
             output_complete: executed.output_complete,
             exit_code: executed.exit_code,

@@ -18,12 +18,13 @@ use super::emitter::Emitter;
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::Place;
 use super::history::History;
+use super::record::{RecordedMessage, SessionRecord};
 use super::repetition::Repetition;
 use super::turn::Turn;
 use crate::effect::{EffectPort, Random, Spawner};
-use crate::environment::{Cancel, Environment, Scope};
+use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, SessionState};
-use crate::llm::ToolDefinition;
+use crate::llm::{ToolDefinition, ToolResult};
 use crate::profile::Profile;
 use crate::tool::{HostTool, Registry, Tool};
 
@@ -44,6 +45,10 @@ pub(super) struct Shared {
     pub(super) config: RefCell<SessionConfig>,
     pub(super) registry: RefCell<Registry>,
     pub(super) history: RefCell<History>,
+    /// Results of the running round, in the order in which they came.
+    pub(super) finished: RefCell<Vec<ToolResult>>,
+    /// Key under which the provider caches the prefix.
+    pub(super) cache_key: Rc<str>,
     pub(super) system_prompt: RefCell<Rc<str>>,
     pub(super) repetition: RefCell<Repetition>,
     pub(super) context: Cell<ContextWatch>,
@@ -73,7 +78,7 @@ pub(super) struct Outcome {
 /// What waits for the session's task.
 #[derive(Default)]
 pub(super) struct Mailbox {
-    input: RefCell<Option<String>>,
+    input: RefCell<Option<Work>>,
     follow_ups: RefCell<VecDeque<String>>,
     injected: RefCell<VecDeque<Injected>>,
     steering_ids: Cell<u64>,
@@ -86,9 +91,17 @@ pub(super) enum Injected {
     System { content: String },
 }
 
+/// What to process.
+pub(super) enum Work {
+    /// An input.
+    Input(String),
+    /// What the history leaves open.
+    GoOn,
+}
+
 /// What the session's task does next.
 pub(super) enum Command {
-    Process(String),
+    Process(Work),
     Close(CloseReason),
 }
 
@@ -107,6 +120,8 @@ pub(super) struct Parts {
     pub(super) registry: Registry,
     /// Tools that the host executes; they win over others of their names.
     pub(super) host_tools: Vec<Rc<dyn Tool>>,
+    /// Key under which the provider caches the prefix.
+    pub(super) cache_key: Rc<str>,
 }
 
 impl Shared {
@@ -124,6 +139,8 @@ impl Shared {
             config: RefCell::new(parts.config),
             registry: RefCell::new(parts.registry),
             history: RefCell::default(),
+            finished: RefCell::default(),
+            cache_key: parts.cache_key,
             system_prompt: RefCell::new(Rc::from("")),
             repetition: RefCell::default(),
             context: Cell::default(),
@@ -223,9 +240,23 @@ impl Shared {
         if self.stop.get().is_none() || reason == EndReason::Aborted {
             self.stop.set(Some(reason));
         }
-        let cancel = self.input.borrow().clone();
-        cancel.cancel();
-        self.agents.interrupt();
+        self.cancel_input(match reason {
+            EndReason::TimeLimit => CancelReason::TimeLimit,
+            _ => CancelReason::Interrupted,
+        });
+    }
+
+    /// Ends the current input because that of a parent ends.
+    pub(super) fn interrupt_for(&self, why: CancelReason) {
+        if self.stop.get().is_none() {
+            self.stop.set(Some(EndReason::Interrupted));
+        }
+        self.cancel_input(why);
+    }
+
+    fn cancel_input(&self, why: CancelReason) {
+        self.input_cancel().cancel_for(why);
+        self.agents.interrupt(why);
     }
 
     /// Why the current input must end, if it must.
@@ -298,19 +329,38 @@ impl Session {
     /// Starts an input. Legal in `IDLE` and, as the answer, in
     /// `AWAITING_INPUT`; the session is then `PROCESSING`.
     pub fn submit(&self, input: impl Into<String>) -> Result<(), SessionError> {
+        self.begin(
+            "submit",
+            Work::Input(input.into()),
+            "use steer() or follow_up(), or interrupt() first",
+        )
+    }
+
+    /// Goes on with what the history leaves open: an input that was cut off by
+    /// the end of its process, an error or an interruption. The model is asked
+    /// with the history as it is. Legal where `submit` is, if something is open.
+    pub fn resume(&self) -> Result<(), SessionError> {
+        match self.state() {
+            state @ (SessionState::Idle | SessionState::AwaitingInput)
+                if !self.0.history.borrow().is_open() =>
+            {
+                let way_out = "nothing was cut off; use submit()";
+                Err(SessionError::illegal("resume", state, way_out))
+            }
+            _ => self.begin("resume", Work::GoOn, "it is at work"),
+        }
+    }
+
+    fn begin(&self, call: &str, work: Work, way_out: &str) -> Result<(), SessionError> {
         match self.state() {
             SessionState::Idle | SessionState::AwaitingInput => {
                 self.0.begin_input();
                 self.0.set_state(SessionState::Processing);
-                *self.0.mailbox.input.borrow_mut() = Some(input.into());
+                *self.0.mailbox.input.borrow_mut() = Some(work);
                 self.0.mailbox.wake();
                 Ok(())
             }
-            state => Err(SessionError::illegal(
-                "submit",
-                state,
-                "use steer() or follow_up(), or interrupt() first",
-            )),
+            state => Err(SessionError::illegal(call, state, way_out)),
         }
     }
 
@@ -459,6 +509,74 @@ impl Session {
     /// The turns so far.
     pub fn history(&self) -> Vec<Turn> {
         self.0.history.borrow().turns().to_vec()
+    }
+
+    /// The session as it is now, to be opened again later: see [`SessionRecord`].
+    pub fn record(&self) -> SessionRecord {
+        let now = self.0.port.now_ms();
+        let history = self.0.history.borrow();
+        let mut turns = history.turns().to_vec();
+        let finished = self.0.finished.borrow();
+        if !finished.is_empty() {
+            turns.push(Turn::ToolResults {
+                results: finished.clone(),
+                timestamp_ms: now,
+            });
+        }
+        if let Some(Work::Input(content)) = &*self.0.mailbox.input.borrow() {
+            turns.push(Turn::User {
+                content: content.clone(),
+                timestamp_ms: now,
+            });
+        }
+        let injected = self.0.mailbox.injected.borrow();
+        let message = |message: &Injected| match message {
+            Injected::Steering { content, .. } => RecordedMessage::Steering {
+                content: content.clone(),
+            },
+            Injected::System { content } => RecordedMessage::System {
+                content: content.clone(),
+            },
+        };
+        SessionRecord {
+            turns,
+            requests: history.conversation().seals(),
+            cache_key: Some(self.0.cache_key.to_string()),
+            awaiting_input: self.0.state() == SessionState::AwaitingInput,
+            injected: injected.iter().map(message).collect(),
+            follow_ups: self.0.mailbox.follow_ups.borrow().iter().cloned().collect(),
+            ..SessionRecord::default()
+        }
+    }
+
+    /// Takes over what a completed `record` holds. For a session that has just
+    /// been opened.
+    pub(super) fn restore(&self, record: SessionRecord) -> Result<(), SessionError> {
+        let mut repetition = self.0.repetition.borrow_mut();
+        let window = self.0.config.borrow().loop_detection_window;
+        let window = usize::try_from(window).unwrap_or(usize::MAX);
+        for turn in &record.turns {
+            if let Turn::Assistant { tool_calls, .. } = turn {
+                for call in tool_calls {
+                    repetition.record(&call.name, &call.arguments, window);
+                    repetition.detect(window);
+                }
+            }
+        }
+        *self.0.history.borrow_mut() = History::restored(record.turns, &record.requests);
+        for message in record.injected {
+            match message {
+                RecordedMessage::Steering { content } => drop(self.steer(content)?),
+                RecordedMessage::System { content } => self.add_system_turn(content)?,
+            }
+        }
+        for message in record.follow_ups {
+            self.follow_up(message)?;
+        }
+        if record.awaiting_input {
+            self.0.set_state(SessionState::AwaitingInput);
+        }
+        Ok(())
     }
 
     fn open(&self, call: &str) -> Result<(), SessionError> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{ContentPart, Message, Role, ToolCall, ToolResult, Usage};
+use crate::llm::{ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage};
 
 /// One entry of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub enum Turn {
         usage: Box<Usage>,
         /// The provider's id of the response.
         response_id: Option<String>,
+        /// The provider's own items, verbatim: what it is sent again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replay: Option<Box<Replay>>,
         /// ms since 1970-01-01 UTC.
         timestamp_ms: u64,
     },
@@ -51,6 +54,39 @@ pub enum Turn {
         /// ms since 1970-01-01 UTC.
         timestamp_ms: u64,
     },
+}
+
+impl Turn {
+    /// What the model sees of it.
+    pub(crate) fn to_message(&self) -> Message {
+        match self {
+            Self::User { content, .. } | Self::Steering { content, .. } => {
+                Message::text(Role::User, content.clone())
+            }
+            Self::System { content, .. } => Message::text(Role::Developer, content.clone()),
+            Self::ToolResults { results, .. } => results_message(results),
+            Self::Assistant {
+                content,
+                tool_calls,
+                reasoning,
+                replay,
+                ..
+            } => {
+                let thinking = reasoning.iter().map(|text| ContentPart::Thinking {
+                    text: text.clone(),
+                    signature: None,
+                });
+                let text = Some(content).filter(|text| !text.is_empty());
+                let text = text.map(|text| ContentPart::Text { text: text.clone() });
+                let calls = tool_calls.iter().cloned().map(ContentPart::ToolCall);
+                Message {
+                    role: Role::Assistant,
+                    content: thinking.chain(text).chain(calls).collect(),
+                    replay: replay.as_deref().cloned(),
+                }
+            }
+        }
+    }
 }
 
 /// The message for the results of one round: every call is answered in it.

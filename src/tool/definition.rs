@@ -198,6 +198,8 @@ pub struct ToolError {
     pub message: String,
     /// What had arrived before the failure; the model sees it after the message.
     pub partial: Option<Box<ToolOutput>>,
+    /// The call was cancelled: the model reads why, then the message.
+    pub stopped: bool,
 }
 
 impl ToolError {
@@ -206,14 +208,23 @@ impl ToolError {
         Self {
             message: message.into(),
             partial: None,
+            stopped: false,
         }
     }
 
-    /// A failure after some output.
-    pub fn with_partial(message: impl Into<String>, partial: ToolOutput) -> Self {
+    /// A call that was cancelled; `when` follows the reason: `before it ended`.
+    pub fn stopped(when: impl Into<String>) -> Self {
         Self {
-            message: message.into(),
+            stopped: true,
+            ..Self::new(when)
+        }
+    }
+
+    /// The same failure after some output.
+    pub fn after(self, partial: ToolOutput) -> Self {
+        Self {
             partial: Some(Box::new(partial)),
+            ..self
         }
     }
 }
@@ -221,7 +232,7 @@ impl ToolError {
 impl From<EnvironmentError> for ToolError {
     fn from(error: EnvironmentError) -> Self {
         match error.kind {
-            EnvironmentErrorKind::Cancelled => Self::new("interrupted before it ended"),
+            EnvironmentErrorKind::Cancelled => Self::stopped("before it ended"),
             _ => Self::new(error.message),
         }
     }
@@ -229,7 +240,10 @@ impl From<EnvironmentError> for ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self.stopped {
+            true => write!(f, "stopped {}", self.message),
+            false => f.write_str(&self.message),
+        }
     }
 }
 

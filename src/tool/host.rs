@@ -69,10 +69,8 @@ impl Tool for HostTool {
                     });
                 }
                 Some(OutcomeKind::Cancelled) | None => {
-                    return Err(ToolError::with_partial(
-                        "interrupted before it ended",
-                        ToolOutput::captured(streamed),
-                    ));
+                    let partial = ToolOutput::captured(streamed);
+                    return Err(ToolError::stopped("before it ended").after(partial));
                 }
                 Some(_) => {
                     return Err(ToolError::new(

@@ -15,8 +15,10 @@ use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
 use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
 use crate::environment::{
-    Environment, EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment, OutputStream, Scope,
+    CancelReason, Environment, EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment,
+    OutputStream, Scope,
 };
+use crate::event::Refusal;
 use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
 use crate::text::Utf8Decoder;
 
@@ -73,6 +75,8 @@ pub struct Executed {
     /// The tool did not come to an end of its own: `full` is an error message
     /// (spec 2.5 `error`) and perhaps partial output.
     pub raised: bool,
+    /// Why the tool was not allowed to run, if it was not.
+    pub refusal: Option<Refusal>,
     /// Bytes of the whole output.
     pub output_bytes: u64,
     /// Whether `full` holds all of it.
@@ -102,6 +106,7 @@ impl Executed {
 /// How a call failed before or while it ran.
 enum Failure {
     UnknownTool(String),
+    Refused(Refusal, String),
     Tool(ToolError),
 }
 
@@ -128,13 +133,25 @@ impl Pipeline {
             None => Err(Failure::UnknownTool(self.unknown_tool(call))),
         };
         let raised = result.is_err();
+        let refusal = match &result {
+            Err(Failure::Refused(refusal, _)) => Some(*refusal),
+            _ => None,
+        };
+        let named = |message: String| format!("Tool error ({}): {message}", call.name);
         let output = match result {
             Ok(output) => output,
             Err(Failure::UnknownTool(message)) => failed(message, None),
-            Err(Failure::Tool(error)) => failed(
-                format!("Tool error ({}): {}", call.name, error.message),
-                error.partial,
-            ),
+            Err(Failure::Refused(_, message)) => failed(named(message), None),
+            Err(Failure::Tool(error)) => {
+                let message = match error.stopped {
+                    true => {
+                        let reason = scope.cancel.reason().unwrap_or(CancelReason::Interrupted);
+                        format!("{reason} {}", error.message)
+                    }
+                    false => error.message,
+                };
+                failed(named(message), error.partial)
+            }
         };
         let kind = registered.map_or(call.name.as_str(), |registered| registered.tool.kind());
         let asked = output.max_chars.unwrap_or(usize::MAX);
@@ -147,6 +164,7 @@ impl Pipeline {
             media: output.media,
             is_error: output.is_error || raised,
             raised,
+            refusal,
             output_bytes: output.output_bytes,
             output_complete: output.output_complete,
             exit_code: output.exit_code,
@@ -179,7 +197,7 @@ impl Pipeline {
         }
         self.approve(scope, call, registered, &arguments).await?;
         if scope.cancel.is_cancelled() {
-            return Err(ToolError::new("interrupted before it started").into());
+            return Err(ToolError::stopped("before it started").into());
         }
         let deltas = Rc::new(Deltas {
             events: self.events.clone(),
@@ -208,7 +226,7 @@ impl Pipeline {
         call: &ToolCall,
         registered: &Registered,
         arguments: &Value,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), Failure> {
         let tool = &registered.tool;
         let (writes, command) = (tool.writes(arguments), tool.command(arguments));
         let by_name = Proposal {
@@ -230,7 +248,7 @@ impl Pipeline {
                     ..by_name
                 }),
                 Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
-                    return Err(ToolError::new("interrupted before it started"));
+                    return Err(ToolError::stopped("before it started").into());
                 }
                 Err(error) => Verdict::Ask(format!("it is not known where it writes: {error}")),
             };
@@ -238,7 +256,8 @@ impl Pipeline {
         let reason = match verdict {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(reason) => {
-                return Err(ToolError::new(format!("denied by policy: {reason}")));
+                let message = format!("denied by policy: {reason}");
+                return Err(Failure::Refused(Refusal::DeniedByPolicy, message));
             }
             Verdict::Ask(reason) => reason,
         };
@@ -247,18 +266,24 @@ impl Pipeline {
             tool_name: call.name.clone(),
             call_id: call.id.clone(),
             arguments: arguments.to_string(),
-            reason,
+            reason: reason.clone(),
         };
-        match self.port.request(scope, effect).finish().await {
-            OutcomeKind::Approval(Approval::Allow) => Ok(()),
-            OutcomeKind::Approval(Approval::Deny { reason }) => {
-                Err(ToolError::new(format!("not approved: {reason}")))
+        let (refusal, why) = match self.port.request(scope, effect).finish().await {
+            OutcomeKind::Approval(Approval::Allow) => return Ok(()),
+            OutcomeKind::Approval(Approval::Deny { reason }) => (Refusal::NotApproved, reason),
+            OutcomeKind::Approval(Approval::NoApprover) => (
+                Refusal::NoApprover,
+                format!("nobody is there to approve it: {reason}"),
+            ),
+            OutcomeKind::Cancelled => {
+                return Err(ToolError::stopped("before it started").into());
             }
-            OutcomeKind::Cancelled => Err(ToolError::new("interrupted before it started")),
-            _ => Err(ToolError::new(
-                "not approved: the host answered with an outcome of another effect; fix the host",
-            )),
-        }
+            _ => (
+                Refusal::NoApprover,
+                "the host answered with an outcome of another effect; fix the host".to_owned(),
+            ),
+        };
+        Err(Failure::Refused(refusal, format!("not approved: {why}")))
     }
 
     fn unknown_tool(&self, call: &ToolCall) -> String {

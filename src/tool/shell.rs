@@ -100,7 +100,7 @@ impl Tool for Shell {
 }
 
 fn interrupted(output: Combined) -> ToolError {
-    ToolError::with_partial("interrupted before it ended", output.finish())
+    ToolError::stopped("before it ended").after(output.finish())
 }
 
 /// The output, then what else the model must know.

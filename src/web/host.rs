@@ -55,7 +55,8 @@ extern "C" {
         signal: &AbortSignal,
     ) -> Result<Promise, JsValue>;
 
-    /// Resolves to `undefined` for yes, or to the reason for no.
+    /// Resolves to `undefined` for yes, to the reason for no, or to `null` when
+    /// nobody is there to decide.
     #[wasm_bindgen(method, catch, js_name = askApproval)]
     pub(super) fn ask_approval(
         this: &Host,

@@ -12,6 +12,9 @@ mod http;
 mod perform;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod script;
+#[cfg(feature = "sandbox")]
+mod terminal;
 
 use std::rc::Rc;
 
@@ -23,7 +26,9 @@ use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
 use crate::environment::{EnvironmentCall, ExecRequest};
-use crate::session::{Session, SessionConfig, SessionError, SessionErrorKind};
+use crate::session::{
+    Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+};
 
 /// Runs once when the module is loaded: a panic becomes a JavaScript error
 /// that says what happened, instead of a bare `unreachable`.
@@ -41,6 +46,8 @@ pub struct Core {
     driver: Rc<Driver>,
     #[cfg(feature = "sandbox")]
     sandboxes: sandbox::Sandboxes,
+    #[cfg(feature = "sandbox")]
+    terminals: terminal::Terminals,
 }
 
 #[wasm_bindgen]
@@ -55,6 +62,8 @@ impl Core {
             driver: Driver::new(host, seed),
             #[cfg(feature = "sandbox")]
             sandboxes: sandbox::Sandboxes::default(),
+            #[cfg(feature = "sandbox")]
+            terminals: terminal::Terminals::default(),
         })
     }
 
@@ -80,14 +89,23 @@ impl Core {
             .with(|instance| instance.add_remote_environment(info)))
     }
 
-    /// Opens a session; `config` is the JSON of a [`SessionConfig`].
+    /// Opens a session; `config` is the JSON of a [`SessionConfig`], `record`
+    /// that of a [`SessionRecord`] to go on with.
     #[wasm_bindgen(js_name = openSession)]
-    pub fn open_session(&self, environment: u32, config: &str) -> Result<CoreSession, JsValue> {
+    pub fn open_session(
+        &self,
+        environment: u32,
+        config: &str,
+        record: Option<String>,
+    ) -> Result<CoreSession, JsValue> {
         let config = SessionConfig::from_json(config).map_err(thrown)?;
-        let session = self
-            .driver
-            .with(|instance| instance.open_session(environment, config))
-            .map_err(thrown)?;
+        let record = record.map(|json| SessionRecord::from_json(&json));
+        let record = record.transpose().map_err(thrown)?;
+        let open = |instance: &mut Instance| match record {
+            None => instance.open_session(environment, config),
+            Some(record) => instance.open_recorded_session(environment, config, record),
+        };
+        let session = self.driver.with(open).map_err(thrown)?;
         Ok(CoreSession {
             session,
             driver: self.driver.clone(),
@@ -191,6 +209,11 @@ impl CoreSession {
         self.call(|session| session.answer(input))
     }
 
+    /// See [`Session::resume`].
+    pub fn resume(&self) -> Result<(), JsValue> {
+        self.call(Session::resume)
+    }
+
     /// See [`Session::steer`].
     pub fn steer(&self, message: String) -> Result<f64, JsValue> {
         self.call(|session| session.steer(message))
@@ -265,6 +288,12 @@ impl CoreSession {
     /// The turns so far: an array of objects, see [`crate::session::Turn`].
     pub fn history(&self) -> JsValue {
         convert::to_object(&self.session.history())
+    }
+
+    /// The session as it is now: the JSON of a [`SessionRecord`].
+    pub fn record(&self) -> String {
+        // Turns are strings, numbers and JSON values: they always serialise.
+        serde_json::to_string(&self.session.record()).unwrap_or_default()
     }
 
     fn call<T>(

@@ -123,9 +123,10 @@ async fn ask_approval(call: &Call, asked: &Object) -> OutcomeKind {
     let promise = call.host().ask_approval(&call.owner, asked, &call.signal());
     OutcomeKind::Approval(match call.unless_cancelled(settle(promise)).await {
         None => return OutcomeKind::Cancelled,
+        Some(Ok(answer)) if answer.is_undefined() => Approval::Allow,
         Some(Ok(answer)) => answer
             .as_string()
-            .map_or(Approval::Allow, |reason| Approval::Deny { reason }),
+            .map_or(Approval::NoApprover, |reason| Approval::Deny { reason }),
         Some(Err(error)) => Approval::Deny {
             reason: convert::message(&error),
         },

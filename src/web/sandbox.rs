@@ -11,7 +11,8 @@ use wasm_bindgen::prelude::*;
 
 use super::{Core, convert, invalid};
 use crate::environment::EnvironmentError;
-use crate::memory::{ChangeKind, MemoryEnvironment, MemorySettings};
+use crate::memory::tree::NodeKind;
+use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
 
 /// The sandboxes of a core, by number.
 pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
@@ -19,6 +20,104 @@ pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
 /// A remembered state of a sandbox: files, clock and randomness.
 #[wasm_bindgen]
 pub struct Snapshot(crate::memory::Snapshot);
+
+#[wasm_bindgen]
+impl Snapshot {
+    /// Everything below `directory`, absolute, in path order: `{path, type,
+    /// mode, modifiedMs, size}`, where `path` is relative to it, `type` is
+    /// `file`, `directory` or `link`; a link has its `target`.
+    pub fn entries(&self, directory: &str) -> Result<Array, JsValue> {
+        let records = Array::new();
+        let walked = self.0.tree().walk(directory, u32::MAX, &mut |path, node| {
+            let record = convert::Record::new()
+                .text("path", path)
+                .number("mode", f64::from(node.mode))
+                .number("modifiedMs", (node.modified_us / 1_000) as f64);
+            let record = match &node.kind {
+                NodeKind::File(content) => record
+                    .text("type", "file")
+                    .number("size", content.as_slice().len() as f64),
+                NodeKind::Directory(_) => record.text("type", "directory").number("size", 0.0),
+                NodeKind::Link(target) => record
+                    .text("type", "link")
+                    .number("size", 0.0)
+                    .text("target", target),
+            };
+            records.push(record.object());
+            true
+        });
+        match walked {
+            Ok(()) => Ok(records),
+            Err(error) => Err(invalid(format!("cannot list {directory}: {error}"))),
+        }
+    }
+
+    /// Content of the file at `path`, absolute; no link is followed.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, JsValue> {
+        let content = self.0.tree().read(path);
+        content
+            .map(|content| content.as_slice().to_vec())
+            .map_err(|error| invalid(format!("cannot read {path}: {error}")))
+    }
+
+    /// The files below `directory`, absolute, as a tar archive.
+    #[wasm_bindgen(js_name = exportTar)]
+    pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, JsValue> {
+        self.0.export_tar(directory).map_err(|error| thrown(&error))
+    }
+
+    /// Whether no file, directory or link differs from `other`, found without
+    /// looking inside.
+    #[wasm_bindgen(js_name = isSame)]
+    pub fn is_same(&self, other: &Snapshot) -> bool {
+        self.0.tree().is_same(other.0.tree())
+    }
+}
+
+/// Files on their way into a sandbox; nothing is there before
+/// [`Core::commit_import`].
+#[wasm_bindgen]
+pub struct Import(crate::memory::Import);
+
+#[wasm_bindgen]
+impl Import {
+    /// Takes a file; `name` is relative. `mode`: permission bits, if known.
+    #[wasm_bindgen(js_name = addFile)]
+    pub fn add_file(
+        &mut self,
+        name: String,
+        content: Vec<u8>,
+        mode: Option<u32>,
+        modified_ms: Option<f64>,
+    ) -> Result<(), JsValue> {
+        let content = Bytes::from(content);
+        self.add(name, ImportNode::File { content, mode }, modified_ms)
+    }
+
+    /// Takes a directory.
+    #[wasm_bindgen(js_name = addDirectory)]
+    pub fn add_directory(&mut self, name: String) -> Result<(), JsValue> {
+        self.add(name, ImportNode::Directory, None)
+    }
+
+    /// Takes a symbolic link.
+    #[wasm_bindgen(js_name = addLink)]
+    pub fn add_link(&mut self, name: String, target: String) -> Result<(), JsValue> {
+        self.add(name, ImportNode::Link(target), None)
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        node: ImportNode,
+        modified_ms: Option<f64>,
+    ) -> Result<(), JsValue> {
+        let modified_us = modified_ms.map(|ms| (ms as u64).saturating_mul(1_000));
+        self.0
+            .add(name, node, modified_us)
+            .map_err(|error| thrown(&error))
+    }
+}
 
 #[wasm_bindgen]
 impl Core {
@@ -86,6 +185,41 @@ impl Core {
         sandbox.import_files(files).map_err(|error| thrown(&error))
     }
 
+    /// Collects files for the working directory of a sandbox.
+    #[wasm_bindgen(js_name = beginImport)]
+    pub fn begin_import(&self, environment: u32) -> Result<Import, JsValue> {
+        Ok(Import(self.sandbox(environment)?.import("")))
+    }
+
+    /// Takes what was collected; all or nothing.
+    #[wasm_bindgen(js_name = commitImport)]
+    pub fn commit_import(&self, environment: u32, import: Import) -> Result<(), JsValue> {
+        let sandbox = self.sandbox(environment)?;
+        sandbox.commit(import.0).map_err(|error| thrown(&error))
+    }
+
+    /// What still fits a sandbox: `{bytes, fileBytes, entries}`.
+    pub fn room(&self, environment: u32) -> Result<JsValue, JsValue> {
+        let tree = self.sandbox(environment)?.tree();
+        let limits = tree.limits();
+        let bytes = limits.total_bytes.saturating_sub(tree.total_bytes());
+        let entries = limits.entries.saturating_sub(tree.total_entries());
+        let record = convert::Record::new()
+            .number("bytes", bytes as f64)
+            .number("fileBytes", limits.file_bytes as f64)
+            .number("entries", entries as f64);
+        Ok(record.object().into())
+    }
+
+    /// Replaces all files of a sandbox by those of a tar archive of a whole tree.
+    #[wasm_bindgen(js_name = replaceTree)]
+    pub fn replace_tree(&self, environment: u32, archive: &[u8]) -> Result<(), JsValue> {
+        let sandbox = self.sandbox(environment)?;
+        sandbox
+            .replace_tree(archive)
+            .map_err(|error| thrown(&error))
+    }
+
     /// Remembers a sandbox as it is now, in constant time.
     pub fn snapshot(&self, environment: u32) -> Result<Snapshot, JsValue> {
         Ok(Snapshot(self.sandbox(environment)?.snapshot()))
@@ -114,7 +248,47 @@ impl Core {
         Ok(records.collect())
     }
 
-    fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {
+    /// What leads from `snapshot` to the sandbox as it is now, wherever below
+    /// `/`, to be kept outside: `{archive, removed}`, or `undefined` if nothing
+    /// changed.
+    #[wasm_bindgen(js_name = deltaSince)]
+    pub fn delta_since(&self, environment: u32, snapshot: &Snapshot) -> Result<JsValue, JsValue> {
+        let sandbox = self.sandbox(environment)?;
+        if sandbox.tree().is_same(snapshot.0.tree()) {
+            return Ok(JsValue::UNDEFINED);
+        }
+        let delta = sandbox
+            .delta_since(&snapshot.0)
+            .map_err(|error| thrown(&error))?;
+        let removed: Array = delta
+            .removed
+            .iter()
+            .map(|path| JsValue::from_str(path))
+            .collect();
+        let record = convert::Record::new()
+            .bytes("archive", &delta.archive)
+            .value("removed", &removed);
+        Ok(record.object().into())
+    }
+
+    /// Applies what `deltaSince` gave; all or nothing.
+    #[wasm_bindgen(js_name = applyDelta)]
+    pub fn apply_delta(
+        &self,
+        environment: u32,
+        archive: &[u8],
+        removed: Vec<String>,
+    ) -> Result<(), JsValue> {
+        let delta = Delta {
+            archive: archive.to_vec(),
+            removed,
+        };
+        self.sandbox(environment)?
+            .apply(&delta)
+            .map_err(|error| thrown(&error))
+    }
+
+    pub(super) fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {
         let sandbox = self.sandboxes.borrow().get(&number).cloned();
         sandbox.ok_or_else(|| invalid(format!("environment {number} is not a sandbox")))
     }

@@ -1,5 +1,6 @@
 //! Subagents (spec 7): a parent and its children in one instance.
 
+use hermitcrab::effect::EffectKind;
 use hermitcrab::event::SessionState;
 use serde_json::{Value, json};
 
@@ -215,7 +216,7 @@ fn messages_reach_one_that_works_and_wake_one_that_rests() {
     assert_eq!(outputs[5], "agent_id: agent-1\nstatus: completed, closed");
     assert_eq!(
         outputs[6],
-        "Tool error (send_input): agent-1 is closed; start another with spawn_agent"
+        "Tool error (send_input): agent-1 is closed; start another one"
     );
     assert!(outputs[7].ends_with("second answer"), "the result stays");
     let injected: Vec<_> = bench.data("STEERING_INJECTED");
@@ -418,5 +419,135 @@ fn a_child_has_no_tool_that_its_parent_lacks() {
     assert!(
         names.contains(&"extra") && !names.contains(&"shell"),
         "{names:?}"
+    );
+}
+
+/// Where the model requests went, with their organization.
+fn destinations(bench: &Bench) -> Vec<(String, Option<String>)> {
+    let requests = bench.seen.iter().filter_map(|effect| match &effect.kind {
+        EffectKind::Http(request) => Some(request),
+        _ => None,
+    });
+    requests
+        .map(|request| {
+            let mut headers = request.headers.iter();
+            let organization = headers.find(|(name, _)| name == "openai-organization");
+            (
+                request.url.clone(),
+                organization.map(|(_, value)| value.clone()),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_child_of_another_provider_and_its_own_child_back_home() {
+    let bench = play(
+        &[
+            parent(call(
+                "spawn_agent",
+                json!({"task": "outer", "model": "openai:gpt-x"}),
+            )),
+            child(
+                "outer",
+                call(
+                    "spawn_agent",
+                    json!({"task": "inner", "model": "anthropic:claude-x"}),
+                ),
+            ),
+            json!({"match": {"contains": "inner", "not_contains": "outer"}, "text": "from home"}),
+            child("outer", call("wait", json!({"agent_id": "agent-2"}))),
+            child("outer", json!({"text": "passed on"})),
+            parent(call("wait", json!({"agent_id": "agent-1"}))),
+            parent(json!({"text": "done"})),
+        ],
+        json!({
+            "max_subagent_depth": 2,
+            "base_url": "http://home.test",
+            "endpoints": {"openai": {
+                "base_url": "http://abroad.test/v1",
+                "options": {"organization": "org-1"},
+            }},
+        }),
+    );
+    assert!(
+        outputs(&bench)[1].ends_with("passed on"),
+        "{:?}",
+        outputs(&bench)
+    );
+    let mut destinations = destinations(&bench);
+    destinations.sort();
+    destinations.dedup();
+    let home = ("http://home.test/v1/messages".to_owned(), None);
+    let abroad = "http://abroad.test/v1/responses".to_owned();
+    assert_eq!(destinations, [(abroad, Some("org-1".to_owned())), home]);
+    let inner = bench
+        .events
+        .iter()
+        .find(|event| event["agent_id"] == "agent-2");
+    assert_eq!(
+        inner.expect("a grandchild")["data"]["provider"],
+        "anthropic"
+    );
+}
+
+/// Plays a task through the tool that starts subagents on `provider`, with its
+/// native tools; returns what the parent's calls came to.
+fn check_native(provider: &str, calls: &[Value], expected: &[&str]) {
+    let mut steps = vec![child("part one", json!({"text": "found it"}))];
+    steps.extend(calls.iter().cloned().map(parent));
+    steps.push(parent(json!({"text": "done"})));
+    let config = json!({"provider": provider, "model": "m", "toolset": "native"});
+    let bench = play(&steps, config);
+    assert_eq!(outputs(&bench), expected, "{provider}");
+}
+
+#[test]
+fn native_tools_for_subagents() {
+    let whole = "agent_id: agent-1\nstatus: completed\nsuccess: true\nturns_used: 1\n\nfound it";
+    let head = "agent_id: agent-1\nstatus: running";
+    let wait = call("wait", json!({"agent_id": "agent-1"}));
+    let described = json!({"description": "look", "prompt": "part one"});
+    check_native("anthropic", &[call("Agent", described.clone())], &[whole]);
+    check_native("chat", &[call("task", described.clone())], &[whole]);
+    let prompt = json!({"prompt": "part one"});
+    check_native("gemini", &[call("invoke_agent", prompt)], &[whole]);
+    let task = json!({"task": "part one"});
+    check_native(
+        "openai",
+        &[call("spawn_agent", task), wait.clone()],
+        &[head, whole],
+    );
+    let mut background = described;
+    background["run_in_background"] = json!(true);
+    check_native(
+        "anthropic",
+        &[call("Agent", background), wait],
+        &[head, whole],
+    );
+}
+
+#[test]
+fn the_time_limit_of_a_parent_reaches_what_a_child_does() {
+    let mut bench = play(
+        &[
+            parent(call("spawn_agent", json!({"task": "task A"}))),
+            child("task A", call("stuck", json!({}))),
+            parent(call("wait", json!({"agent_id": "agent-1"}))),
+        ],
+        json!({"tools": [tool("stuck")], "max_wall_ms": 5_000}),
+    );
+    bench.end_sleep(5_000);
+    let errors: Vec<_> = bench
+        .data("TOOL_CALL_END")
+        .into_iter()
+        .filter_map(|data| data["error"].as_str())
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            "Tool error (wait): the session's time limit was reached before it ended",
+            "Tool error (stuck): the session's time limit was reached before it ended",
+        ]
     );
 }

@@ -86,10 +86,11 @@ fn a_denied_tool_is_refused_without_a_question() {
     assert_eq!(execs.count(), 0);
     let ends = bench.data("TOOL_CALL_END");
     assert_eq!(
-        (&ends[0]["error"], &ends[0]["is_error"]),
+        (&ends[0]["error"], &ends[0]["is_error"], &ends[0]["refusal"]),
         (
             &json!("Tool error (shell): denied by policy: this session does not allow shell"),
-            &json!(true)
+            &json!(true),
+            &json!("denied_by_policy")
         )
     );
 }

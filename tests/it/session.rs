@@ -153,6 +153,10 @@ fn the_wall_clock_ends_an_input() {
     bench.end_sleep(5_000);
     assert_eq!(bench.data("PROCESSING_END")[0]["reason"], "time_limit");
     assert_eq!(
+        bench.data("TOOL_CALL_END")[0]["error"],
+        "Tool error (wait): the session's time limit was reached before it ended"
+    );
+    assert_eq!(
         bench.data("TURN_LIMIT")[0],
         &json!({"limit": "wall_time", "value": 5_000})
     );

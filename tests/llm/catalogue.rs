@@ -54,6 +54,25 @@ fn models_of_a_provider() {
     assert_eq!(latest_model("nobody", None), None);
 }
 
+/// The catalogue is read line by line; an entry that is not one line is lost.
+#[test]
+fn every_entry_of_the_file_is_a_model() {
+    let file = include_str!("../../src/llm/models.json");
+    let entries: Vec<serde_json::Value> = serde_json::from_str(file).unwrap();
+    let ids: Vec<&str> = list_models(None)
+        .iter()
+        .map(|model| model.id.as_str())
+        .collect();
+    let expected: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, expected);
+    for id in expected {
+        assert_eq!(model_info(id).map(|model| model.id.as_str()), Some(id));
+    }
+}
+
 #[test]
 fn names_are_unique_and_numbers_sane() {
     let mut names: Vec<&str> = Vec::new();

@@ -1,13 +1,19 @@
 // Every session case that the sandbox can play, against the transcript that
-// all faces share.
+// all faces share: here, and with the agent in a worker.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, test } from "node:test";
 
-import { caseNames, golden, play } from "./cases.mjs";
+import * as here from "../../js/node.js";
+import * as worker from "../../js/worker-node.js";
+import { caseNames, golden, playHere } from "./cases.mjs";
 
-for (const name of await caseNames()) {
-  test(`case ${name}`, { timeout: 60_000 }, async (t) => {
-    assert.deepEqual(await play(t, name), await golden(name));
-  });
+after(() => worker.terminate());
+
+for (const [face, api] of [["", here], [" in a worker", worker]]) {
+  for (const name of await caseNames()) {
+    test(`case ${name}${face}`, { timeout: 60_000 }, async (t) => {
+      assert.deepEqual(await playHere(t, name, api), await golden(name));
+    });
+  }
 }

@@ -147,7 +147,8 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
   assert.deepEqual(asked, [["shell", "echo one > one.txt"], ["shell", "echo two > two.txt"]]);
   const [allowed, denied] = dataOf(events, "TOOL_CALL_END");
   assert.deepEqual([allowed.is_error, denied.is_error], [false, true]);
-  assert.match(denied.error ?? denied.output, /not on a Friday/);
+  assert.match(denied.error, /not on a Friday/);
+  assert.deepEqual([allowed.refusal, denied.refusal], [undefined, "not_approved"]);
   assert.deepEqual([await env.exists("one.txt"), await env.exists("two.txt")], [true, false]);
 
   const silent = await createSession({
@@ -156,7 +157,8 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
     approval: { tools: { shell: "ask" } },
   });
   const [refused] = dataOf(await collect(silent.run("go")), "TOOL_CALL_END");
-  assert.match(refused.error ?? refused.output, /nobody is there to approve it: this tool needs approval/);
+  assert.match(refused.error, /nobody is there to approve it: this tool needs approval/);
+  assert.equal(refused.refusal, "no_approver");
 });
 
 const ANSWERS = [

@@ -319,6 +319,9 @@ impl From<OutcomeKind> for wit::OutcomeNews {
             OutcomeKind::Approval(Approval::Deny { reason }) => {
                 Self::Approval(wit::Approval::Deny(reason))
             }
+            OutcomeKind::Approval(Approval::NoApprover) => {
+                Self::Approval(wit::Approval::NoApprover)
+            }
             OutcomeKind::Slept => Self::Slept,
             OutcomeKind::Cancelled => Self::Cancelled,
         }

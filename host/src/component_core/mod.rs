@@ -390,10 +390,18 @@ impl Core for ComponentCore {
         self.enter(|guest, store| guest.call_cancel_job(store, job))
     }
 
-    fn open_session(&mut self, environment: u32, config_json: &str) -> CallResult<Arc<str>> {
+    fn open_session(
+        &mut self,
+        environment: u32,
+        config_json: &str,
+        record_json: Option<&str>,
+    ) -> CallResult<Arc<str>> {
         let environment = self.environment(environment)?;
-        let handle = self
-            .refusable(|guest, store| guest.session().call_open(store, environment, config_json))?;
+        let handle = self.refusable(|guest, store| {
+            guest
+                .session()
+                .call_open(store, environment, config_json, record_json)
+        })?;
         let id: Arc<str> = self
             .enter(|guest, store| guest.session().call_id(store, handle))?
             .into();
@@ -415,6 +423,11 @@ impl Core for ComponentCore {
     fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
         let handle = self.session(session)?;
         self.refusable(|guest, store| guest.session().call_answer(store, handle, input))
+    }
+
+    fn resume(&mut self, session: &str) -> CallResult<()> {
+        let handle = self.session(session)?;
+        self.refusable(|guest, store| guest.session().call_resume(store, handle))
     }
 
     fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
@@ -480,6 +493,12 @@ impl Core for ComponentCore {
         let handle = self.session(session)?;
         let history = self.enter(|guest, store| guest.session().call_history(store, handle))?;
         Ok(history.into())
+    }
+
+    fn record(&mut self, session: &str) -> CallResult<Bytes> {
+        let handle = self.session(session)?;
+        let record = self.enter(|guest, store| guest.session().call_record(store, handle))?;
+        Ok(record.into())
     }
 
     fn forget_session(&mut self, session: &str) -> CallResult<()> {

@@ -200,9 +200,7 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
             Box::new(move |performer| {
                 Box::pin(async move {
                     let Some(approval) = approval else {
-                        return OutcomeKind::Approval(Approval::Deny {
-                            reason: format!("nobody is there to approve it: {reason}"),
-                        });
+                        return OutcomeKind::Approval(Approval::NoApprover);
                     };
                     let answer = approval(ApprovalRequest {
                         session_id: performer.owner.clone(),

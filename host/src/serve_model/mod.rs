@@ -222,6 +222,10 @@ impl Shared {
         (response, number)
     }
 
+    fn page(&self, path: &str) -> Option<ScriptedResponse> {
+        self.lock().model.page(path)
+    }
+
     fn answered(&self, number: u64) {
         let now_us = self.now_us();
         if let Some(times) = self.lock().times.get_mut(&number) {
@@ -300,6 +304,11 @@ async fn answer(
     let body = body.to_bytes();
     if let Some(command) = path.strip_prefix("/_script/") {
         return Ok(control(shared, &parts.method, command));
+    }
+    if parts.method == Method::GET
+        && let Some(page) = shared.page(&path)
+    {
+        return play(shared, page, None).await;
     }
     if parts.method != Method::POST {
         return Ok(not_posted(&parts.method, &path));

@@ -126,7 +126,11 @@ async fn nobody_to_approve_means_no() {
     let events = until(&mut session, "PROCESSING_END").await;
     let end = one(&events, "TOOL_CALL_END").data();
     assert_eq!(end["is_error"], true);
-    assert!(end.to_string().contains("nobody is there"), "{end}");
+    assert_eq!(end["refusal"], "no_approver");
+    assert_eq!(
+        end["error"],
+        "Tool error (add_one): not approved: nobody is there to approve it: this tool needs approval"
+    );
 }
 
 #[tokio::test]

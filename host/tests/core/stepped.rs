@@ -106,7 +106,9 @@ fn stream(text: &str) -> String {
 fn play(host: &Host) -> Vec<CoreStep> {
     let mut core = host.core([7; 32]).expect("an instance");
     let environment = core.add_remote_environment(info()).expect("an environment");
-    let session = core.open_session(environment, "{}").expect("a session");
+    let session = core
+        .open_session(environment, "{}", None)
+        .expect("a session");
     let mut now = NOW;
     let body = stream("Hello");
     let mut steps = settle(&mut *core, &mut now, &body);
@@ -153,22 +155,24 @@ fn refusals_are_typed() {
             _ => None,
         };
         let environment = core.add_remote_environment(info()).expect("an environment");
-        let session = core.open_session(environment, "{}").expect("a session");
+        let session = core
+            .open_session(environment, "{}", None)
+            .expect("a session");
         let cases = [
             (
-                kind(core.open_session(99, "{}").map(drop)),
+                kind(core.open_session(99, "{}", None).map(drop)),
                 SessionErrorKind::NotFound,
             ),
             (
                 kind(
-                    core.open_session(environment, r#"{"max_turn":1}"#)
+                    core.open_session(environment, r#"{"max_turn":1}"#, None)
                         .map(drop),
                 ),
                 SessionErrorKind::InvalidConfig,
             ),
             (
                 kind(
-                    core.open_session(environment, r#"{"provider":"x"}"#)
+                    core.open_session(environment, r#"{"provider":"x"}"#, None)
                         .map(drop),
                 ),
                 SessionErrorKind::UnknownProvider,
@@ -210,7 +214,8 @@ fn start_up_times_are_printed() {
         .collect();
     let each = clock.elapsed() / 100;
     let environment = core.add_remote_environment(info()).expect("an environment");
-    core.open_session(environment, "{}").expect("a session");
+    core.open_session(environment, "{}", None)
+        .expect("a session");
     let clock = std::time::Instant::now();
     for n in 0..10_000 {
         core.step(NOW + n, Vec::new()).expect("a step");

@@ -32,6 +32,8 @@ pub struct Case {
     pub tools: Vec<Tool>,
     #[serde(default)]
     pub approvals: BTreeMap<String, Vec<Decision>>,
+    #[serde(default = "yes")]
+    pub approver: bool,
     pub script: Value,
     pub actions: Vec<Action>,
     #[serde(default)]
@@ -126,6 +128,10 @@ pub struct Rule {
 
 fn one() -> usize {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Something that the host does.

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use hermitcrab::effect::{Effect, EffectKind, Outcome, OutcomeKind};
+use hermitcrab::effect::{Approval, Effect, EffectKind, Outcome, OutcomeKind};
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, LoggingEnvironment,
     ReadOnlyEnvironment,
@@ -380,6 +380,9 @@ async fn perform(
                 }
             };
             or_cancelled(&mut Box::pin(call)).await
+        }
+        EffectKind::AskApproval { .. } if !world.tools.has_approver() => {
+            OutcomeKind::Approval(Approval::NoApprover)
         }
         EffectKind::AskApproval { tool_name, .. } => {
             let approval = async { OutcomeKind::Approval(world.tools.approve(&tool_name).await) };

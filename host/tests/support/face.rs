@@ -80,6 +80,11 @@ pub trait HostTools: Send + Sync {
     ) -> HostToolResult;
 
     async fn approve(&self, tool_name: &str) -> Approval;
+
+    /// Whether anybody is there to ask.
+    fn has_approver(&self) -> bool {
+        true
+    }
 }
 
 /// A host without tools of its own.

@@ -197,12 +197,15 @@ impl HostedPlace {
         for definition in definitions {
             options = options.tool(host_tool(definition, tools.clone()));
         }
-        let approving = tools.clone();
-        let approval: ApprovalFn = Arc::new(move |request| {
-            let tools = approving.clone();
-            async move { tools.approve(&request.tool_name).await }.boxed()
-        });
-        let mut session = instance.open_session(options.approval(approval)).await?;
+        if tools.has_approver() {
+            let approving = tools.clone();
+            let approval: ApprovalFn = Arc::new(move |request| {
+                let tools = approving.clone();
+                async move { tools.approve(&request.tool_name).await }.boxed()
+            });
+            options = options.approval(approval);
+        }
+        let mut session = instance.open_session(options).await?;
         let controller = session.controller();
         let (sender, events) = mpsc::unbounded_channel();
         tokio::spawn(async move {

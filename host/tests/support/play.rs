@@ -375,6 +375,10 @@ impl HostTools for Stage {
         }
     }
 
+    fn has_approver(&self) -> bool {
+        self.case.approver
+    }
+
     async fn approve(&self, tool_name: &str) -> Approval {
         let decision = self.case.approvals.get(tool_name).and_then(|decisions| {
             let mut state = self.lock();

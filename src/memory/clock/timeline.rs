@@ -9,6 +9,7 @@ use super::Clock;
 use super::meter::Meter;
 use super::order::Turns;
 use crate::environment::Scope;
+use crate::memory::narrow::Narrow;
 use crate::memory::random::Random;
 
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
@@ -42,6 +43,7 @@ pub struct Timeline {
     scope: RefCell<Option<Scope>>,
     device_bytes: Cell<usize>,
     streams_head: Cell<bool>,
+    narrow: RefCell<Option<Narrow>>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
 }
@@ -71,6 +73,7 @@ impl Timeline {
             scope: RefCell::default(),
             device_bytes: Cell::new(DEVICE_BYTES),
             streams_head: Cell::new(false),
+            narrow: RefCell::default(),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
         }
@@ -176,6 +179,16 @@ impl Timeline {
         self.streams_head.set(streams);
     }
 
+    /// How the `grep` that runs lists directories, until it has listed the next.
+    pub fn take_narrow(&self) -> Option<Narrow> {
+        self.narrow.take()
+    }
+
+    /// Sets how the builtin that runs lists directories.
+    pub fn set_narrow(&self, narrow: Option<Narrow>) {
+        *self.narrow.borrow_mut() = narrow;
+    }
+
     /// Units of work done in the last poll, or so far in this one.
     pub fn poll_work(&self) -> u64 {
         self.meter.poll_work()
@@ -195,6 +208,8 @@ impl Timeline {
     pub fn end_poll(&self) -> u64 {
         self.end_run();
         self.raise_flag(false);
+        // Whatever is polled next need not be the `grep`.
+        self.set_narrow(None);
         self.meter.poll_work()
     }
 

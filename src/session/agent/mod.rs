@@ -15,6 +15,7 @@ pub(super) use spawn::{Task, spawn};
 pub(super) use tools::register;
 
 use super::state::{Session, Shared};
+use crate::environment::CancelReason;
 use crate::event::{EndReason, SessionState};
 
 /// What a subagent reads in its system prompt about its part.
@@ -53,10 +54,10 @@ impl Agents {
 
     /// Ends what they are doing. Stopping the parent stops its helpers: whoever
     /// presses stop does not expect work to go on unseen.
-    pub(super) fn interrupt(&self) {
+    pub(super) fn interrupt(&self, why: CancelReason) {
         for agent in self.all() {
             if agent.is_working() {
-                agent.session.0.stop_input(EndReason::Interrupted);
+                agent.session.0.interrupt_for(why);
             }
         }
     }

@@ -66,6 +66,7 @@ pub(in crate::session) async fn spawn(
         config,
         registry,
         host_tools: Vec::new(),
+        cache_key: parent.cache_key.clone(),
     })
     .map_err(|error| ToolError::new(error.to_string()))?;
     session
@@ -134,10 +135,11 @@ fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionCo
             "no profile for provider {provider}; there are {names}"
         ))
     })?;
-    let endpoint = config.endpoints.get(&provider).cloned().unwrap_or_default();
+    // `endpoints` says where the other one is; its own subagents may come back.
+    let own = config.endpoints.entry(config.provider).or_default();
+    own.base_url = config.base_url.take().or(own.base_url.take());
+    own.credential = config.credential.take().or(own.credential.take());
     config.provider = provider;
-    config.base_url = endpoint.base_url;
-    config.credential = endpoint.credential;
     config.base_instructions = None;
     config.tool_declarations = None;
     Ok((profile, config))

@@ -1,5 +1,6 @@
-//! The four tools through which a model leads subagents (spec 7.2).
+//! The tools through which a model leads subagents (spec 7.2).
 
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use async_trait::async_trait;
@@ -11,30 +12,53 @@ use std::pin::pin;
 use super::{Agent, Task, spawn};
 use crate::event::SessionState;
 use crate::llm::ToolDefinition;
+use crate::profile::Toolset;
 use crate::session::state::Shared;
 use crate::tool::{CallContext, Declared, RegisterError, Tool, ToolError, ToolOutput};
 
-/// Name, description and parameters of each, in order.
+/// What the model is told of each, in order, with the executor behind it.
 const DECLARATIONS: &str = include_str!("tools.json");
+
+/// By provider: what starts a subagent in the native toolset, where the
+/// provider's own agent has a tool for it.
+const NATIVE: &str = include_str!("tools.native.json");
+
+#[derive(Deserialize)]
+struct Declaration {
+    executor: Lead,
+    #[serde(flatten)]
+    definition: ToolDefinition,
+}
+
+/// The tools that lead subagents of a session on `provider`.
+fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, serde_json::Error> {
+    let mut all: Vec<Declaration> = serde_json::from_str(DECLARATIONS)?;
+    if toolset == Toolset::Native {
+        let mut native: BTreeMap<String, Declaration> = serde_json::from_str(NATIVE)?;
+        let spawn = all.iter_mut().find(|one| one.executor == Lead::Spawn);
+        if let (Some(spawn), Some(native)) = (spawn, native.remove(provider)) {
+            *spawn = native;
+        }
+    }
+    Ok(all)
+}
 
 /// Gives `session` the tools to lead subagents; a name that is taken stays as
 /// it is.
 pub(in crate::session) fn register(session: &Rc<Shared>) -> Result<(), RegisterError> {
-    let declarations: Vec<ToolDefinition> = serde_json::from_str(DECLARATIONS)
+    let toolset = session.config.borrow().toolset;
+    let declarations = declarations(session.profile.id, toolset)
         .map_err(|error| RegisterError::Declarations(error.to_string()))?;
     let mut registry = session.registry.borrow_mut();
-    for definition in declarations {
-        let lead = match definition.name.as_str() {
-            "spawn_agent" => Lead::Spawn,
-            "send_input" => Lead::Send,
-            "wait" => Lead::Wait,
-            "close_agent" => Lead::Close,
-            other => return Err(RegisterError::NoExecutor(other.to_owned())),
-        };
+    for Declaration {
+        executor,
+        definition,
+    } in declarations
+    {
         if registry.get(&definition.name).is_none() {
             registry.register(Rc::new(LeadTool {
                 declared: definition.into(),
-                lead,
+                lead: executor,
                 session: Rc::downgrade(session),
             }))?;
         }
@@ -42,15 +66,18 @@ pub(in crate::session) fn register(session: &Rc<Shared>) -> Result<(), RegisterE
     Ok(())
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Lead {
     Spawn,
+    /// `Spawn`, then `Wait`.
+    Run,
     Send,
     Wait,
     Close,
 }
 
-/// One of the four, bound to the session whose subagents it leads.
+/// One of them, bound to the session whose subagents it leads.
 struct LeadTool {
     declared: Declared,
     lead: Lead,
@@ -59,10 +86,14 @@ struct LeadTool {
 
 #[derive(Deserialize)]
 struct SpawnArguments {
+    #[serde(alias = "prompt")]
     task: String,
     working_dir: Option<String>,
     model: Option<String>,
     max_turns: Option<u32>,
+    /// Of `Run`: do not wait.
+    #[serde(default)]
+    run_in_background: bool,
 }
 
 #[derive(Deserialize)]
@@ -96,15 +127,22 @@ impl Tool for LeadTool {
             return Err(ToolError::new("the session is gone"));
         };
         let text = match self.lead {
-            Lead::Spawn => {
+            Lead::Spawn | Lead::Run => {
                 let arguments: SpawnArguments = self.declared.parse(arguments)?;
+                let waits = self.lead == Lead::Run && !arguments.run_in_background;
                 let task = Task {
                     text: arguments.task,
                     working_dir: arguments.working_dir,
                     model: arguments.model,
                     max_turns: arguments.max_turns,
                 };
-                spawn(&session, call, task).await?.report().head()
+                let agent = spawn(&session, call, task).await?;
+                if waits {
+                    at_rest(call, &agent).await?;
+                    agent.report().whole()
+                } else {
+                    agent.report().head()
+                }
             }
             Lead::Send => {
                 let arguments: SendArguments = self.declared.parse(arguments)?;
@@ -148,7 +186,7 @@ fn send(agent: &Agent, message: String) -> Result<String, ToolError> {
             .map(|_| format!("{} gets the message at its next step", agent.id)),
         SessionState::Closed => {
             return Err(ToolError::new(format!(
-                "{} is closed; start another with spawn_agent",
+                "{} is closed; start another one",
                 agent.id
             )));
         }
@@ -165,6 +203,6 @@ async fn at_rest(call: &CallContext, agent: &Agent) -> Result<(), ToolError> {
     let rest = pin!(agent.session.0.at_rest());
     match select(rest, pin!(call.scope.cancel.cancelled())).await {
         Either::Left(_) => Ok(()),
-        Either::Right(_) => Err(ToolError::new("interrupted before it ended")),
+        Either::Right(_) => Err(ToolError::stopped("before it ended")),
     }
 }

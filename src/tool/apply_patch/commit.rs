@@ -40,7 +40,7 @@ enum Step {
 /// then no one could say what the files hold.
 pub(super) async fn commit(call: &CallContext, plan: Plan) -> Result<(), ToolError> {
     if call.scope.cancel.is_cancelled() {
-        return Err(ToolError::new("interrupted before it changed anything"));
+        return Err(ToolError::stopped("before it changed anything"));
     }
     let steps = steps(&plan);
     let environment = call.environment.detached();
@@ -236,9 +236,10 @@ async fn remove_dir(environment: &Environment, dir: &str) -> Result<(), Environm
 
 /// The failure of `step`, and what it left behind.
 fn explain(step: &Step, error: EnvironmentError, kept: &[String]) -> ToolError {
-    let mut message = match error.kind {
-        EnvironmentErrorKind::Cancelled => "interrupted before it ended".to_owned(),
-        _ => {
+    let stopped = error.kind == EnvironmentErrorKind::Cancelled;
+    let mut message = match stopped {
+        true => "before it ended".to_owned(),
+        false => {
             let verb = match step {
                 Step::Rename { .. } => "move a file to",
                 Step::Write { .. } => "write",
@@ -253,5 +254,8 @@ fn explain(step: &Step, error: EnvironmentError, kept: &[String]) -> ToolError {
         message += "; the patch was taken back, except for ";
         message += &kept.join(", ");
     }
-    ToolError::new(message)
+    ToolError {
+        stopped,
+        ..ToolError::new(message)
+    }
 }

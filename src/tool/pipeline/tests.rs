@@ -22,6 +22,7 @@ fn check_error(call: &ToolCall, message: &str) {
         media: Vec::new(),
         is_error: true,
         raised: true,
+        refusal: None,
         output_bytes: message.len() as u64,
         output_complete: true,
         exit_code: None,
@@ -171,12 +172,12 @@ fn policy(settings: Value) -> ApprovalPolicy {
     ApprovalPolicy::new(&settings).expect("valid settings")
 }
 
-fn check_approval(answer: Approval, expected: &str) {
+fn check_approval(answer: OutcomeKind, refusal: Option<Refusal>, expected: &str) {
     let (mut pipeline, log) = remote();
     pipeline.approvals = policy(json!({"tools": {"shell": "ask"}}));
     let asked = call("shell", r#"{"command": "ls"}"#);
     let ended = OutcomeKind::ExecEnd(Default::default());
-    let answers = vec![vec![OutcomeKind::Approval(answer)], vec![ended]];
+    let answers = vec![vec![answer], vec![ended]];
     let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, answers);
     let ask = EffectKind::AskApproval {
         tool_name: "shell".to_owned(),
@@ -186,6 +187,7 @@ fn check_approval(answer: Approval, expected: &str) {
     };
     assert_eq!(effects[0], ask);
     assert_eq!(executed.model_text, expected);
+    assert_eq!(executed.refusal, refusal);
     assert_eq!(
         log.0.borrow()[1],
         r#"approve shell {"command":"ls"} this tool needs approval"#
@@ -194,12 +196,40 @@ fn check_approval(answer: Approval, expected: &str) {
 
 #[test]
 fn approval() {
-    check_approval(Approval::Allow, "(no output)");
+    let allow = OutcomeKind::Approval(Approval::Allow);
+    check_approval(allow, None, "(no output)");
     let reason = "not today".to_owned();
     check_approval(
-        Approval::Deny { reason },
+        OutcomeKind::Approval(Approval::Deny { reason }),
+        Some(Refusal::NotApproved),
         "Tool error (shell): not approved: not today",
     );
+    check_approval(
+        OutcomeKind::Approval(Approval::NoApprover),
+        Some(Refusal::NoApprover),
+        "Tool error (shell): not approved: nobody is there to approve it: this tool needs approval",
+    );
+    check_approval(
+        OutcomeKind::Cancelled,
+        None,
+        "Tool error (shell): interrupted before it started",
+    );
+    check_approval(
+        OutcomeKind::Slept,
+        Some(Refusal::NoApprover),
+        "Tool error (shell): not approved: the host answered with an outcome of another effect; \
+         fix the host",
+    );
+}
+
+#[test]
+fn denied_by_policy() {
+    let (mut pipeline, _) = remote();
+    pipeline.approvals = policy(json!({"tools": {"shell": "deny"}}));
+    let asked = call("shell", r#"{"command": "ls"}"#);
+    let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, Vec::new());
+    assert_eq!(effects, []);
+    assert_eq!(executed.refusal, Some(Refusal::DeniedByPolicy));
 }
 
 #[test]

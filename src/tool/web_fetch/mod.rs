@@ -217,11 +217,13 @@ async fn exchange(
                 pending.cancel();
                 pending.finish().await;
                 // A sleep that is cut short means that the call is cancelled.
-                return Err(ToolError::new(if time_is_up {
-                    format!("{address} took longer than {} s", TIMEOUT_MS / 1000)
-                } else {
-                    "interrupted before it ended".to_owned()
-                }));
+                return Err(match time_is_up {
+                    true => {
+                        let seconds = TIMEOUT_MS / 1000;
+                        ToolError::new(format!("{address} took longer than {seconds} s"))
+                    }
+                    false => ToolError::stopped("before it ended"),
+                });
             }
         };
         match next {
@@ -248,9 +250,7 @@ async fn exchange(
             }
             Some(OutcomeKind::HttpEnd) | None => break,
             Some(OutcomeKind::HttpFailed(error)) => return Err(ToolError::new(error.message)),
-            Some(OutcomeKind::Cancelled) => {
-                return Err(ToolError::new("interrupted before it ended"));
-            }
+            Some(OutcomeKind::Cancelled) => return Err(ToolError::stopped("before it ended")),
             Some(_) => {
                 return Err(ToolError::new(
                     "the host answered a request with an outcome of another effect; fix the host",
@@ -309,10 +309,11 @@ fn report(address: &Address, answer: Answer) -> Result<String, ToolError> {
     if (200..300).contains(&answer.status) {
         return Ok(shown);
     }
-    Err(ToolError::with_partial(
-        format!("{address} answered with status {}", answer.status),
-        ToolOutput::text(shown),
-    ))
+    let status = answer.status;
+    Err(
+        ToolError::new(format!("{address} answered with status {status}"))
+            .after(ToolOutput::text(shown)),
+    )
 }
 
 fn page(html: &str) -> (String, String) {

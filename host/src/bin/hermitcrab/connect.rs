@@ -30,12 +30,15 @@ pub(crate) struct HostSession {
 /// The host cannot be set up as planned.
 pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let Plan {
-        provider,
+        providers,
         config,
         ground,
         approver,
     } = plan;
-    let builder = Host::builder().credential(provider.provider, &provider.key, &provider.base_url);
+    let mut builder = Host::builder();
+    for chosen in &providers {
+        builder = builder.credential(chosen.provider, &chosen.key, &chosen.base_url);
+    }
     let builder = match std::env::var_os("HERMITCRAB_CORE") {
         None => builder,
         Some(core) if core == "native" => builder.native_core(),
@@ -46,7 +49,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let environment = match ground {
         Ground::Local(directory, watching) => {
             let local = LocalEnvironment::builder(directory)
-                .secrets([provider.key])
+                .secrets(providers.into_iter().map(|chosen| chosen.key))
                 .guardian(guardian.insert(watching))
                 .build()
                 .map_err(|error| Failure::usage(error.to_string()))?;

@@ -2,7 +2,9 @@
 //! of a provider its adapter says.
 
 use hermitcrab::llm::{Adapter, adapter};
+use hermitcrab::session::ProviderEndpoint;
 use hyper::Uri;
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -26,6 +28,19 @@ pub(crate) struct Chosen {
     pub(crate) key: String,
     /// Base URL.
     pub(crate) base_url: String,
+    /// Options of its adapter, an object or null.
+    pub(crate) options: Value,
+}
+
+impl Chosen {
+    /// The same for the session, without the key.
+    pub(crate) fn endpoint(&self) -> ProviderEndpoint {
+        ProviderEndpoint {
+            base_url: Some(self.base_url.clone()),
+            credential: None,
+            options: self.options.clone(),
+        }
+    }
 }
 
 /// What stands for a key where none is needed: a server on this machine, such
@@ -41,31 +56,14 @@ pub(crate) fn choose(
     base_url: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Chosen, Failure> {
-    let variable = |name: &str| {
-        let value = variable(name)?.trim().to_owned();
-        (!value.is_empty()).then_some(value)
-    };
-    let url_of = |adapter: &dyn Adapter| {
-        let from = adapter.variables().base_url;
-        match (base_url, variable(from)) {
-            (Some(url), _) => Some((url.to_owned(), "--base-url")),
-            (None, Some(url)) => Some((url, from)),
-            (None, None) => None,
-        }
-    };
-    let key_of = |adapter: &dyn Adapter| {
-        let mut keys = adapter.variables().keys.iter();
-        keys.find_map(|name| variable(name).map(|key| (key, *name)))
-    };
-    let needs_no_key = |adapter: &dyn Adapter, url: Option<&str>| match url {
-        Some(url) => adapter.variables().key_optional || is_loopback(url),
-        None => false,
+    let surroundings = Surroundings {
+        base_url,
+        variable: &variable,
     };
     let usable = |adapter: &&'static dyn Adapter| {
-        let url = url_of(*adapter).map(|(url, _)| url);
         // A base URL that is meant for any provider means the first one.
         let alone = adapter.name() != "chat" || base_url.is_none();
-        key_of(*adapter).is_some() || (alone && needs_no_key(*adapter, url.as_deref()))
+        surroundings.key_of(*adapter).is_some() || (alone && surroundings.needs_no_key(*adapter))
     };
     let provider = match name {
         Some(name) => PROVIDERS
@@ -87,31 +85,100 @@ pub(crate) fn choose(
                 ))
             })?,
     };
-    let (base_url, source) = url_of(provider)
-        .unwrap_or_else(|| (provider.default_base_url().to_owned(), provider.name()));
-    check_url(&base_url, source)?;
-    let (key, key_name) = match key_of(provider) {
-        Some(found) => found,
-        None if needs_no_key(provider, Some(&base_url)) => (NO_KEY.to_owned(), ""),
-        None => {
+    surroundings.set_up(provider)
+}
+
+/// The providers beside `chosen` that the environment variables set up: for
+/// subagents. One that is set up wrongly counts as absent; nobody has asked for
+/// it.
+pub(crate) fn others(chosen: &Chosen, variable: impl Fn(&str) -> Option<String>) -> Vec<Chosen> {
+    let surroundings = Surroundings {
+        base_url: None,
+        variable: &variable,
+    };
+    PROVIDERS
+        .into_iter()
+        .filter(|name| *name != chosen.provider)
+        .filter_map(adapter)
+        .filter(|adapter| {
+            surroundings.key_of(*adapter).is_some() || surroundings.needs_no_key(*adapter)
+        })
+        .filter_map(|adapter| surroundings.set_up(adapter).ok())
+        .collect()
+}
+
+/// What providers are set up from.
+struct Surroundings<'a> {
+    /// `--base-url`.
+    base_url: Option<&'a str>,
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Surroundings<'_> {
+    /// A variable's value, unless it is empty.
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = (self.variable)(name)?.trim().to_owned();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// The base URL that is set, and by what.
+    fn url_of(&self, adapter: &dyn Adapter) -> Option<(String, &'static str)> {
+        let from = adapter.variables().base_url;
+        match (self.base_url, self.variable(from)) {
+            (Some(url), _) => Some((url.to_owned(), "--base-url")),
+            (None, Some(url)) => Some((url, from)),
+            (None, None) => None,
+        }
+    }
+
+    /// The key that is set, and by what.
+    fn key_of(&self, adapter: &dyn Adapter) -> Option<(String, &'static str)> {
+        let mut keys = adapter.variables().keys.iter();
+        keys.find_map(|name| self.variable(name).map(|key| (key, *name)))
+    }
+
+    /// Whether its URL is set, and to one where no key is needed.
+    fn needs_no_key(&self, adapter: &dyn Adapter) -> bool {
+        let url = self.url_of(adapter);
+        url.is_some_and(|(url, _)| adapter.variables().key_optional || is_loopback(&url))
+    }
+
+    fn set_up(&self, provider: &dyn Adapter) -> Result<Chosen, Failure> {
+        let (base_url, source) = self
+            .url_of(provider)
+            .unwrap_or_else(|| (provider.default_base_url().to_owned(), provider.name()));
+        check_url(&base_url, source)?;
+        let local = provider.variables().key_optional || is_loopback(&base_url);
+        let (key, key_name) = match self.key_of(provider) {
+            Some(found) => found,
+            None if local => (NO_KEY.to_owned(), ""),
+            None => {
+                return Err(Failure::usage(format!(
+                    "there is no key for {}: set {}",
+                    provider.name(),
+                    one_of(provider.variables().keys)
+                )));
+            }
+        };
+        if let Some(at) = key.chars().position(|c| !(' '..='~').contains(&c)) {
             return Err(Failure::usage(format!(
-                "there is no key for {}: set {}",
-                provider.name(),
-                one_of(provider.variables().keys)
+                "{key_name} is not a key: its character {} cannot stand in an HTTP header; copy it again",
+                at + 1
             )));
         }
-    };
-    if let Some(at) = key.chars().position(|c| !(' '..='~').contains(&c)) {
-        return Err(Failure::usage(format!(
-            "{key_name} is not a key: its character {} cannot stand in an HTTP header; copy it again",
-            at + 1
-        )));
+        let mut options = Value::Null;
+        for (name, option) in provider.variables().options {
+            if let Some(value) = self.variable(name) {
+                options[*option] = Value::from(value);
+            }
+        }
+        Ok(Chosen {
+            provider: provider.name(),
+            key,
+            base_url,
+            options,
+        })
     }
-    Ok(Chosen {
-        provider: provider.name(),
-        key,
-        base_url,
-    })
 }
 
 fn one_of(names: &[&str]) -> String {
@@ -168,20 +235,65 @@ mod tests {
         variables: &[&str],
         expected: Result<(&'static str, &str, &str), &str>,
     ) {
-        let chosen = choose(name, base_url, |wanted| {
-            variables
-                .iter()
-                .filter_map(|word| word.split_once('='))
-                .find_map(|(name, value)| (name == wanted).then(|| value.to_owned()))
-        });
+        let chosen = choose(name, base_url, among(variables));
         let expected = expected
             .map(|(provider, key, base_url)| Chosen {
                 provider,
                 key: key.to_owned(),
                 base_url: base_url.to_owned(),
+                options: Value::Null,
             })
             .map_err(Failure::usage);
         assert_eq!(chosen, expected);
+    }
+
+    fn among<'a>(variables: &'a [&'a str]) -> impl Fn(&str) -> Option<String> + 'a {
+        |wanted| {
+            variables
+                .iter()
+                .filter_map(|word| word.split_once('='))
+                .find_map(|(name, value)| (name == wanted).then(|| value.to_owned()))
+        }
+    }
+
+    /// `expected`: provider, key, base URL.
+    fn check_others(variables: &[&str], expected: &[(&str, &str, &str)]) {
+        let chosen = choose(
+            Some("anthropic"),
+            Some("http://localhost"),
+            among(variables),
+        );
+        let chosen = chosen.expect("a provider");
+        let others = others(&chosen, among(variables));
+        let others: Vec<_> = others
+            .iter()
+            .map(|other| (other.provider, &*other.key, &*other.base_url))
+            .collect();
+        assert_eq!(others, expected);
+    }
+
+    #[test]
+    fn others_that_are_set_up() {
+        let openai = ("openai", "o", "https://api.openai.com/v1");
+        check_others(&["ANTHROPIC_API_KEY=a"], &[]);
+        check_others(&["OPENAI_API_KEY=o"], &[openai]);
+        check_others(
+            &["CHAT_BASE_URL=http://models.lan/v1", "OPENAI_API_KEY=o"],
+            &[openai, ("chat", NO_KEY, "http://models.lan/v1")],
+        );
+        check_others(&["OPENAI_API_KEY=o", "OPENAI_BASE_URL=nonsense"], &[]);
+        check_others(&["OPENAI_API_KEY=a\nb"], &[]);
+    }
+
+    #[test]
+    fn options_by_variable() {
+        let variables = [
+            "OPENAI_API_KEY=k",
+            "OPENAI_ORG_ID=org-1",
+            "OPENAI_PROJECT_ID= ",
+        ];
+        let chosen = choose(None, None, among(&variables)).expect("a provider");
+        assert_eq!(chosen.options, serde_json::json!({"organization": "org-1"}));
     }
 
     #[test]

@@ -27,8 +27,9 @@ use crate::signal::Stops;
 
 /// Everything that a session is opened with.
 pub(crate) struct Plan {
-    /// Key and where it may go.
-    pub(crate) provider: Chosen,
+    /// Keys and where they may go: of the session's provider, and of others for
+    /// subagents.
+    pub(crate) providers: Vec<Chosen>,
     /// The session's settings.
     pub(crate) config: SessionConfig,
     /// Where tools act.
@@ -76,7 +77,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             Ground::Memory(Bytes::from(archive::to_tar(&before)?))
         }
     };
-    let config = config(options, &provider, texts);
+    let mut config = config(options, &provider, texts);
     check(&config, options)?;
     let (approver, mut questions) = match options.json || options.approve == Approve::Never {
         true => None,
@@ -86,9 +87,15 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         || (None, Questions::none()),
         |(approver, questions)| (Some(approver), questions),
     );
+    let mut providers = provider::others(&provider, |name| secrets.variable(name));
+    providers.insert(0, provider);
+    config.endpoints = providers
+        .iter()
+        .map(|provider| (provider.provider.to_owned(), provider.endpoint()))
+        .collect();
     let plan = Plan {
         config,
-        provider,
+        providers,
         ground,
         approver,
     };
@@ -198,7 +205,6 @@ fn config(options: &RunOptions, provider: &Chosen, texts: Texts) -> SessionConfi
     SessionConfig {
         provider: provider.provider.to_owned(),
         model: options.model.clone().unwrap_or_default(),
-        base_url: Some(provider.base_url.clone()),
         max_turns: options.max_turns.unwrap_or(default.max_turns),
         max_tool_rounds_per_input: options
             .max_tool_rounds

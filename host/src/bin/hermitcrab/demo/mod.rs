@@ -70,7 +70,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             base_url: Some(url),
             ..SessionConfig::default()
         },
-        provider: chosen,
+        providers: vec![chosen],
         ground: Ground::Local(directory.clone(), guardian),
         approver: None,
     };

@@ -134,3 +134,33 @@ class Subscription {
     return this;
   }
 }
+
+/** Whether it is the last event of a session. @param {object} event */
+export function isSessionEnd(event) {
+  return event.kind === "SESSION_END" && !event.agent_id;
+}
+
+/** Whether an input and the follow-ups behind it are done. @param {object} event */
+export function endsInput(event) {
+  if (event.agent_id) return false;
+  if (event.kind === "SESSION_END") return true;
+  const { from, to } = event.data;
+  return event.kind === "STATE_CHANGED" && from === "PROCESSING" && to !== "CLOSED";
+}
+
+/**
+ * The events of an iterator that comes later.
+ * @param {Promise<AsyncIterableIterator<object>>} iterator
+ * @returns {AsyncIterableIterator<object>}
+ */
+export function late(iterator) {
+  // Whoever asks for an event is told; whoever does not, need not be.
+  iterator.catch(() => {});
+  return {
+    next: async () => (await iterator).next(),
+    return: async () => (await iterator).return(),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}

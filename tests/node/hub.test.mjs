@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { macrotask, sleep } from "../../js/clock.js";
-import { EventHub } from "../../js/events.js";
+import { EventHub } from "../../js/hub.js";
 import { collect } from "./support.mjs";
 
 const numbers = (from, to) => Array.from({ length: to - from }, (_, index) => ({ seq: from + index }));

@@ -1,0 +1,14 @@
+// Entry `hermitcrab/slim` in Node, Bun and Deno.
+
+import { readFile } from "node:fs/promises";
+
+import * as bindings from "./wasm/slim/hermitcrab.js";
+import { setPlatform } from "./runtime.js";
+
+setPlatform({
+  bindings,
+  sandbox: false,
+  load: () => readFile(new URL("./wasm/slim/hermitcrab_bg.wasm", import.meta.url)),
+});
+
+export * from "./api-slim.js";

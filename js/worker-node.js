@@ -1,0 +1,9 @@
+// Entry `hermitcrab/worker` in Node, Bun and Deno.
+
+import { Worker } from "node:worker_threads";
+
+import { setSpawn } from "./worker/connection.js";
+
+setSpawn(() => new Worker(new URL("./worker/main-node.js", import.meta.url), { name: "hermitcrab" }));
+
+export * from "./worker/api.js";

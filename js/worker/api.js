@@ -1,0 +1,32 @@
+// What `hermitcrab/worker` exports: all of `hermitcrab`, and the worker itself.
+
+import { connection } from "./connection.js";
+
+export { MemoryEnvironment } from "./sandbox.js";
+export { Session, createSession } from "./session.js";
+export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+
+/**
+ * Starts the worker and loads the core now, perhaps from elsewhere. Without
+ * this call the first session or environment does.
+ * @param {import("./connection.js").WorkerOptions} [options]
+ * @returns {Promise<void>}
+ */
+export async function init(options = {}) {
+  await connection.init(options);
+}
+
+/**
+ * Ends the worker, whatever it does, and starts another: for a command that
+ * hears no stop. Sandboxes are as before the commands that were running,
+ * sessions get `ERROR` and `SESSION_END`.
+ * @returns {Promise<void>}
+ */
+export async function restart() {
+  await connection.restart();
+}
+
+/** Ends the worker and all that it holds. The next call starts another. */
+export async function terminate() {
+  await connection.terminate();
+}

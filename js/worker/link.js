@@ -1,0 +1,469 @@
+// Link: calls between a page and its worker. Values travel by structured clone;
+// what cannot be cloned but means something here (functions, signals, errors,
+// responses, objects with methods) travels as a marker and is put together on
+// the other side. One class serves both ends.
+
+import { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+
+/** Number of the worker's object that the page starts with. */
+export const ROOT = 0;
+
+/** Marks what stands for something else. Data that has it is wrapped. */
+const MARK = "$hermitcrab";
+
+const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
+
+/**
+ * A `Worker`, its inside, or a `MessagePort`.
+ * @typedef {object} Port
+ * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
+ *
+ * @typedef {object} LinkOptions
+ * @property {(message: object) => void} [before] called before a message leaves
+ * @property {boolean} [worker] this end is the worker: what it sends in bytes is
+ *   its own and moves, and nobody waits for the functions that it hands out
+ * @property {(handle: {id: number, type: string, methods: string[]}) => object} [proxy]
+ *   makes what stands for an object of the other end
+ * @property {(note: object, transfer: Transferable[]) => void} [note] takes one-way
+ *   calls, to send them with other news
+ * @property {(on: boolean) => void} [hold] news wait, as long as it is on
+ * @property {(object: object) => void} [served] a call of this object is done
+ */
+
+/** Functions of one owner, forgotten together. */
+export class Scope {
+  ids = new Set();
+}
+
+/** Functions that give nothing back and are not waited for. */
+const oneWays = new WeakSet();
+
+/** @template {Function} F @param {F} call @returns {F} */
+export function oneWay(call) {
+  oneWays.add(call);
+  return call;
+}
+
+export class Link {
+  #port;
+  #options;
+  #next = 1;
+  #pending = new Map();
+  #functions = new Map();
+  #objects = new Map();
+  #proxies = new WeakMap();
+  #signals = new Map();
+  #streams = new Map();
+  #closed;
+
+  /** @param {Port} port @param {LinkOptions} options */
+  constructor(port, options) {
+    this.#port = port;
+    this.#options = options;
+  }
+
+  /** Whether the other end is gone. */
+  get ended() {
+    return this.#closed !== undefined;
+  }
+
+  /** Calls that have no answer yet. */
+  get waiting() {
+    return this.#pending.size;
+  }
+
+  /**
+   * Makes `object` callable from the other end under a well-known number.
+   * @param {number} id @param {object} object
+   */
+  serve(id, object) {
+    this.#objects.set(id, object);
+  }
+
+  /**
+   * Calls a method of an object of the other end.
+   * @param {number} target @param {string} method @param {unknown[]} args
+   * @param {{scope?: Scope, hold?: boolean}} [options] `scope` keeps functions
+   *   among the arguments callable after the answer; `hold`: the answer comes
+   *   before any news of what the call caused
+   * @returns {Promise<any>}
+   */
+  call(target, method, args, { scope, hold } = {}) {
+    return this.#request({ type: "call", target, method, hold }, args, scope);
+  }
+
+  /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
+  send(message, transfer = []) {
+    if (this.#closed) return;
+    this.#options.before?.(message);
+    this.#port.postMessage(message, transfer);
+  }
+
+  /** Takes a message of the other end; says whether it was one of this class. @param {any} message */
+  receive(message) {
+    switch (message.type) {
+      case "call":
+        void this.#serve(message);
+        return true;
+      case "done":
+      case "fail":
+        this.#settle(message);
+        return true;
+      case "abort":
+        this.#signals.get(message.signal)?.abort(this.#decode(message.reason, []));
+        return true;
+      case "release":
+        for (const id of message.objects) this.#objects.delete(id);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Runs a one-way call that came by another way. @param {{target: number, args: unknown[]}} call */
+  run({ target, args }) {
+    this.#functions.get(target)?.(...args.map((value) => this.#decode(value, [])));
+  }
+
+  /** No answer will come any more. @param {Error} reason */
+  close(reason) {
+    this.#closed = reason;
+    for (const { reject } of this.#pending.values()) reject(reason);
+    this.#pending.clear();
+    for (const controller of this.#signals.values()) controller.abort(reason);
+    this.#signals.clear();
+    this.#functions.clear();
+    this.#objects.clear();
+  }
+
+  /** Forgets the functions of `scope`. @param {Scope} scope */
+  forget(scope) {
+    for (const id of scope.ids) this.#functions.delete(id);
+    scope.ids.clear();
+  }
+
+  /** Says that `proxy` stands for object `id` of the other end. */
+  adopt(proxy, id) {
+    this.#proxies.set(proxy, id);
+  }
+
+  /** The other end's object `id` is not needed any more. @param {number} id */
+  release(id) {
+    this.send({ type: "release", objects: [id] });
+  }
+
+  #request(message, args, scope) {
+    if (this.#closed) return Promise.reject(this.#closed);
+    const id = this.#next++;
+    const outgoing = new Outgoing(this, scope);
+    return new Promise((resolve, reject) => {
+      message.args = args.map((value) => outgoing.encode(value));
+      this.#pending.set(id, { resolve, reject, outgoing });
+      try {
+        this.send({ ...message, id }, outgoing.transfer);
+      } catch (error) {
+        this.#pending.delete(id);
+        outgoing.end();
+        reject(new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${error.message}`));
+      }
+    });
+  }
+
+  #settle({ type, id, value }) {
+    const call = this.#pending.get(id);
+    if (!call) return;
+    this.#pending.delete(id);
+    call.outgoing.end();
+    const decoded = this.#decode(value, []);
+    if (type === "done") call.resolve(decoded);
+    else call.reject(decoded);
+  }
+
+  async #serve({ id, target, method, args, hold }) {
+    const signals = [];
+    let answer;
+    const outgoing = new Outgoing(this, new Scope());
+    if (hold) this.#options.hold?.(true);
+    try {
+      const object = method === undefined ? this.#functions.get(target) : this.#objects.get(target);
+      if (!object) throw new HermitcrabError("illegal_state", "what is called does not exist any more");
+      const values = args.map((value) => this.#decode(value, signals));
+      const result = method === undefined ? object(...values) : object[method](...values);
+      answer = { type: "done", id, value: outgoing.encode(await result) };
+      this.#options.served?.(object);
+    } catch (error) {
+      answer = { type: "fail", id, value: outgoing.encode(error) };
+    }
+    for (const signal of signals) this.#signals.delete(signal);
+    try {
+      this.send(answer, outgoing.transfer);
+    } catch (error) {
+      const sentence = `the result cannot be sent: ${error.message}`;
+      this.send({ type: "fail", id, value: outgoing.encode(new HermitcrabError("io", sentence)) });
+    }
+    if (hold) this.#options.hold?.(false);
+  }
+
+  // What `Outgoing` needs.
+
+  get movesBytes() {
+    return Boolean(this.#options.worker);
+  }
+
+  hasOneWay(call) {
+    return this.#options.worker || oneWays.has(call);
+  }
+
+  keepFunction(call, scope) {
+    const id = this.#next++;
+    this.#functions.set(id, call);
+    scope.ids.add(id);
+    return id;
+  }
+
+  keepStream(stream) {
+    const id = this.#next++;
+    let reader;
+    const source = {
+      async read() {
+        reader ??= stream.getReader();
+        const { done, value } = await reader.read();
+        if (done) end();
+        return { done, value };
+      },
+      async cancel(reason) {
+        end();
+        await (reader ?? stream).cancel(reason);
+      },
+    };
+    const end = () => this.#objects.delete(id);
+    this.#objects.set(id, source);
+    return id;
+  }
+
+  /** Number under which the other end knows `object`. */
+  numberOf(object) {
+    return this.#proxies.get(object);
+  }
+
+  keepObject(object) {
+    // A new number each time: the other end gives each one back by itself.
+    const id = this.#next++;
+    this.#objects.set(id, object);
+    return id;
+  }
+
+  nextNumber() {
+    return this.#next++;
+  }
+
+  #decode(value, signals) {
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map((item) => this.#decode(item, signals));
+    if (!isPlain(value)) return value;
+    if (!(MARK in value)) return mapValues(value, (item) => this.#decode(item, signals));
+    switch (value[MARK]) {
+      case "data":
+        return Object.fromEntries(value.entries.map(([name, item]) => [name, this.#decode(item, signals)]));
+      case "function":
+        return this.#stub(value);
+      case "signal":
+        return this.#signal(value, signals);
+      case "error":
+        return decodeError(value, (item) => this.#decode(item, signals));
+      case "headers":
+        return new Headers(value.entries);
+      case "response":
+        return { ...value, headers: new Headers(value.headers), body: this.#decode(value.body, signals) };
+      case "stream":
+        return this.#stream(value);
+      case "own":
+        return this.#objects.get(value.id);
+      case "handle":
+        return this.#proxy(value);
+      default:
+        return undefined;
+    }
+  }
+
+  #stub({ id, oneWay: forgets }) {
+    if (!forgets) return (...args) => this.#request({ type: "call", target: id }, args);
+    return (...args) => {
+      const outgoing = new Outgoing(this, new Scope());
+      const call = { target: id, args: args.map((value) => outgoing.encode(value)) };
+      if (this.#options.note) this.#options.note({ type: "run", ...call }, outgoing.transfer);
+      else this.send({ type: "notes", notes: [{ type: "run", ...call }] }, outgoing.transfer);
+    };
+  }
+
+  #signal({ id, aborted, reason }, signals) {
+    const controller = new AbortController();
+    if (aborted) controller.abort(this.#decode(reason, signals));
+    this.#signals.set(id, controller);
+    signals.push(id);
+    return controller.signal;
+  }
+
+  #stream({ id, locked }) {
+    if (locked) return { locked, getReader() {} };
+    return new ReadableStream({
+      pull: async (controller) => {
+        const { done, value } = await this.call(id, "read", []);
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => this.call(id, "cancel", [reason]),
+    }, { highWaterMark: 0 });
+  }
+
+  #proxy(handle) {
+    const proxy = this.#options.proxy(handle);
+    this.adopt(proxy, handle.id);
+    return proxy;
+  }
+}
+
+/** One message on its way out: what moves with it, and what lives as long. */
+class Outgoing {
+  transfer = [];
+  #link;
+  #scope;
+  #ends = [];
+
+  /** @param {Link} link @param {Scope} [scope] without one, functions live until the answer */
+  constructor(link, scope) {
+    this.#link = link;
+    this.#scope = scope;
+  }
+
+  /** The answer has come. */
+  end() {
+    for (const end of this.#ends) end();
+  }
+
+  encode(value) {
+    if (typeof value === "function") return this.#function(value);
+    if (typeof value === "symbol") return String(value);
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map((item) => this.encode(item));
+    if (isPlain(value)) return this.#plain(value);
+    if (ArrayBuffer.isView(value)) return this.#bytes(value);
+    if (value instanceof AbortSignal) return this.#signal(value);
+    if (isError(value)) return this.#error(value);
+    if (value instanceof Headers) return { [MARK]: "headers", entries: [...value.entries()] };
+    if (value instanceof Response) return this.#response(value);
+    if (value instanceof ReadableStream) return this.#stream(value);
+    if (value instanceof URL) return value.href;
+    const number = this.#link.numberOf(value);
+    if (number !== undefined) return { [MARK]: "own", id: number };
+    if (isNative(value)) return value;
+    // A page's objects travel as what they hold, the worker's stay there.
+    return this.#link.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
+  }
+
+  #plain(value) {
+    if (!(MARK in value)) return mapValues(value, (item) => this.encode(item));
+    const entries = Object.entries(value).map(([name, item]) => [name, this.encode(item)]);
+    return { [MARK]: "data", entries };
+  }
+
+  #bytes(view) {
+    const { buffer, byteLength } = view;
+    const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+    if (this.#link.movesBytes && whole && byteLength > 0 && !this.transfer.includes(buffer)) {
+      this.transfer.push(buffer);
+    }
+    // Otherwise the whole buffer behind a small view would be copied.
+    return whole || !(view instanceof Uint8Array) ? view : view.slice();
+  }
+
+  #function(call) {
+    const scope = this.#scope ?? new Scope();
+    if (!this.#scope) this.#ends.push(() => this.#link.forget(scope));
+    const id = this.#link.keepFunction(call, scope);
+    return { [MARK]: "function", id, oneWay: this.#link.hasOneWay(call) };
+  }
+
+  #signal(signal) {
+    const id = this.#link.nextNumber();
+    const reason = signal.aborted ? this.encode(signal.reason) : undefined;
+    if (!signal.aborted) {
+      const told = () => {
+        this.#link.send({ type: "abort", signal: id, reason: this.encode(signal.reason) });
+      };
+      signal.addEventListener("abort", told, { once: true });
+      this.#ends.push(() => signal.removeEventListener("abort", told));
+    }
+    return { [MARK]: "signal", id, aborted: signal.aborted, reason };
+  }
+
+  #error({ name, message, kind, code, cause }) {
+    const inner = cause === undefined ? undefined : this.encode(cause);
+    return { [MARK]: "error", name, message: String(message), kind, code, cause: inner };
+  }
+
+  #response({ status, statusText, headers, redirected, type, bodyUsed, body }) {
+    return {
+      [MARK]: "response",
+      ...{ status, statusText, redirected, type, bodyUsed },
+      headers: [...headers.entries()],
+      body: body && this.#stream(body),
+    };
+  }
+
+  #stream(stream) {
+    if (stream.locked) return { [MARK]: "stream", locked: true };
+    return { [MARK]: "stream", id: this.#link.keepStream(stream), locked: false };
+  }
+
+  #handle(object) {
+    const type = object.constructor.name;
+    return { [MARK]: "handle", id: this.#link.keepObject(object), type, methods: methodsOf(object) };
+  }
+}
+
+function isPlain(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function isError(value) {
+  return value instanceof Error || (typeof DOMException === "function" && value instanceof DOMException);
+}
+
+/** What the platform made, it knows how to clone. */
+function isNative({ constructor }) {
+  return typeof constructor === "function" && Function.prototype.toString.call(constructor).includes("[native code]");
+}
+
+function methodsOf(object) {
+  const names = new Set();
+  for (let from = object; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(from))) {
+      if (typeof value === "function" && name !== "constructor" && !name.startsWith("__")) names.add(name);
+    }
+  }
+  return [...names];
+}
+
+function mapValues(object, change) {
+  const mapped = {};
+  for (const [name, value] of Object.entries(object)) {
+    // `__proto__` would set the prototype instead of a property.
+    Object.defineProperty(mapped, name, { value: change(value), enumerable: true, configurable: true, writable: true });
+  }
+  return mapped;
+}
+
+function decodeError({ name, message, kind, code, cause }, decode) {
+  const Class = ERRORS[name];
+  const options = cause === undefined ? undefined : { cause: decode(cause) };
+  if (Class === CoreError) return CoreError.saying(message, options);
+  if (Class) return new Class(kind, message, options);
+  if (name === "AbortError" || name === "TimeoutError") return new DOMException(message, name);
+  const error = new Error(message, options);
+  if (name !== undefined) error.name = name;
+  if (kind !== undefined) error.kind = kind;
+  if (code !== undefined) error.code = code;
+  return error;
+}

@@ -1,0 +1,8 @@
+// The worker's script: the package as it is, called over a link.
+
+import * as api from "../index.js";
+import { serve } from "./serve.js";
+
+serve(api, globalThis, (receive) => {
+  globalThis.onmessage = ({ data }) => receive(data);
+});

@@ -1,0 +1,150 @@
+// Environments, in the page: sandboxes of the worker, and objects of the page's
+// that the worker calls.
+
+import { complete, connection } from "./connection.js";
+import { ROOT, Scope, oneWay } from "./link.js";
+
+/** Methods that an environment of the user's may have. */
+const METHODS = [
+  ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
+  ...["realPath", "grep", "glob", "initialize", "cleanup"],
+];
+
+/** @type {WeakMap<MemoryEnvironment, Sandbox>} */
+const sandboxes = new WeakMap();
+
+/** Custom environments that a worker knows. */
+const customs = new WeakMap();
+
+/** One sandbox: what it takes to make it again in another worker. */
+class Sandbox {
+  #number = connection.nextNumber();
+  #scope = new Scope();
+  #options;
+  #deltas = [];
+  #made;
+
+  constructor({ files, ...options }) {
+    this.#options = options;
+    connection.addSandbox(this.#number, this);
+    this.#made = this.#make(connection.link(), files);
+    this.#made.catch(() => connection.removeSandbox(this.#number));
+  }
+
+  /** The worker's environment and the link to it. */
+  ready() {
+    return this.#made;
+  }
+
+  keep({ archive, removed, afresh }) {
+    if (afresh) this.#deltas = [];
+    this.#deltas.push({ archive, removed });
+  }
+
+  /** @param {Promise<import("./link.js").Link>} starting another worker */
+  restore(starting) {
+    this.#made = this.#make(starting, undefined, this.#deltas);
+    this.#made.catch(() => {});
+  }
+
+  lose(error) {
+    this.#made = Promise.reject(error);
+    this.#made.catch(() => {});
+  }
+
+  async call(name, args, options) {
+    const { link, remote } = await this.#made;
+    return connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+  }
+
+  async dispose() {
+    const { link } = await this.#made;
+    await this.call("dispose", []);
+    link.forget(this.#scope);
+    connection.removeSandbox(this.#number);
+    await link.call(ROOT, "forget", [this.#number]);
+  }
+
+  async #make(starting, files, deltas) {
+    const link = await starting;
+    const args = [this.#number, { ...this.#options, files }, deltas];
+    const remote = await connection.call(link, ROOT, "createSandbox", args, { scope: this.#scope });
+    complete(MemoryEnvironment, remote.handle.methods, (self, name, given) => sandboxes.get(self).call(name, given));
+    return { link, remote };
+  }
+}
+
+export class MemoryEnvironment {
+  /** @param {import("../sandbox.js").MemoryOptions} [options] */
+  static async create(options = {}) {
+    const environment = new MemoryEnvironment();
+    const sandbox = new Sandbox(options);
+    sandboxes.set(environment, sandbox);
+    await sandbox.ready();
+    return environment;
+  }
+
+  async exec(command, { signal, onOutput, ...options } = {}) {
+    signal?.throwIfAborted();
+    // A callback that throws ends its command, as it does without a worker.
+    const stop = new AbortController();
+    let failed = false;
+    let failure;
+    const output = oneWay((...piece) => {
+      if (failed) return;
+      try {
+        onOutput(...piece);
+      } catch (error) {
+        failed = true;
+        failure = error;
+        stop.abort();
+      }
+    });
+    const abort = () => {
+      connection.hurry();
+      stop.abort(signal.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    const asked = { ...options, signal: stop.signal, ...(onOutput && { onOutput: output }) };
+    try {
+      const result = await sandboxes.get(this).call("exec", [command, asked], { scope: undefined });
+      if (failed) throw failure;
+      return result;
+    } catch (error) {
+      throw failed ? failure : error;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  async dispose() {
+    await sandboxes.get(this).dispose();
+  }
+}
+
+/**
+ * What the worker's `createSession` needs to find the environment.
+ * @param {object | undefined} env @param {import("./link.js").Link} link
+ */
+export async function place(env, link) {
+  if (env === undefined) return {};
+  const sandbox = sandboxes.get(env);
+  if (sandbox) return { env: (await sandbox.ready()).remote };
+  let custom = customs.get(env);
+  if (custom?.link !== link) {
+    const number = connection.nextNumber();
+    custom = { link, number, told: tell(env, number, link) };
+    customs.set(env, custom);
+  }
+  await custom.told;
+  return { custom: custom.number };
+}
+
+async function tell(env, number, link) {
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes } = env;
+  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes };
+  for (const name of METHODS) {
+    if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
+  }
+  await link.call(ROOT, "addCustom", [number, object], { scope: new Scope() });
+}

@@ -1,0 +1,114 @@
+// The worker's end: what the page can call, and what it is told unasked.
+
+import { Session, openSession } from "../session.js";
+import { Keeper } from "./keeper.js";
+import { Link, ROOT } from "./link.js";
+import { Outbox, RemoteHub } from "./outbox.js";
+
+/**
+ * @param {typeof import("../index.js")} api
+ * @param {import("./link.js").Port} port
+ * @param {(receive: (message: any) => void) => void} listen
+ */
+export function serve(api, port, listen) {
+  const outbox = new Outbox(port);
+  const link = new Link(port, {
+    worker: true,
+    before: () => outbox.flush(),
+    note: (note, transfer) => outbox.add(note, transfer),
+    hold: (on) => outbox.hold(on),
+    served: (object) => root.served(object),
+  });
+  const root = new Root(api, link, outbox);
+  link.serve(ROOT, root);
+  listen((message) => {
+    if (message.type === "ping") port.postMessage({ type: "pong" });
+    else if (message.type === "taken") outbox.taken();
+    else if (message.type === "full") root.full(message);
+    else if (message.type === "notes") for (const note of message.notes) link.run(note);
+    else link.receive(message);
+  });
+  port.postMessage({ type: "ready" });
+}
+
+class Root {
+  #api;
+  #link;
+  #outbox;
+  #hubs = new Map();
+  #keepers = new Map();
+  #customs = new Map();
+  #changed = false;
+
+  constructor(api, link, outbox) {
+    this.#api = api;
+    this.#link = link;
+    this.#outbox = outbox;
+  }
+
+  init(options) {
+    return this.#api.init(options);
+  }
+
+  /** @param {number} number that the page's news of it bear @param {object} options */
+  async createSession(number, { custom, ...options }) {
+    if (custom !== undefined) options.env = this.#customs.get(custom);
+    const hub = new RemoteHub(this.#outbox, number, () => (this.#changed = true));
+    const session = await openSession(options, hub);
+    this.#hubs.set(number, hub);
+    session.closed.then(() => this.#hubs.delete(number));
+    return { session, id: session.id };
+  }
+
+  /** An environment that the page answers for. */
+  addCustom(number, environment) {
+    this.#customs.set(number, environment);
+  }
+
+  /**
+   * A sandbox that the page can restore.
+   * @param {number} number that the page keeps it by
+   * @param {object} options @param {object[]} [deltas] what it held before
+   */
+  async createSandbox(number, { files, ...options }, deltas) {
+    const environment = await this.#api.MemoryEnvironment.create(options);
+    const keeper = await Keeper.of(environment, (delta) => {
+      this.#link.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
+    });
+    if (deltas) keeper.restore(deltas);
+    if (files) await environment.importFiles(files);
+    this.#keepers.set(number, keeper);
+    keeper.runtime.stepped = () => {
+      if (this.#changed) this.#save();
+    };
+    keeper.save();
+    return environment;
+  }
+
+  /** Calls a session and says which state that led to. */
+  async callSession(session, method, args) {
+    const value = await session[method](...args);
+    return { value, state: session.state };
+  }
+
+  /** The page has disposed of it. */
+  forget(number) {
+    this.#keepers.delete(number);
+  }
+
+  full({ session, full }) {
+    const hub = this.#hubs.get(session);
+    if (hub) hub.full = full;
+  }
+
+  /** A call of the page's is done; calls of sessions change files through tools only. */
+  served(object) {
+    if (object !== this && !(object instanceof Session)) this.#save();
+  }
+
+  /** Tells the page what has changed: not in the middle of a command, but at its end. */
+  #save() {
+    this.#changed = false;
+    for (const keeper of this.#keepers.values()) keeper.save();
+  }
+}

@@ -1,0 +1,171 @@
+// Session, in the page: the worker has the real one.
+
+import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
+import { complete, connection } from "./connection.js";
+import { ROOT, Scope } from "./link.js";
+import { place } from "./sandbox.js";
+
+/** @type {typeof import("../session.js").createSession} */
+export async function createSession({ env, signal, ...options } = {}) {
+  signal?.throwIfAborted();
+  const link = await connection.link();
+  const scope = new Scope();
+  const number = connection.nextNumber();
+  const session = new Session(number, link, scope);
+  const { tools, ...rest } = options;
+  const asked = { ...rest, ...(tools && { tools: tools.map(bound) }), ...(await place(env, link)) };
+  try {
+    const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
+    session.open(made);
+  } catch (error) {
+    connection.remove(number);
+    link.forget(scope);
+    throw error;
+  }
+  if (signal) {
+    const abort = () => void session.abort().catch(() => {});
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    session.closed.then(() => signal.removeEventListener("abort", abort));
+  }
+  return session;
+}
+
+export class Session {
+  id;
+  closed;
+  #number;
+  #link;
+  #scope;
+  #remote;
+  #hub = new EventHub();
+  #state = "IDLE";
+  #seq = 0;
+  #full = false;
+  #close;
+
+  constructor(number, link, scope) {
+    this.#number = number;
+    this.#link = link;
+    this.#scope = scope;
+    this.closed = new Promise((resolve) => (this.#close = resolve));
+    // Its first events may come before the answer that it is open.
+    connection.add(number, this);
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  run(input, { signal } = {}) {
+    signal?.throwIfAborted();
+    const interrupt = () => {
+      if (this.state === "PROCESSING") void this.interrupt().catch(() => {});
+    };
+    const started = this.#call("submit", [String(input)], { hold: true }).then(() => {
+      if (signal?.aborted) interrupt();
+      else signal?.addEventListener("abort", interrupt, { once: true });
+      return this.#hub.subscribe((event) => {
+        const last = endsInput(event);
+        if (last) signal?.removeEventListener("abort", interrupt);
+        return last;
+      });
+    });
+    return late(started);
+  }
+
+  events() {
+    return this.#hub.subscribe();
+  }
+
+  async interrupt() {
+    connection.hurry();
+    await this.#call("interrupt", []);
+  }
+
+  async abort() {
+    if (this.#state === "CLOSED") return;
+    connection.hurry();
+    await Promise.race([this.#call("abort", []), this.closed]);
+    await this.closed;
+  }
+
+  async close() {
+    if (this.#remote && this.#link.ended) return;
+    await this.#call("close", []);
+    await this.closed;
+  }
+
+  async registerTool(tool) {
+    await this.#call("registerTool", [bound(tool)]);
+  }
+
+  /** @internal */
+  open({ id, session }) {
+    this.id = id;
+    this.#remote = session;
+    complete(Session, session.handle.methods, (self, name, args) => self.#call(name, args));
+  }
+
+  /** @internal */
+  publish(events) {
+    for (const event of events) {
+      this.#seq = event.seq;
+      if (event.kind === "STATE_CHANGED" && !event.agent_id) this.#state = event.data.to;
+    }
+    this.#hub.publish(events);
+    if (events.some(isSessionEnd)) return this.#over();
+    this.#pace();
+  }
+
+  /** @internal */
+  lost(failure) {
+    if (this.id === undefined) return connection.remove(this.#number);
+    const event = (kind, data) => {
+      const timestamp = new Date().toISOString();
+      return { kind, data, seq: (this.#seq += 1), timestamp, session_id: this.id };
+    };
+    const error = { code: failure.kind, message: failure.message, retryable: false };
+    this.publish([event("ERROR", error), event("SESSION_END", { state: "CLOSED", reason: "error" })]);
+  }
+
+  #over() {
+    this.#state = "CLOSED";
+    connection.remove(this.#number);
+    this.#hub.end();
+    this.#link.forget(this.#scope);
+    this.#close();
+  }
+
+  /** Tells the worker when a consumer falls behind, and when it has caught up. */
+  #pace() {
+    const room = this.#hub.room();
+    if (!room || this.#full) return;
+    this.#full = true;
+    connection.tell({ type: "full", session: this.#number, full: true });
+    room.then(() => {
+      this.#full = false;
+      connection.tell({ type: "full", session: this.#number, full: false });
+      this.#pace();
+    });
+  }
+
+  async #call(name, args, options) {
+    const { value, state } = await connection.call(
+      this.#link,
+      ROOT,
+      "callSession",
+      [this.#remote, name, args],
+      { scope: this.#scope, ...options },
+    );
+    if (this.#state !== "CLOSED") this.#state = state;
+    connection.watch();
+    return value;
+  }
+}
+
+/** A tool whose function keeps its `this`. */
+function bound(tool) {
+  const { execute } = tool;
+  return typeof execute === "function" ? { ...tool, execute: (...args) => tool.execute(...args) } : { ...tool };
+}

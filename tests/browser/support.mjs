@@ -1,0 +1,92 @@
+// What the browser tests of the playground share: the built page behind a small
+// server, a browser, and the playground's parts by name.
+
+import { createReadStream } from "node:fs";
+import { access, mkdir, stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const { chromium } = createRequire(join(root, "www/package.json"))("playwright-core");
+
+/** Where screenshots are kept, to be looked at. */
+export const SCREENSHOTS = join(root, "target/screenshots");
+
+const TYPES = {
+  ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+  ".wasm": "application/wasm", ".json": "application/json",
+};
+
+/**
+ * The policy as a header too, so that a page without its meta element would be
+ * caught as well.
+ */
+const POLICY = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
+
+/** Serves `www/dist` on a loopback port. @returns {Promise<{url: string, close: () => Promise<void>}>} */
+export async function serve() {
+  const dist = join(root, "www/dist");
+  await access(join(dist, "index.html")).catch(() => {
+    throw new Error("www/dist is missing; run `cargo xtask test playground`, or `npm run build` in www");
+  });
+  const server = createServer(async (request, response) => {
+    const path = decodeURIComponent(new URL(request.url, "http://x").pathname);
+    const file = join(dist, path.endsWith("/") ? `${path}index.html` : path);
+    const found = file.startsWith(dist) && (await stat(file).catch(() => undefined));
+    if (!found) return response.writeHead(404).end();
+    const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-length": found.size };
+    // The frame of the preview runs the project's own code, under a policy of its own.
+    if (!path.startsWith("/preview")) headers["content-security-policy"] = POLICY;
+    response.writeHead(200, headers);
+    createReadStream(file).pipe(response);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const close = () => new Promise((resolve) => {
+    server.close(resolve);
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${server.address().port}/`, close };
+}
+
+/** @returns {Promise<import("playwright-core").Browser>} */
+export function launch() {
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
+}
+
+/**
+ * The playground in a fresh profile. What the page throws or its policy blocks
+ * is collected in `problems`.
+ * @param {import("playwright-core").Browser} browser @param {string} url
+ */
+export async function open(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  await page.goto(url);
+  await ready(page);
+  return { context, page, problems };
+}
+
+/** Waits until the playground has started. @param {import("playwright-core").Page} page */
+export async function ready(page) {
+  await page.waitForSelector("body[data-ready]", { state: "attached", timeout: 60_000 });
+}
+
+/** Waits until everything is in the browser's storage. */
+export async function saved(page) {
+  const before = await page.evaluate(() => document.body.dataset.saved);
+  await page.waitForFunction((old) => document.body.dataset.saved !== old, before, { timeout: 20_000 }).catch(() => {});
+}
+
+/** @param {import("playwright-core").Page} page @param {string} name */
+export async function screenshot(page, name) {
+  await mkdir(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+}

@@ -1,0 +1,129 @@
+// A conversation with the agent about a project: opens sessions, keeps the log
+// of what happened, and says what went wrong in words for people.
+
+import { model, openSession, SCRIPTED } from "./agent.js";
+import { decode } from "./project.js";
+import { Run, sentence } from "./run.js";
+
+/** Characters of a file that a log keeps. */
+const MOST_CHARS = 200_000;
+
+export class Conversation extends EventTarget {
+  /** @type {import("./run.js").Entry[]} */
+  log = [];
+  /** Files as they were before the first entry. @type {Map<string, Uint8Array>} */
+  before;
+  run = new Run(model);
+  #project;
+  #settings;
+  #session;
+  /** What the session was opened with, as text. */
+  #opened;
+
+  /**
+   * @param {import("./project.js").Project} project
+   * @param {import("./settings.js").Settings} settings
+   * @param {{log: import("./run.js").Entry[], before: Map<string, Uint8Array>}} [saved]
+   */
+  constructor(project, settings, saved) {
+    super();
+    this.#project = project;
+    this.#settings = settings;
+    this.before = saved?.before ?? new Map(project.files);
+    for (const entry of saved?.log ?? []) {
+      this.log.push(entry);
+      this.run.apply(entry);
+    }
+    this.#settleRestored();
+    project.addEventListener("change", ({ detail }) => this.#keepChanges(detail));
+  }
+
+  get working() {
+    return this.run.working;
+  }
+
+  /** A task, an answer, or steering while the agent works. @param {string} text */
+  async send(text) {
+    try {
+      if (this.working && this.#session) {
+        await this.#session.steer(text);
+        return;
+      }
+      await this.#ready();
+      await this.#session.submit(text);
+    } catch (error) {
+      this.#note(sentence(error.message), "error");
+    }
+  }
+
+  /** Ends what the agent does now; the conversation goes on. */
+  async stop() {
+    if (!this.working) return;
+    await this.#session?.interrupt().catch(() => {});
+  }
+
+  /** Ends the session, if there is one. */
+  async close() {
+    const session = this.#session;
+    this.#session = undefined;
+    await session?.abort().catch(() => {});
+  }
+
+  async #ready() {
+    const choice = this.#settings.choice;
+    const wanted = JSON.stringify(choice);
+    const over = !this.#session || this.run.state === "CLOSED";
+    if (!over && this.#opened === wanted) return;
+    const hadSession = this.log.some(({ event }) => event?.kind === "USER_INPUT");
+    await this.close();
+    const session = await openSession(this.#project.sandbox, choice);
+    this.#session = session;
+    this.#opened = wanted;
+    if (hadSession) this.#note("A new session begins; it knows the files, not the conversation above.");
+    void this.#listen(session);
+  }
+
+  async #listen(session) {
+    for await (const event of session.events()) {
+      if (session !== this.#session && event.kind !== "SESSION_END") continue;
+      this.#keep({ event });
+      if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
+      if (event.kind === "PROCESSING_END" && !event.agent_id) {
+        void this.#project.sync().catch(() => {});
+        this.dispatchEvent(new Event("end"));
+      }
+    }
+  }
+
+  #keepChanges({ changes, call }) {
+    const diffs = changes.map(({ path, before, after }) => {
+      const texts = { before: decode(before), after: decode(after) };
+      const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
+      const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
+      return binary || long ? { path, binary: true } : { path, ...texts };
+    });
+    this.#keep({ changes: diffs, call });
+  }
+
+  #keep(entry) {
+    this.log.push(entry);
+    this.run.apply(entry);
+    this.dispatchEvent(new Event("change"));
+  }
+
+  #note(note, kind = "info") {
+    this.#keep({ note, kind, at: Date.now() });
+  }
+
+  /** A page that was closed in the middle of a run leaves it open. */
+  #settleRestored() {
+    if (!this.run.working) return;
+    this.run.state = "IDLE";
+    this.run.queued = [];
+    this.#note("The page was closed while the agent worked; what it had done by then is here.", "warning");
+  }
+
+  get isScripted() {
+    return this.#settings.choice.provider === SCRIPTED;
+  }
+}

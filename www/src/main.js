@@ -1,0 +1,46 @@
+// Starts the page: shows the progress of the first load, then the project that
+// was open last, or the sample.
+
+import "./style/base.css";
+import "./style/layout.css";
+import "./style/parts.css";
+import { preload } from "./agent.js";
+import { Settings } from "./settings.js";
+import { applyTheme } from "./theme.js";
+import { Workbench } from "./workbench.js";
+
+const settings = new Settings();
+applyTheme(settings);
+
+async function start() {
+  const bar = document.getElementById("boot-bar");
+  const label = document.getElementById("boot-label");
+  await preload((done, total) => {
+    const part = total ? done / total : undefined;
+    label.textContent = `Loading the sandbox… ${(done / 1e6).toFixed(1)} MB`;
+    if (part === undefined) bar.removeAttribute("value");
+    else bar.value = part;
+  });
+  label.textContent = "Starting…";
+  const workbench = new Workbench(settings);
+  await workbench.start();
+  document.getElementById("boot").remove();
+  document.body.dataset.ready = "yes";
+}
+
+start().catch((error) => {
+  console.error(error);
+  const label = document.getElementById("boot-label");
+  if (!label) throw error;
+  label.textContent = navigator.onLine === false
+    ? "There is no network, and this page has not been loaded completely before. Connect and reload."
+    : `The playground cannot start: ${error.message}.`;
+  label.className = "failed";
+});
+
+// Not in the dev server, whose files change.
+if (import.meta.env.PROD && "serviceWorker" in navigator) {
+  navigator.serviceWorker.register("./sw.js").catch(() => {
+    // Denied in private windows of some browsers: everything but an offline reload works.
+  });
+}

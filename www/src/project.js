@@ -1,0 +1,171 @@
+// The project: the sandbox's working directory, mirrored in the page, so that
+// the tree, the editor, diffs and the preview see each change.
+
+import { ROOT, openSandbox } from "./agent.js";
+import { readTar } from "./tar.js";
+
+/**
+ * @typedef {object} Change
+ * @property {string} path relative to the project
+ * @property {Uint8Array | undefined} before content, of files that there were
+ * @property {Uint8Array | undefined} after content, of files that there are
+ */
+
+export class Project extends EventTarget {
+  /** @type {Map<string, Uint8Array>} files by path, relative to the project */
+  files = new Map();
+  /** @type {Set<string>} directories */
+  directories = new Set();
+  /** Name for people and of exported files. */
+  name;
+  #snapshot;
+  #queue = Promise.resolve();
+
+  /** @param {string} name @param {object} sandbox */
+  constructor(name, sandbox) {
+    super();
+    this.name = name;
+    this.sandbox = sandbox;
+  }
+
+  /**
+   * A project in a new sandbox.
+   * @param {string} name
+   * @param {{files?: Record<string, string | Uint8Array>, tar?: Uint8Array}} content
+   */
+  static async open(name, { files, tar }) {
+    const project = new Project(name, await openSandbox(files));
+    if (tar) await project.sandbox.importTar(tar);
+    project.#snapshot = await project.sandbox.snapshot();
+    for (const { path, content } of readTar(await project.sandbox.exportTar())) {
+      project.#set(path, content);
+    }
+    return project;
+  }
+
+  /**
+   * Looks what has changed in the sandbox and tells: an event `change` whose
+   * `detail` is `{changes, call}`.
+   * @param {string} [call] id of the tool call that it is about
+   * @returns {Promise<Change[]>}
+   */
+  sync(call) {
+    const result = this.#queue.then(() => this.#look(call));
+    this.#queue = result.catch(() => {});
+    return result;
+  }
+
+  /** @param {string} path @param {string | Uint8Array} content */
+  async write(path, content) {
+    await this.sandbox.write(this.absolute(path), content);
+    await this.sync();
+  }
+
+  /** @param {string} path */
+  async makeDirectory(path) {
+    await this.sandbox.makeDir(this.absolute(path));
+    await this.sync();
+  }
+
+  /** @param {string} path a file, or a directory with all it holds */
+  async remove(path) {
+    await this.sandbox.remove(this.absolute(path));
+    await this.sync();
+  }
+
+  /** @param {string} from @param {string} to */
+  async rename(from, to) {
+    if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
+    await this.sandbox.rename(this.absolute(from), this.absolute(to));
+    await this.sync();
+  }
+
+  /** @param {Record<string, string | Uint8Array>} files */
+  async add(files) {
+    await this.sandbox.importFiles(files);
+    await this.sync();
+  }
+
+  /** @param {string} path */
+  has(path) {
+    return this.files.has(path) || this.directories.has(path);
+  }
+
+  /** The text of a file; `undefined` if there is none or it is binary. @param {string} path */
+  text(path) {
+    return decode(this.files.get(path));
+  }
+
+  /** @param {string} path */
+  absolute(path) {
+    return `${ROOT}/${path}`;
+  }
+
+  /** Gives the sandbox back. */
+  async close() {
+    await this.sandbox.dispose();
+  }
+
+  async #look(call) {
+    const since = this.#snapshot;
+    // Taken first: what changes in between is found again next time.
+    this.#snapshot = await this.sandbox.snapshot();
+    const found = await this.sandbox.changesSince(since);
+    const changes = [];
+    for (const { path: absolute, change } of found) {
+      const path = relative(absolute);
+      if (path === undefined) continue;
+      const before = this.files.get(path);
+      const after = change === "removed" ? undefined : await this.#read(absolute);
+      this.#set(path, after);
+      if (after === null || (before === undefined && after === undefined)) {
+        changes.push({ path, before, after: undefined });
+      } else if (!equal(before, after)) {
+        changes.push({ path, before, after });
+      }
+    }
+    if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
+    return changes;
+  }
+
+  /** `null` for a directory, `undefined` for what is gone by now. */
+  async #read(path) {
+    try {
+      return await this.sandbox.readBytes(path);
+    } catch (error) {
+      if (error.kind === "is_directory") return null;
+      if (error.kind === "not_found") return undefined;
+      throw error;
+    }
+  }
+
+  #set(path, content) {
+    this.files.delete(path);
+    this.directories.delete(path);
+    if (content === null) this.directories.add(path);
+    else if (content !== undefined) this.files.set(path, content);
+    else return;
+    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+      this.directories.add(path.slice(0, at));
+    }
+  }
+}
+
+/** The text that bytes hold; `undefined` if they are none or no UTF-8 text. @param {Uint8Array} [bytes] */
+export function decode(bytes) {
+  if (bytes === undefined || bytes.subarray(0, 8000).includes(0)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function relative(path) {
+  return path.startsWith(`${ROOT}/`) ? path.slice(ROOT.length + 1) : undefined;
+}
+
+function equal(a, b) {
+  if (a === undefined || b === undefined || a.length !== b.length) return a === b;
+  return a.every((byte, index) => byte === b[index]);
+}

@@ -1,0 +1,247 @@
+// What a run looks like: turns the entries of a log into items for people.
+// Live sessions, restored ones and shared files all come through here.
+
+/**
+ * An entry of a log: an event of the session, files that changed after it, or
+ * a note of the page's.
+ * @typedef {{event: object} | {changes: FileDiff[], call?: string} | {note: string, kind?: string, at: number}} Entry
+ * @typedef {{path: string, before?: string, after?: string, binary?: boolean}} FileDiff
+ *
+ * What is shown.
+ * @typedef {object} Item
+ * @property {"user" | "answer" | "tool" | "notice" | "agent" | "steering"} type
+ * @property {number} key
+ */
+
+/** @typedef {{input: number, output: number, cached: number, context: number, cost: number, unpriced: boolean}} Totals */
+
+export class Run extends EventTarget {
+  /** @type {Item[]} */
+  items = [];
+  /** Steering messages that wait: {id, content}. */
+  queued = [];
+  state = "IDLE";
+  /** @type {Totals} */
+  totals = { input: 0, output: 0, cached: 0, context: 0, cost: 0, unpriced: false };
+  #lanes = new Map();
+  #calls = new Map();
+  #next = 1;
+  #provider = "";
+  #price;
+
+  /** @param {(model: string) => {input_cost: number | null, output_cost: number | null} | undefined} price */
+  constructor(price) {
+    super();
+    this.#price = price;
+    this.#lanes.set("", { items: this.items, answer: undefined });
+  }
+
+  get working() {
+    return this.state === "PROCESSING";
+  }
+
+  /** @param {Entry} entry */
+  apply(entry) {
+    if (entry.event) this.#event(entry.event);
+    else if (entry.changes) this.#changes(entry);
+    else if (entry.note) this.#add(this.#lane({}), { type: "notice", kind: entry.kind ?? "info", text: entry.note });
+  }
+
+  #event(event) {
+    const { kind, data } = event;
+    const lane = this.#lane(event);
+    switch (kind) {
+      case "SESSION_START":
+        if (event.agent_id) return;
+        this.#provider = data.provider;
+        this.model = data.model;
+        this.state = "IDLE";
+        return this.#tell("state");
+      case "STATE_CHANGED":
+        if (event.agent_id) return;
+        this.state = data.to;
+        return this.#tell("state");
+      case "SESSION_END":
+        if (event.agent_id) return;
+        this.state = "CLOSED";
+        return this.#tell("state");
+      case "USER_INPUT":
+        return this.#add(lane, { type: "user", text: data.content });
+      case "ASSISTANT_TEXT_START":
+        return void this.#answer(lane, event);
+      case "ASSISTANT_TEXT_DELTA":
+        return this.#grow(this.#answer(lane, event), "text", data.text);
+      case "REASONING_DELTA":
+        return this.#grow(this.#answer(lane, event), "thinking", data.text);
+      case "ASSISTANT_TEXT_END":
+        return this.#endAnswer(lane, event);
+      case "USAGE":
+        return this.#usage(data, event.agent_id);
+      case "TOOL_CALL_START":
+        return this.#startTool(lane, event);
+      case "TOOL_CALL_OUTPUT_DELTA":
+        return this.#grow(this.#calls.get(data.call_id), "output", data.text);
+      case "TOOL_CALL_END":
+        return this.#endTool(data);
+      case "STEERING_QUEUED":
+        this.queued.push({ id: data.id, content: data.content });
+        return this.#tell("queue");
+      case "STEERING_INJECTED":
+      case "STEERING_DROPPED":
+        this.queued = this.queued.filter(({ id }) => id !== data.id);
+        this.#add(lane, { type: "steering", text: data.content, delivered: kind === "STEERING_INJECTED" });
+        return this.#tell("queue");
+      case "RETRY":
+        if (data.discard_partial && lane.answer) {
+          Object.assign(lane.answer, { text: "", thinking: "" });
+          this.#changed(lane.answer);
+        }
+        return this.#add(lane, { type: "notice", kind: "warning", text: `${sentence(data.message)} Attempt ${data.attempt} follows.` });
+      case "WARNING":
+        return this.#add(lane, { type: "notice", kind: "warning", text: sentence(data.message) });
+      case "LOOP_DETECTION":
+        return this.#add(lane, { type: "notice", kind: "warning", text: "The last tool calls repeat; the model has been told." });
+      case "TURN_LIMIT":
+        return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${LIMITS[data.limit] ?? data.limit} (${data.value}).` });
+      case "ERROR":
+        this.#settle(lane);
+        return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: sentence(data.message) });
+      case "PROCESSING_END":
+        this.#settle(lane);
+        if (data.reason === "interrupted") this.#add(lane, { type: "notice", kind: "info", text: "Stopped." });
+        if (event.agent_id) this.#endAgent(event.agent_id, data);
+        else this.#tell("end");
+    }
+  }
+
+  /** Where an event belongs: the conversation, or the card of a subagent. */
+  #lane({ agent_id: id, parent_id: parent }) {
+    const key = id ?? "";
+    const known = this.#lanes.get(key);
+    if (known) return known;
+    const above = this.#lanes.get(parent ?? "") ?? this.#lanes.get("");
+    const item = { type: "agent", items: [], done: false, task: "" };
+    const lane = { items: item.items, item, answer: undefined };
+    this.#lanes.set(key, lane);
+    this.#add(above, item);
+    return lane;
+  }
+
+  #endAgent(id, { reason }) {
+    const { item } = this.#lanes.get(id);
+    Object.assign(item, { done: true, reason });
+    this.#changed(item);
+  }
+
+  #add(lane, item) {
+    item.key = this.#next++;
+    item.parent = lane.item;
+    lane.items.push(item);
+    if (lane.item && item.type === "user" && !lane.item.task) {
+      lane.item.task = item.text;
+      this.#changed(lane.item);
+    }
+    this.dispatchEvent(new CustomEvent("add", { detail: item }));
+    return undefined;
+  }
+
+  /** The answer that is being written. */
+  #answer(lane, event) {
+    if (!lane.answer) {
+      lane.answer = { type: "answer", text: "", thinking: "", done: false, started: Date.parse(event.timestamp) };
+      this.#add(lane, lane.answer);
+    }
+    return lane.answer;
+  }
+
+  #endAnswer(lane, event) {
+    const answer = this.#answer(lane, event);
+    answer.text = event.data.text;
+    answer.thinking = event.data.reasoning ?? answer.thinking;
+    this.#settle(lane);
+  }
+
+  #settle(lane) {
+    const { answer } = lane;
+    if (!answer) return;
+    lane.answer = undefined;
+    answer.done = true;
+    this.#changed(answer);
+  }
+
+  #startTool(lane, { data, timestamp }) {
+    const item = {
+      type: "tool",
+      call: data.call_id,
+      name: data.tool_name,
+      arguments: data.arguments,
+      output: "",
+      started: Date.parse(timestamp),
+      done: false,
+      diffs: [],
+    };
+    this.#calls.set(data.call_id, item);
+    this.#add(lane, item);
+  }
+
+  #endTool(data) {
+    const item = this.#calls.get(data.call_id);
+    if (!item) return;
+    Object.assign(item, {
+      done: true,
+      output: data.output ?? data.error ?? item.output,
+      failed: data.is_error || Boolean(data.exit_code),
+      exitCode: data.exit_code,
+      timedOut: data.timed_out,
+      ms: data.duration_ms,
+      outputBytes: data.output_bytes,
+      complete: data.output_complete,
+    });
+    this.#changed(item);
+  }
+
+  #changes({ changes, call }) {
+    const item = this.#calls.get(call);
+    if (!item) return;
+    item.diffs.push(...changes);
+    this.#changed(item);
+  }
+
+  #usage(data, agent) {
+    const read = data.cache_read_tokens ?? 0;
+    const write = data.cache_write_tokens ?? 0;
+    // Anthropic counts cached tokens apart from the input, the others within it.
+    const input = data.input_tokens + (this.#provider === "anthropic" ? read + write : 0);
+    const { totals } = this;
+    totals.input += input;
+    totals.cached += read;
+    totals.output += data.output_tokens;
+    if (!agent) totals.context = input + data.output_tokens;
+    const price = this.#price(this.model);
+    if (price?.input_cost == null || price?.output_cost == null) totals.unpriced = true;
+    else totals.cost += (input * price.input_cost + data.output_tokens * price.output_cost) / 1e6;
+    this.#tell("usage");
+  }
+
+  #grow(item, field, text) {
+    if (!item) return;
+    item[field] += text;
+    this.#changed(item);
+  }
+
+  #changed(item) {
+    this.dispatchEvent(new CustomEvent("change", { detail: item }));
+  }
+
+  #tell(what) {
+    this.dispatchEvent(new Event(what));
+  }
+}
+
+const LIMITS = { tool_rounds: "tool rounds of one task", turns: "answers of the session", wall_time: "time" };
+
+/** The core's messages start in lower case and have no full stop. @param {string} message */
+export function sentence(message) {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}

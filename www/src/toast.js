@@ -1,0 +1,17 @@
+// Short messages that go away by themselves; errors stay until closed.
+
+import { h, iconButton } from "./dom.js";
+
+let place;
+
+/** @param {string} text @param {"info" | "error"} [kind] */
+export function toast(text, kind = "info") {
+  if (!place) {
+    place = h("div", { class: "toasts" });
+    document.body.append(place);
+  }
+  const close = () => element.remove();
+  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text), iconButton("close", "Close this message", close));
+  place.append(element);
+  if (kind !== "error") setTimeout(close, 4000);
+}

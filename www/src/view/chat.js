@@ -1,0 +1,182 @@
+// The conversation: items of a run, the composer, what waits and what it costs.
+
+import { announce, count, h, icon, iconButton, perFrame } from "../dom.js";
+import { itemView } from "./items.js";
+
+/**
+ * @param {object} actions
+ * @param {(text: string) => void} actions.send @param {() => void} actions.stop
+ * @param {(path: string) => void} actions.openFile
+ * @param {() => void} actions.openSettings
+ */
+export function chatView(actions) {
+  const list = h("div", { class: "items", role: "log", "aria-label": "Conversation", tabIndex: 0 });
+  const hello = h("div", { class: "hello" });
+  const scroller = h("div", { class: "scroller" }, hello, list);
+  const queue = h("ul", { class: "queue", "aria-label": "Messages that wait" });
+  const input = h("textarea", {
+    id: "composer",
+    rows: 2,
+    placeholder: "Describe a task…",
+    "aria-label": "Message to the agent",
+    spellcheck: true,
+  });
+  const send = h("button", { type: "submit", class: "primary send", title: "Send (Enter)" }, icon("send"), h("span", null, "Send"));
+  const stop = h("button", { type: "button", class: "stop", title: "Stop (Esc)", onClick: () => actions.stop() }, icon("stop"), h("span", null, "Stop"));
+  const meter = h("span", { class: "meter-fill" });
+  const context = h("span", { class: "meter", role: "meter", "aria-label": "Context in use", "aria-valuemin": 0, "aria-valuemax": 100 }, meter);
+  const contextText = h("span", null, "");
+  const cost = h("span", { class: "cost" });
+  const status = h("span", { class: "status" });
+  const form = h(
+    "form",
+    { class: "composer", onSubmit: submit },
+    queue,
+    h("div", { class: "compose" }, input, h("div", { class: "compose-buttons" }, stop, send)),
+    h("div", { class: "usage" }, status, h("span", { class: "context", title: "Context in use" }, context, contextText), cost),
+  );
+  const down = iconButton("chevron", "Scroll to the end", () => follow(true), { class: "icon-button down", hidden: true });
+  const element = h("div", { class: "chat" }, scroller, down, form);
+
+  let run;
+  let views = new Map();
+  let dirty = new Set();
+  let sticky = true;
+  let locked = false;
+
+  const paint = perFrame(() => {
+    for (const item of dirty) views.get(item.key)?.update();
+    dirty.clear();
+    if (sticky) scroller.scrollTop = scroller.scrollHeight;
+  });
+
+  scroller.addEventListener("scroll", () => {
+    sticky = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 24;
+    down.hidden = sticky;
+  });
+  new ResizeObserver(() => sticky && follow()).observe(scroller);
+  input.addEventListener("input", grow);
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+  });
+
+  function follow(now = false) {
+    if (now) sticky = true;
+    scroller.scrollTop = scroller.scrollHeight;
+  }
+
+  function grow() {
+    input.style.height = "auto";
+    input.style.height = `${Math.min(input.scrollHeight + 2, 200)}px`;
+  }
+
+  function submit(event) {
+    event.preventDefault();
+    const text = input.value.trim();
+    if (text === "" || locked) return;
+    input.value = "";
+    grow();
+    follow(true);
+    actions.send(text);
+  }
+
+  function add(item) {
+    const view = itemView(item, actions);
+    views.set(item.key, view);
+    const place = item.parent ? views.get(item.parent.key)?.inner : list;
+    (place ?? list).append(view.element);
+    hello.hidden = true;
+    paint();
+  }
+
+  function showState() {
+    const working = run?.working ?? false;
+    element.classList.toggle("working", working);
+    stop.hidden = !working;
+    send.querySelector("span").textContent = working ? "Steer" : "Send";
+    send.title = working ? "Steer: the agent reads it after its tool calls (Enter)" : "Send (Enter)";
+    input.placeholder = working ? "Steer the agent while it works…" : run?.state === "AWAITING_INPUT" ? "Answer the question…" : "Describe a task…";
+    status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Waits for your answer" : "Ready";
+    status.dataset.state = run?.state ?? "IDLE";
+  }
+
+  function showQueue() {
+    queue.replaceChildren(
+      ...(run?.queued ?? []).map(({ content }) =>
+        h("li", null, h("span", { class: "tag" }, "queued"), h("span", { class: "queue-text" }, content)),
+      ),
+    );
+  }
+
+  let window_ = 0;
+  function showUsage() {
+    const { context: used, input: tokensIn, output, cost: dollars, unpriced, cached } = run?.totals ?? { context: 0, input: 0, output: 0, cost: 0, cached: 0 };
+    const percent = window_ ? Math.min(100, (used / window_) * 100) : 0;
+    meter.style.width = `${percent}%`;
+    meter.classList.toggle("high", percent > 80);
+    context.setAttribute("aria-valuenow", String(Math.round(percent)));
+    contextText.textContent = window_ ? `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %` : "";
+    context.parentElement.title = window_ ? `Context: ${count(used)} of ${count(window_)} tokens` : `Context: ${count(used)} tokens`;
+    const tokens = `${count(tokensIn)} in · ${count(output)} out`;
+    cost.textContent = tokensIn + output === 0 ? "" : unpriced ? tokens : `${tokens} · ≤ $${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
+    cost.title = unpriced
+      ? `${count(cached)} of the input tokens came from the provider's cache; this model's price is not known`
+      : `List prices; ${count(cached)} of the input tokens came from the provider's cache and are counted at the full price`;
+  }
+
+  showState();
+  return {
+    element,
+    input,
+    /** Shows a run. @param {import("../run.js").Run} next */
+    show(next) {
+      run = next;
+      views = new Map();
+      dirty = new Set();
+      list.replaceChildren();
+      hello.hidden = run.items.length > 0;
+      const addAll = (items) => {
+        for (const item of items) {
+          add(item);
+          if (item.items) addAll(item.items);
+        }
+      };
+      addAll(run.items);
+      const mine = (act) => (event) => {
+        if (run === next) act(event);
+      };
+      run.addEventListener("add", mine(({ detail }) => add(detail)));
+      run.addEventListener("change", mine(({ detail }) => {
+        dirty.add(detail);
+        paint();
+      }));
+      run.addEventListener("state", mine(showState));
+      run.addEventListener("queue", mine(showQueue));
+      run.addEventListener("usage", mine(showUsage));
+      run.addEventListener("end", mine(() => announce(run.state === "AWAITING_INPUT" ? "The agent asks something." : "The agent is done.")));
+      showState();
+      showQueue();
+      showUsage();
+      follow(true);
+    },
+    /** Tokens that fit the model. @param {number} tokens */
+    setWindow(tokens) {
+      window_ = tokens;
+      showUsage();
+    },
+    /** What stands where no conversation is yet. */
+    setHello(...children) {
+      hello.replaceChildren(...children);
+    },
+    /** Text that waits to be sent. @param {string} text */
+    draft(text) {
+      input.value = text;
+      grow();
+    },
+    /** Whether nothing can be sent: a run is only looked at. @param {boolean} on */
+    lock(on) {
+      locked = on;
+      form.hidden = on;
+    },
+  };
+}

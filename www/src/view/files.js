@@ -1,0 +1,225 @@
+// The file tree: open, create, rename, delete, and files dropped from outside.
+
+import { h, icon, iconButton } from "../dom.js";
+
+/** Rows that are drawn; a tree with more says so. */
+const MOST_ROWS = 2000;
+
+/**
+ * @param {object} actions
+ * @param {(path: string) => void} actions.open
+ * @param {(path: string, isDirectory: boolean) => Promise<void>} actions.create
+ * @param {(from: string, to: string) => Promise<void>} actions.rename
+ * @param {(path: string) => Promise<void>} actions.remove
+ * @param {(items: DataTransferItemList, into: string) => Promise<void>} actions.drop
+ */
+export function filesView(actions) {
+  const list = h("ul", { class: "tree", role: "tree", "aria-label": "Files", onKeydown, onDblclick });
+  const element = h(
+    "div",
+    { class: "files", onDragover, onDragleave, onDrop },
+    h("div", { class: "pane-head" }, h("h2", null, "Files"), h("span", { class: "grow" }),
+      iconButton("newFile", "New file", () => startNew(false)),
+      iconButton("newFolder", "New folder", () => startNew(true))),
+    list,
+  );
+  const open = new Set();
+  const recent = new Map();
+  let project;
+  let selected = "";
+  let current = "";
+  let editing;
+
+  const isDirectory = (path) => project.directories.has(path);
+  const parentOf = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
+
+  function children() {
+    const tree = new Map([["", []]]);
+    const place = (path, directory) => {
+      const parent = parentOf(path);
+      if (!tree.has(parent)) tree.set(parent, []);
+      tree.get(parent).push({ path, directory, name: path.slice(parent ? parent.length + 1 : 0) });
+    };
+    for (const path of project.directories) place(path, true);
+    for (const path of project.files.keys()) place(path, false);
+    for (const entries of tree.values()) {
+      entries.sort((a, b) => b.directory - a.directory || (a.name < b.name ? -1 : 1));
+    }
+    return tree;
+  }
+
+  function draw() {
+    const tree = children();
+    const rows = [];
+    const walk = (parent, depth) => {
+      if (editing?.parent === parent && !editing.path) rows.push(editRow(depth));
+      for (const entry of tree.get(parent) ?? []) {
+        if (rows.length >= MOST_ROWS) return;
+        rows.push(editing?.path === entry.path ? editRow(depth) : row(entry, depth));
+        if (entry.directory && open.has(entry.path)) walk(entry.path, depth + 1);
+      }
+    };
+    walk("", 0);
+    if (rows.length >= MOST_ROWS) rows.push(h("li", { class: "quiet", role: "none" }, `only ${MOST_ROWS} rows are shown`));
+    if (rows.length === 0) rows.push(h("li", { class: "quiet", role: "none" }, "No files. Drop some here, or let the agent write them."));
+    const focusable = rows.find((row) => row.dataset.path && row.dataset.path === selected) ?? rows[0];
+    focusable.tabIndex = 0;
+    const hadFocus = list.contains(document.activeElement) && !editing;
+    list.replaceChildren(...rows);
+    if (hadFocus) focusRow();
+    list.querySelector("input")?.focus();
+  }
+
+  function row({ path, directory, name }, depth) {
+    const isOpen = open.has(path);
+    return h(
+      "li",
+      {
+        role: "treeitem", class: "row", dataset: { path }, tabIndex: -1,
+        style: `--depth:${depth}`, "aria-level": depth + 1,
+        "aria-expanded": directory ? isOpen : undefined,
+        "aria-selected": path === current,
+        onClick: () => { selected = path; activate(path); },
+      },
+      icon(directory ? "chevron" : "file"),
+      h("span", { class: "name" }, name),
+      recent.has(path) && h("span", { class: "dot", title: "changed by the agent" }),
+      h("span", { class: "row-actions" },
+        iconButton("edit", `Rename ${name}`, (event) => { event.stopPropagation(); startRename(path); }, { tabIndex: -1 }),
+        iconButton("trash", `Delete ${name}`, (event) => { event.stopPropagation(); void actions.remove(path); }, { tabIndex: -1 })),
+    );
+  }
+
+  function editRow(depth) {
+    let over = false;
+    const end = (keep) => {
+      if (over) return;
+      over = true;
+      const { path, parent, directory } = editing;
+      editing = undefined;
+      const name = input.value.trim().replace(/^\/+|\/+$/g, "");
+      draw();
+      if (!keep || name === "") return;
+      const target = parent ? `${parent}/${name}` : name;
+      if (path === undefined) void actions.create(target, directory);
+      else if (target !== path) void actions.rename(path, target);
+    };
+    const input = h("input", {
+      value: editing.name ?? "", "aria-label": editing.path ? `New name of ${editing.path}` : "Name", spellcheck: false,
+      onKeydown: (event) => {
+        event.stopPropagation();
+        if (event.key === "Enter") end(true);
+        if (event.key === "Escape") end(false);
+      },
+      onBlur: () => end(true),
+    });
+    return h("li", { class: "row editing", role: "none", style: `--depth:${depth}` }, icon(editing.directory ? "folder" : "file"), input);
+  }
+
+  function startNew(directory) {
+    const parent = selected && isDirectory(selected) ? selected : parentOf(selected || current);
+    if (parent) open.add(parent);
+    editing = { parent, directory };
+    draw();
+  }
+
+  function startRename(path) {
+    const parent = parentOf(path);
+    editing = { path, parent, directory: isDirectory(path), name: path.slice(parent ? parent.length + 1 : 0) };
+    draw();
+  }
+
+  function activate(path) {
+    if (isDirectory(path)) {
+      if (!open.delete(path)) open.add(path);
+      draw();
+    } else {
+      actions.open(path);
+    }
+  }
+
+  const rowOf = (target) => target.closest?.("[data-path]");
+  function focusRow() {
+    (list.querySelector(`[data-path="${CSS.escape(selected)}"]`) ?? list.querySelector("[data-path]"))?.focus();
+  }
+
+  function onDblclick(event) {
+    const path = rowOf(event.target)?.dataset.path;
+    if (path && !isDirectory(path)) actions.open(path);
+  }
+
+  function onKeydown(event) {
+    const rows = [...list.querySelectorAll("[data-path]")];
+    const at = rows.indexOf(rowOf(event.target));
+    if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const path = rows[at].dataset.path;
+    const go = (to) => {
+      if (!rows[to]) return;
+      selected = rows[to].dataset.path;
+      rows[at].tabIndex = -1;
+      rows[to].tabIndex = 0;
+      rows[to].focus();
+    };
+    const keys = {
+      ArrowDown: () => go(at + 1),
+      ArrowUp: () => go(at - 1),
+      Home: () => go(0),
+      End: () => go(rows.length - 1),
+      ArrowRight: () => isDirectory(path) && !open.has(path) ? activate(path) : go(at + 1),
+      ArrowLeft: () => isDirectory(path) && open.has(path) ? activate(path) : go(rows.findIndex((row) => row.dataset.path === parentOf(path))),
+      Enter: () => { selected = path; activate(path); },
+      " ": () => { selected = path; activate(path); },
+      F2: () => startRename(path),
+      Delete: () => void actions.remove(path),
+    };
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  }
+
+  function onDragover(event) {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+    element.classList.add("dropping");
+  }
+  function onDragleave(event) {
+    if (!element.contains(event.relatedTarget)) element.classList.remove("dropping");
+  }
+  function onDrop(event) {
+    event.preventDefault();
+    element.classList.remove("dropping");
+    const path = rowOf(event.target)?.dataset.path ?? "";
+    void actions.drop(event.dataTransfer.items, isDirectory(path) ? path : parentOf(path));
+  }
+
+  return {
+    element,
+    /** @param {import("../project.js").Project} next */
+    show(next) {
+      project = next;
+      open.clear();
+      recent.clear();
+      selected = "";
+      // A small project is seen whole.
+      if (project.files.size <= 60) for (const path of project.directories) open.add(path);
+      draw();
+    },
+    draw,
+    /** Marks the file that the editor shows. @param {string} path */
+    setCurrent(path) {
+      current = path;
+      if (!selected || !isDirectory(selected)) selected = path;
+      for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) open.add(path.slice(0, at));
+      draw();
+    },
+    /** Marks files that the agent changed, for a while. @param {string[]} paths */
+    mark(paths) {
+      for (const path of paths) {
+        clearTimeout(recent.get(path));
+        recent.set(path, setTimeout(() => { recent.delete(path); draw(); }, 6000));
+      }
+      draw();
+    },
+  };
+}

@@ -1,0 +1,200 @@
+// The parts of a conversation, each with an element and an `update`.
+
+import { duration, h, icon, size } from "../dom.js";
+import { diff } from "../diff.js";
+import { renderMarkdown } from "../markdown.js";
+
+/** Lines of a diff and characters of output that are shown before one asks for all. */
+const FIRST_ROWS = 24;
+const FIRST_CHARS = 20_000;
+
+/** @param {import("../run.js").Item} item @param {object} actions */
+export function itemView(item, actions) {
+  const view = VIEWS[item.type](item, actions);
+  view.update();
+  return view;
+}
+
+const VIEWS = { user, answer, tool, notice, steering, agent };
+
+function user(item) {
+  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, "You"), h("div", { class: "text" }, item.text)), update() {} };
+}
+
+function steering(item) {
+  const tag = h("span", { class: `tag ${item.delivered ? "good" : "bad"}` }, item.delivered ? "delivered" : "dropped");
+  const who = h("div", { class: "who" }, "You, steering ", tag);
+  return { element: h("div", { class: "item user steering" }, who, h("div", { class: "text" }, item.text)), update() {} };
+}
+
+function answer(item) {
+  const label = h("span", null, "Thinking");
+  const thoughts = h("div", { class: "thoughts" });
+  const thinking = h("details", { class: "thinking", hidden: true }, h("summary", null, icon("chevron"), label), thoughts);
+  const text = h("div", { class: "prose" });
+  const element = h("div", { class: "item answer" }, thinking, text);
+  return {
+    element,
+    update() {
+      thinking.hidden = item.thinking === "";
+      thoughts.textContent = item.thinking;
+      const busy = !item.done && item.text === "";
+      label.textContent = busy ? "Thinking…" : "Thought";
+      element.classList.toggle("streaming", !item.done);
+      element.classList.toggle("empty", item.done && item.text === "" && item.thinking === "");
+      renderMarkdown(text, item.text);
+    },
+  };
+}
+
+function tool(item, actions) {
+  const mark = h("span", { class: "mark" });
+  const time = h("span", { class: "time" });
+  const brief = h("span", { class: "brief" }, argumentsInBrief(item.arguments));
+  const changed = h("span", { class: "changed" });
+  const summary = h("summary", null, icon("chevron"), mark, h("span", { class: "name" }, item.name), brief, changed, time);
+  const full = h("pre", { class: "arguments" }, argumentsInFull(item.arguments));
+  const output = h("pre", { class: "output", tabIndex: 0, "aria-label": `Output of ${item.name}` });
+  const more = h("button", { type: "button", class: "link", hidden: true, onClick: () => showOutput(Infinity) }, "Show everything");
+  const facts = h("div", { class: "facts" });
+  const details = h("details", null, summary, h("div", { class: "tool-body" }, full, output, more, facts));
+  const diffs = h("div", { class: "diffs" });
+  const element = h("div", { class: "item tool" }, details, diffs);
+  let limit = FIRST_CHARS;
+  let shown = "";
+  let drawn = 0;
+
+  function showOutput(characters) {
+    limit = characters;
+    const text = item.output.length > limit ? item.output.slice(0, limit) : item.output;
+    if (text.startsWith(shown) && output.firstChild) output.firstChild.appendData(text.slice(shown.length));
+    else output.textContent = text;
+    shown = text;
+    more.hidden = item.output.length <= limit;
+    output.hidden = text === "";
+  }
+
+  return {
+    element,
+    update() {
+      const state = !item.done ? "running" : item.failed ? "failed" : "done";
+      if (element.dataset.state !== state) {
+        element.dataset.state = state;
+        mark.replaceChildren(item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
+        mark.title = { running: "runs", failed: "failed", done: "done" }[state];
+        summary.setAttribute("aria-label", `${item.name} ${brief.textContent}, ${mark.title}`);
+      }
+      if (item.done) {
+        time.textContent = `${item.exitCode ? `exit ${item.exitCode} · ` : ""}${item.timedOut ? "timed out · " : ""}${duration(item.ms)}`;
+        facts.textContent = item.complete === false ? `The first part of ${size(item.outputBytes)} of output is kept.` : "";
+      }
+      showOutput(limit);
+      for (; drawn < item.diffs.length; drawn++) diffs.append(diffView(item.diffs[drawn], actions));
+      changed.replaceChildren(...changes(item.diffs));
+    },
+  };
+}
+
+function changes(diffs) {
+  let added = 0;
+  let removed = 0;
+  for (const each of diffs) {
+    added += each.counts?.added ?? 0;
+    removed += each.counts?.removed ?? 0;
+  }
+  return added + removed === 0 ? [] : [h("span", { class: "plus" }, `+${added}`), " ", h("span", { class: "minus" }, `−${removed}`)];
+}
+
+function diffView(change, { openFile }) {
+  const { path, before, after, binary } = change;
+  const kind = before === undefined ? "new" : after === undefined ? "deleted" : "";
+  const result = binary ? undefined : diff(before ?? "", after ?? "");
+  change.counts = result;
+  const name = after === undefined && !binary
+    ? h("span", { class: "path" }, path)
+    : h("button", { type: "button", class: "path link", onClick: () => openFile(path) }, path);
+  const counts = result && [h("span", { class: "plus" }, `+${result.added}`), h("span", { class: "minus" }, `−${result.removed}`)];
+  const head = h("div", { class: "diff-head" }, name, kind && h("span", { class: "tag" }, kind), counts);
+  const element = h("div", { class: "diff" }, head);
+  if (!result) {
+    head.append(h("span", { class: "quiet" }, binary ? "binary" : "too long to compare"));
+    return element;
+  }
+  const body = h("div", { class: "diff-rows", tabIndex: 0, role: "region", "aria-label": `Changes of ${path}` });
+  const show = (rows) => body.replaceChildren(...rows.map(row));
+  show(result.rows.slice(0, FIRST_ROWS));
+  element.append(body);
+  if (result.rows.length > FIRST_ROWS) {
+    const rest = h("button", { type: "button", class: "link", onClick: () => {
+      show(result.rows);
+      rest.remove();
+    } }, `Show all ${result.rows.length} lines`);
+    element.append(rest);
+  }
+  return element;
+}
+
+const SIGNS = { same: " ", added: "+", removed: "−", gap: "⋯" };
+
+function row({ kind, text, line }) {
+  return h(
+    "div",
+    { class: `row ${kind}` },
+    h("span", { class: "line", "aria-hidden": "true" }, line ?? ""),
+    h("span", { class: "sign" }, SIGNS[kind]),
+    h("span", { class: "code" }, text),
+  );
+}
+
+function notice(item, { openSettings }) {
+  const settle = ["authentication", "access_denied", "network", "quota_exceeded", "not_found", "configuration"];
+  const button = settle.includes(item.code) && h("button", { type: "button", class: "link", onClick: openSettings }, "Open settings");
+  const element = h("div", { class: `item notice ${item.kind}`, role: item.kind === "error" ? "alert" : undefined },
+    item.kind !== "info" && icon("warn"), h("span", null, item.text, button && [" ", button]));
+  return { element, update() {} };
+}
+
+function agent(item) {
+  const mark = h("span", { class: "mark" });
+  const task = h("span", { class: "brief" });
+  const counted = h("span", { class: "time" });
+  const inner = h("div", { class: "items inner" });
+  const details = h("details", { open: true }, h("summary", null, icon("chevron"), mark, h("span", { class: "name" }, "subagent"), task, counted), inner);
+  return {
+    element: h("div", { class: "item agent" }, details),
+    inner,
+    update() {
+      task.textContent = firstLine(item.task);
+      mark.replaceChildren(item.done ? icon("check") : h("span", { class: "spinner" }));
+      const calls = item.items.filter(({ type }) => type === "tool").length;
+      counted.textContent = calls === 1 ? "1 call" : `${calls} calls`;
+      if (item.done && details.open && !details.dataset.folded) {
+        details.dataset.folded = "yes";
+        details.open = false;
+      }
+    },
+  };
+}
+
+function firstLine(text) {
+  return String(text).split("\n", 1)[0];
+}
+
+const MAIN = ["command", "file_path", "path", "pattern", "query", "url", "input", "patch", "task", "prompt", "description"];
+
+function argumentsInBrief(args) {
+  if (typeof args !== "object" || args === null) return firstLine(args ?? "");
+  const main = MAIN.find((name) => typeof args[name] === "string");
+  const value = main ? args[main] : Object.values(args)[0];
+  return firstLine(typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
+}
+
+function argumentsInFull(args) {
+  if (typeof args !== "object" || args === null) return String(args ?? "");
+  return Object.entries(args)
+    .map(([name, value]) => {
+      const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+      return text.includes("\n") ? `${name}:\n${text.replace(/^/gm, "  ")}` : `${name}: ${text}`;
+    })
+    .join("\n");
+}

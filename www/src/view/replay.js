@@ -1,0 +1,110 @@
+// A shared run: plays its log again, at any speed, to any point.
+
+import { h, icon, iconButton } from "../dom.js";
+import { model } from "../agent.js";
+import { Run } from "../run.js";
+
+/** Longest pause of the replay; people were slower than readers want to be. */
+const LONGEST_PAUSE = 1200;
+
+/**
+ * @param {ReturnType<typeof import("../share.js").unpackRun>} shared
+ * @param {object} actions
+ * @param {(project: object, run: Run) => void} actions.show
+ * @param {(changes: object[]) => void} actions.step
+ * @param {() => void} actions.leave @param {(project: object) => Promise<void>} actions.fork
+ */
+export function replayView(shared, actions) {
+  const { log } = shared;
+  const project = { name: shared.name, files: new Map(), directories: new Set() };
+  let run;
+  let at = 0;
+  let timer;
+
+  const slider = h("input", { type: "range", min: 0, max: log.length, value: 0, "aria-label": "Point of the run", onInput: () => { pause(); seek(Number(slider.value)); } });
+  const play = iconButton("play", "Play", () => (timer === undefined ? resume() : pause()));
+  const place = h("span", { class: "quiet" });
+  const element = h("div", { class: "replay" },
+    h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, shared.saved ? `run of ${new Date(shared.saved).toLocaleString()}` : "shared run"), h("span", { class: "grow" }),
+      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: () => { pause(); void actions.fork(project); } }, "Continue from here"),
+      iconButton("close", "Close the run", () => { pause(); actions.leave(); })),
+    h("div", { class: "replay-controls" }, play, slider, place));
+
+  /** Back to the start: the files as they were, no conversation. */
+  function reset() {
+    run = new Run(model);
+    at = 0;
+    project.files = new Map(Object.entries(shared.files));
+    refreshDirectories();
+    actions.show(project, run);
+  }
+
+  function refreshDirectories() {
+    project.directories = new Set();
+    for (const path of project.files.keys()) {
+      for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) project.directories.add(path.slice(0, end));
+    }
+  }
+
+  function apply(entry) {
+    run.apply(entry);
+    if (!entry.changes) return [];
+    const changes = [];
+    for (const { path, after, binary } of entry.changes) {
+      if (binary) continue;
+      const before = project.files.get(path);
+      const bytes = after === undefined ? undefined : new TextEncoder().encode(after);
+      if (bytes) project.files.set(path, bytes);
+      else project.files.delete(path);
+      changes.push({ path, before, after: bytes });
+    }
+    return changes;
+  }
+
+  function seek(to) {
+    if (to < at) reset();
+    const changes = new Map();
+    while (at < to) for (const change of apply(log[at++])) changes.set(change.path, change);
+    if (changes.size > 0) {
+      refreshDirectories();
+      actions.step([...changes.values()]);
+    }
+    draw();
+  }
+
+  function draw() {
+    slider.value = String(at);
+    place.textContent = `${at} / ${log.length}`;
+    const playing = timer !== undefined;
+    play.replaceChildren(icon(playing ? "pause" : "play"));
+    play.setAttribute("aria-label", playing ? "Pause" : "Play");
+    play.title = playing ? "Pause" : "Play";
+  }
+
+  const timeOf = (entry) => (entry?.event ? Date.parse(entry.event.timestamp) : entry?.at);
+
+  function next() {
+    if (at >= log.length) return pause();
+    const now = timeOf(log[at]);
+    seek(at + 1);
+    const then = timeOf(log[at]);
+    const gap = Number.isFinite(now) && Number.isFinite(then) ? then - now : 0;
+    timer = setTimeout(next, Math.max(0, Math.min(gap, LONGEST_PAUSE)));
+  }
+
+  function resume() {
+    if (at >= log.length) seek(0);
+    timer = setTimeout(next, 0);
+    draw();
+  }
+
+  function pause() {
+    clearTimeout(timer);
+    timer = undefined;
+    draw();
+  }
+
+  reset();
+  seek(log.length);
+  return { element };
+}

@@ -1,0 +1,86 @@
+// Builds the playground into `dist/`: static files that any host can serve.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+/**
+ * What the page may do. Scripts come from its own origin only, and nothing is
+ * evaluated but WebAssembly. Styles are inline because the editor and the
+ * terminal write their own. Providers and proxies may be anywhere.
+ */
+const POLICY = [
+  "default-src 'self'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "connect-src 'self' https: http://localhost:* http://127.0.0.1:*",
+  "worker-src 'self' blob:",
+  "frame-src 'self'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+/** Files of `public/` that the page asks for. */
+const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "preview-frame.js"];
+
+/** Puts the policy into the built page; the dev server needs inline scripts. */
+function policy() {
+  return {
+    name: "policy",
+    apply: "build",
+    transformIndexHtml: {
+      order: "post",
+      handler(_html, { filename }) {
+        if (!filename.endsWith("index.html")) return [];
+        const attrs = { "http-equiv": "Content-Security-Policy", content: POLICY };
+        return [{ tag: "meta", attrs, injectTo: "head-prepend" }];
+      },
+    },
+  };
+}
+
+/** Writes `sw.js` with the list of built files, so that a reload works offline. */
+function offline() {
+  return {
+    name: "offline",
+    apply: "build",
+    generateBundle: {
+      order: "post",
+      handler(_options, bundle) {
+        const files = Object.keys(bundle).filter((name) => !name.endsWith(".map"));
+        const hash = createHash("sha256");
+        for (const name of files.sort()) {
+          const { code, source } = bundle[name];
+          hash.update(name).update(code ?? source);
+        }
+        const version = hash.digest("hex").slice(0, 16);
+        const source = readFileSync(here("src/offline.js"), "utf8")
+          .replace("__VERSION__", JSON.stringify(version))
+          .replace("__FILES__", JSON.stringify([...files, ...PUBLIC]));
+        this.emitFile({ type: "asset", fileName: "sw.js", source });
+      },
+    },
+  };
+}
+
+export default defineConfig({
+  // Relative addresses: the files work in any folder of a host.
+  base: "./",
+  resolve: { alias: { hermitcrab: here("../js/index.js") } },
+  server: { fs: { allow: [here("..")] } },
+  worker: { format: "es" },
+  build: {
+    target: "es2022",
+    // The polyfill would be inline code.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    rollupOptions: { input: here("index.html") },
+  },
+  plugins: [policy(), offline()],
+});
