@@ -12,9 +12,25 @@ export class EventHub {
   #backlog = [];
   #ended = false;
   #room = [];
+  #watchers = new Set();
+
+  /**
+   * Calls `callback` whenever something happens; returns what ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  watch(callback) {
+    this.#watchers.add(callback);
+    return () => void this.#watchers.delete(callback);
+  }
+
+  /** Something has happened that makes no event. */
+  touch() {
+    for (const watcher of this.#watchers) watcher();
+  }
 
   /** @param {object[]} events in order */
   publish(events) {
+    this.touch();
     for (const event of events) {
       for (const subscription of this.#subscriptions) subscription.push(event);
     }
@@ -70,7 +86,7 @@ export class EventHub {
   }
 }
 
-/** One consumer: an async iterator with a queue. @implements {AsyncIterableIterator<object>} */
+/** One consumer: an async iterator with a queue. */
 class Subscription {
   #hub;
   #isLast;

@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 
 import * as bindings from "./wasm/hermitcrab.js";
 import { setPlatform } from "./runtime.js";
+import "./machine-node.js";
 
 setPlatform({
   bindings,
@@ -12,4 +13,4 @@ setPlatform({
 });
 
 export * from "./api.js";
-export { scriptedFetch } from "./script.js";
+export { directoryStorage } from "./directory-storage.js";

@@ -5,6 +5,8 @@ import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 
+/** @typedef {import("./wasm/hermitcrab.js").Core} Core */
+
 /**
  * What an entry file provides, because the core has no clock and no entropy.
  * @typedef {object} Platform
@@ -102,8 +104,8 @@ export class Runtime {
   sessions = new Map();
   /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
   environments = new Map();
-  /** Called after each step. @type {(() => void) | undefined} */
-  stepped;
+  /** Called after each step. @type {Set<() => void>} */
+  watchers = new Set();
   #jobs = new Map();
   #core;
   #scheduled = false;
@@ -226,7 +228,7 @@ export class Runtime {
       this.#fail(new CoreError(error));
       return;
     }
-    this.stepped?.();
+    for (const watcher of this.watchers) watcher();
     if (busy && !this.#scheduled) {
       this.#scheduled = true;
       this.#inARow = 0;

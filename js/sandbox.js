@@ -1,9 +1,12 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
+import { Budget, exportHandle, importFileList, importHandle, importZip, looksLikeZip, placing, tarBytes } from "./archive.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
 import { Runtime } from "./runtime.js";
+import { Shell } from "./shell.js";
+import { packZip } from "./zip.js";
 
 /**
  * @typedef {Record<string, string | Uint8Array>} Files path → content; relative
@@ -16,19 +19,51 @@ import { Runtime } from "./runtime.js";
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
- * @typedef {(call: {args: string[], env: Record<string, string>, cwd: string,
- *   stdin: Uint8Array, changes: FileChange[], signal: AbortSignal}) =>
- *   Promise<{exitCode: number, stdout?: Uint8Array | string, stderr?: Uint8Array | string,
- *   changes?: FileChange[]}>} Program
+ * @typedef {object} Snapshot a remembered state; of use to its environment only
+ * @property {() => void} free gives its memory back
+ *
+ * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
+ *   throws is exit code 126 and a sentence on standard error
+ *
+ * @typedef {object} ProgramCall
+ * @property {string} name as it was lent
+ * @property {string[]} args after the name
+ * @property {Record<string, string>} env exported variables
+ * @property {string} cwd absolute
+ * @property {Uint8Array} stdin all of it
+ * @property {FileChange[]} changes of the files since the state `since`, sorted
+ *   by path; all files when there is no `since`. The contents lie in one buffer.
+ * @property {string} [since] the state that an earlier call of this program named
+ * @property {string} state what the files are called after `changes`
+ * @property {AbortSignal} signal fires at the time limit of the command and when
+ *   it is cancelled; what the program answers then still counts
+ *
+ * @typedef {object} ProgramResult
+ * @property {number} [exitCode] only `missing` comes without
+ * @property {Uint8Array | string} [stdout]
+ * @property {Uint8Array | string} [stderr]
+ * @property {FileChange[]} [changes] that the program made, applied in order
+ * @property {"kept" | "lost" | "missing"} [files] what it still knows of the
+ *   files: `kept`, the default, what it was told and its own changes; `lost`,
+ *   nothing, so that the next call tells everything; `missing`, it lacks the
+ *   state `since`, has not run, and is to be called again with all files. A
+ *   program that keeps no files answers every `since` with `missing`.
+ *
  * @typedef {{path: string, type: "file" | "directory" | "removed", content?: Uint8Array | string}} FileChange
+ * @typedef {import("./archive.js").ImportOptions} ImportOptions
+ * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
+
+/** Environments of this realm, so that the states of their files have names of their own. */
+let lineages = 0;
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
   #runtime;
   #number;
+  #workingDirectory;
 
-  /** @param {MemoryOptions} [options] */
+  /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
     const runtime = await Runtime.create();
     const wanted = snakeCase({
@@ -38,8 +73,10 @@ export class MemoryEnvironment {
       programs: Object.keys(programs),
     });
     const number = runtime.callSandbox((core) => core.addSandbox(wanted));
-    runtime.environments.set(number, { programs: new Map(Object.entries(programs)) });
+    lineages += 1;
+    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: lineages });
     const environment = new MemoryEnvironment(runtime, number);
+    environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
     await environment.importFiles(files);
     return environment;
   }
@@ -115,6 +152,7 @@ export class MemoryEnvironment {
   /**
    * Entries below a directory, sorted by path, which is relative to it.
    * @param {string} [path] @param {{depth?: number}} [options] depth 1: the directory itself
+   * @returns {Promise<{path: string, isDir: boolean, size: number | undefined, modifiedMs: number | undefined}[]>}
    */
   async list(path = ".", { depth = 1 } = {}) {
     const { value } = await this.#call({ call: "list", path, depth });
@@ -141,20 +179,53 @@ export class MemoryEnvironment {
     await this.#call({ call: "make_dir", path });
   }
 
-  /** Writes files below the working directory, all or none. @param {Files} files */
-  async importFiles(files) {
+  /**
+   * Writes files below the working directory, all or none.
+   * @param {Files | Iterable<File>} files a list of `File`s, as an input or a
+   *   drop gives them, keeps its folders
+   * @param {ImportOptions} [options] for a list
+   */
+  async importFiles(files, options) {
+    if (typeof files?.[Symbol.iterator] === "function") {
+      return this.#import(options, (sink) => importFileList(files, sink));
+    }
     const paths = Object.keys(files);
     if (paths.length === 0) return;
     const contents = paths.map((path) => toBytes(files[path]));
     this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }
 
-  /** Unpacks a tar archive below the working directory, all or nothing. @param {Uint8Array} archive */
-  async importTar(archive) {
-    if (!(archive instanceof Uint8Array)) {
-      throw new EnvironmentError("invalid_input", "importTar takes the archive as a Uint8Array");
-    }
-    this.#runtime.callSandbox((core) => core.importTar(this.#number, archive));
+  /**
+   * Unpacks a tar archive, plain or packed with gzip, below the working
+   * directory, all or nothing.
+   * @param {Archive} archive @param {Pick<ImportOptions, "maxBytes" | "maxEntries" | "maxRatio">} [options]
+   */
+  async importTar(archive, options) {
+    const bytes = await tarBytes(archive, this.#budget(options));
+    this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
+  }
+
+  /**
+   * Unpacks a zip archive below the working directory, all or nothing. A `Blob`
+   * is read piece by piece.
+   * @param {Archive} archive @param {ImportOptions} [options]
+   */
+  async importZip(archive, options) {
+    await this.#import(options, (sink) => importZip(archive, sink));
+  }
+
+  /** `importZip` or `importTar`, whatever the archive is. @param {Archive} archive @param {ImportOptions} [options] */
+  async importArchive(archive, options) {
+    return (await looksLikeZip(archive)) ? this.importZip(archive, options) : this.importTar(archive, options);
+  }
+
+  /**
+   * Copies a directory that the user has opened into the working directory, all
+   * or nothing.
+   * @param {FileSystemDirectoryHandle} handle @param {ImportOptions} [options]
+   */
+  async importDirectory(handle, options) {
+    await this.#import(options, (sink) => importHandle(handle, sink));
   }
 
   /** The working directory as a tar archive. @returns {Promise<Uint8Array>} */
@@ -162,24 +233,132 @@ export class MemoryEnvironment {
     return this.#runtime.callSandbox((core) => core.exportTar(this.#number));
   }
 
-  /** Remembers files, clock and randomness, in constant time. */
+  /**
+   * Lends a program to the shell under a name, from now on; the same name again
+   * replaces it.
+   * @param {string} name such as `python3` @param {Program} program
+   */
+  async program(name, program) {
+    if (typeof name !== "string" || !/^[^\s/]+$/.test(name)) {
+      throw new EnvironmentError("invalid_input", "the name of a program is one word without a slash");
+    }
+    if (typeof program !== "function") {
+      throw new EnvironmentError("invalid_input", `the program ${name} must be a function`);
+    }
+    this.#runtime.callSandbox((core) => core.lendProgram(this.#number, name));
+    this.#runtime.environments.get(this.#number).programs.set(name, program);
+  }
+
+  /** The working directory as a zip archive. @returns {Promise<Uint8Array>} */
+  async exportZip() {
+    return this.#export((entries, read) => packZip(entries, read));
+  }
+
+  /**
+   * Copies the working directory into one that the user has opened. Files that
+   * are only there stay; links are left out, because handles cannot make them.
+   * @param {FileSystemDirectoryHandle} handle
+   * @returns {Promise<{files: number, skipped: string[]}>} `skipped`: paths of links
+   */
+  async exportDirectory(handle) {
+    return this.#export((entries, read) => exportHandle(entries, read, handle));
+  }
+
+  /**
+   * Opens a shell for a terminal widget, over the same files: see `Shell`.
+   * @param {import("./shell.js").ShellOptions} options
+   * @returns {Promise<Shell>}
+   */
+  async openShell(options) {
+    return new Shell(this.#runtime, this.#number, this, options);
+  }
+
+  /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
     return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
   }
 
-  /** Goes back to a snapshot of this environment, in constant time. */
+  /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
   async restore(snapshot) {
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
-  /** What changed since a snapshot: `[{path, change}]`, `added`, `changed` or `removed`. */
+  /**
+   * What changed since a snapshot, sorted by path.
+   * @param {Snapshot} snapshot
+   * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
+   */
   async changesSince(snapshot) {
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
+  }
+
+  /** All files as one tar archive, names relative to the root; see `replaceTree`. @returns {Promise<Uint8Array>} */
+  async exportTree() {
+    return withHandle(await this.snapshot(), (snapshot) => snapshot.exportTar("/"));
+  }
+
+  /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
+  async replaceTree(archive) {
+    this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
+  }
+
+  /** Applies what `deltaSince` of a snapshot gave. @param {{archive: Uint8Array, removed: string[]}} delta */
+  async applyDelta({ archive, removed }) {
+    this.#runtime.callSandbox((core) => core.applyDelta(this.#number, archive, removed));
+  }
+
+  /**
+   * Calls `callback` after anything may have happened in the sandbox; returns
+   * what ends that.
+   * @param {() => void} callback @returns {() => void}
+   */
+  onActivity(callback) {
+    this.#runtime.watchers.add(callback);
+    return () => void this.#runtime.watchers.delete(callback);
   }
 
   /** Gives the memory back. Sessions in it are over. */
   async dispose() {
     this.#runtime.free();
+  }
+
+  #budget(options) {
+    return new Budget(this.#runtime.callSandbox((core) => core.room(this.#number)), options);
+  }
+
+  /** Lets `fill` hand over entries, and takes them all at the end. */
+  async #import(options, fill) {
+    const runtime = this.#runtime;
+    const budget = this.#budget(options);
+    const handed = runtime.callSandbox((core) => core.beginImport(this.#number));
+    const hand = (call) => runtime.call(() => call(handed), EnvironmentError);
+    try {
+      await fill({
+        budget,
+        place: placing(options),
+        file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
+        directory: (name) => hand((core) => core.addDirectory(name)),
+        link: (name, target) => hand((core) => core.addLink(name, target)),
+      });
+    } catch (error) {
+      if (!runtime.failed) handed.free();
+      throw error;
+    }
+    // Takes the handle, whatever comes of it.
+    runtime.callSandbox((core) => core.commitImport(this.#number, handed));
+  }
+
+  /** Lets `pack` read the working directory as it is now. */
+  async #export(pack) {
+    return withHandle(await this.snapshot(), (snapshot) => {
+      const directory = this.#workingDirectory;
+      const prefix = directory === "/" ? "/" : `${directory}/`;
+      const ask = (call) => this.#runtime.call(call, EnvironmentError);
+      return pack(
+        ask(() => snapshot.entries(directory)),
+        (path) => ask(() => snapshot.read(prefix + path)),
+      );
+    });
   }
 
   #call(call, content) {
@@ -192,6 +371,15 @@ function toBytes(content) {
   if (typeof content === "string") return new TextEncoder().encode(content);
   if (content instanceof ArrayBuffer) return new Uint8Array(content);
   throw new TypeError("the content of a file must be a string or a Uint8Array");
+}
+
+/** Gives the core's memory behind `handle` back once `use` is done. */
+async function withHandle(handle, use) {
+  try {
+    return await use(handle);
+  } finally {
+    handle.free();
+  }
 }
 
 /** Joins pieces of UTF-8 that are cut anywhere. */

@@ -2,18 +2,17 @@
 // whichever provider is asked. For demonstrations and tests without a key.
 // src/script/mod.rs says what a script is.
 
-import { ScriptedModel } from "./wasm/hermitcrab.js";
 import { sleep } from "./clock.js";
 import { SessionError, typed } from "./errors.js";
-import { load } from "./runtime.js";
+import { bindings, init } from "./runtime.js";
 
 /**
  * A `fetch` for `createSession` that answers from `script`, in order.
  * @param {string | object} script
- * @returns {Promise<typeof globalThis.fetch>}
+ * @returns {Promise<(url: string, init: RequestInit) => Promise<Response>>}
  */
 export async function scriptedFetch(script) {
-  await load();
+  await init();
   const model = create(typeof script === "string" ? script : JSON.stringify(script));
   return async function play(url, { body = new Uint8Array(), signal } = {}) {
     const { pathname, search } = new URL(url);
@@ -31,8 +30,10 @@ export async function scriptedFetch(script) {
 }
 
 function create(json) {
+  const { ScriptedModel } = bindings();
+  if (!ScriptedModel) throw new SessionError("invalid_input", "the core without a sandbox has no scripted model");
   try {
-    return new ScriptedModel(json);
+    return new (bindings().ScriptedModel)(json);
   } catch (error) {
     throw typed(error, SessionError);
   }

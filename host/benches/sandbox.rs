@@ -124,7 +124,6 @@ async fn files(hosts: &[Host]) -> Result<(), HostError> {
         "rg needle999",
         "rg -n 'needle99\\d'",
         "find . -name '*7.txt' | wc -l",
-        "cat */*.txt | wc",
     ] {
         commands(&loaded, command, " over them").await?;
     }

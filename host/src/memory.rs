@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecRequest,
     ExecStatus, OutputStream,
@@ -229,21 +230,47 @@ impl EnvironmentHandle {
     }
 
     /// Runs a command and hands its output over as it comes. Dropping the
-    /// future cancels the command.
+    /// future cancels the command; [`exec_until`](Self::exec_until) also tells
+    /// how it ended then.
     ///
     /// # Errors
     /// The command could not be started, or the instance died.
     pub async fn exec_with(
         &self,
         request: ExecRequest,
+        output: impl FnMut(OutputStream, Bytes),
+    ) -> Result<ExecStatus, HostError> {
+        self.exec_until(request, output, std::future::pending())
+            .await
+    }
+
+    /// Runs a command and hands its output over as it comes. When `stop`
+    /// resolves, the command is cancelled; it ends within 2.5 s, and its status
+    /// says so.
+    ///
+    /// # Errors
+    /// The command could not be started, or the instance died.
+    pub async fn exec_until(
+        &self,
+        request: ExecRequest,
         mut output: impl FnMut(OutputStream, Bytes),
+        stop: impl Future<Output = ()>,
     ) -> Result<ExecStatus, HostError> {
         let number = self.number;
         let mut job = self
             .job(move |core| core.start_exec(number, request))
             .await?;
+        let mut stop = std::pin::pin!(stop.fuse());
         loop {
-            match job.next().await {
+            let next = tokio::select! {
+                biased;
+                () = &mut stop => {
+                    job.cancel();
+                    continue;
+                }
+                next = job.next() => next,
+            };
+            match next {
                 Some(JobReportKind::Output { stream, data }) => output(stream, data),
                 Some(JobReportKind::Exec(result)) => return Ok(result?),
                 Some(JobReportKind::Call(Err(error))) => return Err(error.into()),
@@ -341,6 +368,14 @@ struct Job {
 }
 
 impl Job {
+    /// Ends it early; its last report still comes.
+    fn cancel(&self) {
+        let id = self.id.clone();
+        self.driver.send(move |driver| {
+            let _ = driver.core.cancel_job(&id);
+        });
+    }
+
     /// The next report; none when the driver has ended.
     async fn next(&mut self) -> Option<JobReportKind> {
         std::future::poll_fn(|cx| self.reports.poll_next(cx)).await

@@ -42,14 +42,16 @@ fn main() -> ExitCode {
                 continue;
             }
         };
-        for (index, (face_name, has, face)) in faces.iter().enumerate() {
-            if case.needs.iter().all(|need| need == has) {
-                let (case, name, face) = (case.clone(), name.clone(), face.clone());
-                let rewrite = index == 0 && golden::rewriting();
-                trials.push(Trial::new(format!("{face_name}::{name}"), move || {
-                    check(&name, &case, face.as_ref(), rewrite)
-                }));
-            }
+        let fitting = faces
+            .iter()
+            .filter(|(_, has, _)| case.needs.iter().all(|need| need == has));
+        for (index, (face_name, _, face)) in fitting.enumerate() {
+            let (case, name, face) = (case.clone(), name.clone(), face.clone());
+            // The first face that can play it says what is expected.
+            let rewrite = index == 0 && golden::rewriting();
+            trials.push(Trial::new(format!("{face_name}::{name}"), move || {
+                check(&name, &case, face.as_ref(), rewrite)
+            }));
         }
     }
     harness::main(trials)

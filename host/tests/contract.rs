@@ -50,7 +50,7 @@ struct Subject {
 static SUBJECTS: &[Subject] = &[
     Subject {
         name: "native_local",
-        has: &[Need::Commands, Need::Local, Need::Cancel],
+        has: &[Need::Commands, Need::Local],
         logs: true,
         bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
     },

@@ -658,12 +658,12 @@ fn a_subagent_on_another_provider_whose_key_is_set() {
         .iter()
         .map(|recorded| {
             let header = |name: &str| {
-                let mut headers = recorded.request.headers.iter();
+                let mut headers = recorded.headers.iter();
                 let found = headers.find(|(known, _)| known == name);
                 found.map(|(_, value)| value.clone())
             };
             (
-                recorded.request.path.clone(),
+                recorded.path.clone(),
                 header("x-api-key").or(header("authorization")),
                 header("openai-organization"),
             )

@@ -1,8 +1,12 @@
 // What `hermitcrab/worker` exports: all of `hermitcrab`, and the worker itself.
 
+import { openProjectIn } from "../project.js";
 import { connection } from "./connection.js";
+import { MemoryEnvironment } from "./sandbox.js";
 
-export { MemoryEnvironment } from "./sandbox.js";
+export { MemoryEnvironment };
+export { Project, deleteProject, listProjects } from "../project.js";
+export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
 
@@ -14,6 +18,11 @@ export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../e
  */
 export async function init(options = {}) {
   await connection.init(options);
+}
+
+/** @type {typeof import("../api.js").openProject} */
+export function openProject(name, options) {
+  return openProjectIn(MemoryEnvironment, name, options);
 }
 
 /**

@@ -177,7 +177,7 @@ export class Connection {
       }
     });
     const { wasm, onProgress } = this.#options;
-    await link.call(ROOT, "init", [{ wasm, onProgress: onProgress && oneWay(quiet(onProgress)) }]);
+    await this.call(link, ROOT, "init", [{ wasm, onProgress: onProgress && oneWay(quiet(onProgress)) }]);
     port.unref?.();
     return link;
   }

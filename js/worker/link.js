@@ -19,10 +19,10 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
  * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
  *
  * @typedef {object} LinkOptions
- * @property {(message: object) => void} [before] called before a message leaves
+ * @property {() => void} [before] called before a message of the worker leaves
  * @property {boolean} [worker] this end is the worker: what it sends in bytes is
  *   its own and moves, and nobody waits for the functions that it hands out
- * @property {(handle: {id: number, type: string, methods: string[]}) => object} [proxy]
+ * @property {(handle: {id: number, methods: string[]}) => object} [proxy]
  *   makes what stands for an object of the other end
  * @property {(note: object, transfer: Transferable[]) => void} [note] takes one-way
  *   calls, to send them with other news
@@ -54,6 +54,7 @@ export class Link {
   #proxies = new WeakMap();
   #signals = new Map();
   #streams = new Map();
+  #batch = [];
   #closed;
 
   /** @param {Port} port @param {LinkOptions} options */
@@ -95,8 +96,14 @@ export class Link {
   /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
   send(message, transfer = []) {
     if (this.#closed) return;
-    this.#options.before?.(message);
-    this.#port.postMessage(message, transfer);
+    if (this.#options.worker) {
+      this.#options.before();
+      this.#port.postMessage(message, transfer);
+    } else {
+      // What a page asks for in one turn begins in one turn of the worker.
+      if (this.#batch.length === 0) queueMicrotask(() => this.#post());
+      this.#batch.push(message);
+    }
   }
 
   /** Takes a message of the other end; says whether it was one of this class. @param {any} message */
@@ -111,6 +118,12 @@ export class Link {
         return true;
       case "abort":
         this.#signals.get(message.signal)?.abort(this.#decode(message.reason, []));
+        return true;
+      case "run":
+        this.run(message);
+        return true;
+      case "batch":
+        for (const one of message.messages) this.receive(one);
         return true;
       case "release":
         for (const id of message.objects) this.#objects.delete(id);
@@ -152,6 +165,34 @@ export class Link {
     this.send({ type: "release", objects: [id] });
   }
 
+  #post() {
+    const batch = this.#batch.splice(0);
+    if (this.#closed) return;
+    try {
+      this.#port.postMessage(batch.length === 1 ? batch[0] : { type: "batch", messages: batch });
+    } catch (error) {
+      if (batch.length === 1) return this.#refuse(batch[0], error);
+      // One of them cannot be cloned; the others can.
+      for (const message of batch) {
+        this.#batch.push(message);
+        this.#post();
+      }
+    }
+  }
+
+  /** A message that could not be sent: a call fails, an answer becomes a failure. */
+  #refuse({ type, id }, { message }) {
+    if (type === "call") {
+      const call = this.#pending.get(id);
+      this.#pending.delete(id);
+      call?.outgoing.end();
+      call?.reject(new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${message}`));
+    } else if (type === "done" || type === "fail") {
+      const error = new HermitcrabError("io", `the result cannot be sent to the worker: ${message}`);
+      this.send({ type: "fail", id, value: new Outgoing(this).encode(error) });
+    }
+  }
+
   #request(message, args, scope) {
     if (this.#closed) return Promise.reject(this.#closed);
     const id = this.#next++;
@@ -159,13 +200,7 @@ export class Link {
     return new Promise((resolve, reject) => {
       message.args = args.map((value) => outgoing.encode(value));
       this.#pending.set(id, { resolve, reject, outgoing });
-      try {
-        this.send({ ...message, id }, outgoing.transfer);
-      } catch (error) {
-        this.#pending.delete(id);
-        outgoing.end();
-        reject(new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${error.message}`));
-      }
+      this.send({ ...message, id }, outgoing.transfer);
     });
   }
 
@@ -183,7 +218,7 @@ export class Link {
     const signals = [];
     let answer;
     const outgoing = new Outgoing(this, new Scope());
-    if (hold) this.#options.hold?.(true);
+    if (hold) this.#options.hold(true);
     try {
       const object = method === undefined ? this.#functions.get(target) : this.#objects.get(target);
       if (!object) throw new HermitcrabError("illegal_state", "what is called does not exist any more");
@@ -198,10 +233,9 @@ export class Link {
     try {
       this.send(answer, outgoing.transfer);
     } catch (error) {
-      const sentence = `the result cannot be sent: ${error.message}`;
-      this.send({ type: "fail", id, value: outgoing.encode(new HermitcrabError("io", sentence)) });
+      this.#refuse(answer, error);
     }
-    if (hold) this.#options.hold?.(false);
+    if (hold) this.#options.hold(false);
   }
 
   // What `Outgoing` needs.
@@ -290,9 +324,9 @@ export class Link {
     if (!forgets) return (...args) => this.#request({ type: "call", target: id }, args);
     return (...args) => {
       const outgoing = new Outgoing(this, new Scope());
-      const call = { target: id, args: args.map((value) => outgoing.encode(value)) };
-      if (this.#options.note) this.#options.note({ type: "run", ...call }, outgoing.transfer);
-      else this.send({ type: "notes", notes: [{ type: "run", ...call }] }, outgoing.transfer);
+      const note = { type: "run", target: id, args: args.map((value) => outgoing.encode(value)) };
+      if (this.#options.note) this.#options.note(note, outgoing.transfer);
+      else this.send(note);
     };
   }
 
@@ -417,8 +451,7 @@ class Outgoing {
   }
 
   #handle(object) {
-    const type = object.constructor.name;
-    return { [MARK]: "handle", id: this.#link.keepObject(object), type, methods: methodsOf(object) };
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object) };
   }
 }
 

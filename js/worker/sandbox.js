@@ -1,6 +1,7 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
+import { CoreError, EnvironmentError } from "../errors.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
@@ -23,6 +24,8 @@ class Sandbox {
   #options;
   #deltas = [];
   #made;
+  #here;
+  watchers = new Set();
 
   constructor({ files, ...options }) {
     this.#options = options;
@@ -36,25 +39,41 @@ class Sandbox {
     return this.#made;
   }
 
+  /** Another worker is lent it, too. */
+  async lend(name, program) {
+    await this.call("program", [name, program]);
+    this.#options.programs = { ...this.#options.programs, [name]: program };
+  }
+
   keep({ archive, removed, afresh }) {
     if (afresh) this.#deltas = [];
     this.#deltas.push({ archive, removed });
+    for (const watcher of this.watchers) watcher();
   }
 
   /** @param {Promise<import("./link.js").Link>} starting another worker */
   restore(starting) {
+    this.#here = undefined;
     this.#made = this.#make(starting, undefined, this.#deltas);
     this.#made.catch(() => {});
   }
 
   lose(error) {
+    this.#here = undefined;
     this.#made = Promise.reject(error);
     this.#made.catch(() => {});
   }
 
   async call(name, args, options) {
-    const { link, remote } = await this.#made;
-    return connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+    // Called at once where that is possible: what follows may be an abort.
+    const { link, remote } = this.#here ?? (await this.#made);
+    try {
+      return await connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+    } catch (error) {
+      if (!link.ended || !(error instanceof CoreError)) throw error;
+      const sentence = `${name} was given up with its worker; files are as before it: ${error.message}`;
+      throw new EnvironmentError("cancelled", sentence, { cause: error });
+    }
   }
 
   async dispose() {
@@ -69,8 +88,9 @@ class Sandbox {
     const link = await starting;
     const args = [this.#number, { ...this.#options, files }, deltas];
     const remote = await connection.call(link, ROOT, "createSandbox", args, { scope: this.#scope });
+    this.#here = { link, remote };
     complete(MemoryEnvironment, remote.handle.methods, (self, name, given) => sandboxes.get(self).call(name, given));
-    return { link, remote };
+    return this.#here;
   }
 }
 
@@ -115,6 +135,16 @@ export class MemoryEnvironment {
     } finally {
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  async program(name, program) {
+    await sandboxes.get(this).lend(name, program);
+  }
+
+  onActivity(callback) {
+    const { watchers } = sandboxes.get(this);
+    watchers.add(callback);
+    return () => void watchers.delete(callback);
   }
 
   async dispose() {

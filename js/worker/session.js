@@ -4,9 +4,10 @@ import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope } from "./link.js";
 import { place } from "./sandbox.js";
+import { playerOf } from "./script.js";
 
 /** @type {typeof import("../session.js").createSession} */
-export async function createSession({ env, signal, ...options } = {}) {
+export async function createSession({ env, fetch, signal, ...options } = {}) {
   signal?.throwIfAborted();
   const link = await connection.link();
   const scope = new Scope();
@@ -14,6 +15,7 @@ export async function createSession({ env, signal, ...options } = {}) {
   const session = new Session(number, link, scope);
   const { tools, ...rest } = options;
   const asked = { ...rest, ...(tools && { tools: tools.map(bound) }), ...(await place(env, link)) };
+  Object.assign(asked, await playerOf(fetch, link));
   try {
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
     session.open(made);
@@ -57,12 +59,24 @@ export class Session {
     return this.#state;
   }
 
-  run(input, { signal } = {}) {
+  run(input, options) {
+    return this.#begin("submit", [String(input)], options);
+  }
+
+  resume(options) {
+    return this.#begin("proceed", [], options);
+  }
+
+  onActivity(callback) {
+    return this.#hub.watch(callback);
+  }
+
+  #begin(method, args, { signal } = {}) {
     signal?.throwIfAborted();
     const interrupt = () => {
       if (this.state === "PROCESSING") void this.interrupt().catch(() => {});
     };
-    const started = this.#call("submit", [String(input)], { hold: true }).then(() => {
+    const started = this.#call(method, args, { hold: true }).then(() => {
       if (signal?.aborted) interrupt();
       else signal?.addEventListener("abort", interrupt, { once: true });
       return this.#hub.subscribe((event) => {
@@ -160,6 +174,7 @@ export class Session {
     );
     if (this.#state !== "CLOSED") this.#state = state;
     connection.watch();
+    if (name !== "record") this.#hub.touch();
     return value;
   }
 }

@@ -5,7 +5,7 @@ use crate::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, Outco
 use crate::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
-    Match, Matches, Metadata, OutputStream, ProgramRequest, ProgramResult,
+    Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use crate::event::SessionState;
 use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
@@ -136,6 +136,8 @@ impl From<ProgramRequest> for wit::ProgramRequest {
             env: request.env.into_iter().collect(),
             working_dir: request.working_dir,
             stdin: request.stdin.into(),
+            since: request.since,
+            state: request.state,
             changes: request.changes.into_iter().map(Into::into).collect(),
         }
     }
@@ -393,6 +395,11 @@ impl From<wit::ProgramResult> for ProgramResult {
             stdout: result.stdout.into(),
             stderr: result.stderr.into(),
             changes: result.changes.into_iter().map(Into::into).collect(),
+            files: match result.files {
+                wit::ProgramFiles::Kept => ProgramFiles::Kept,
+                wit::ProgramFiles::Lost => ProgramFiles::Lost,
+                wit::ProgramFiles::Missing => ProgramFiles::Missing,
+            },
         }
     }
 }

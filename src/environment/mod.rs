@@ -18,7 +18,7 @@ pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
 pub use directory::DirectoryEnvironment;
 pub use handle::Environment;
 pub(crate) use handle::{absolute_path, is_within};
-pub use program::{FileChange, FileNode, ProgramPort, ProgramRequest, ProgramResult};
+pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
 pub use search::{PathGlob, glob_files, grep_files};
 pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};

@@ -55,7 +55,6 @@ use crate::environment::{
     ProgramPort, Scope, absolute_path,
 };
 use clock::{Clock, ClockState};
-use program::Seen;
 use random::{Random, RandomState};
 use tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
@@ -134,6 +133,11 @@ impl Snapshot {
         &self.tree
     }
 
+    /// What changed since `old`, with contents.
+    pub fn delta_since(&self, old: &Self) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree, &old.tree)
+    }
+
     /// The files below `directory`, absolute, as tar bytes.
     pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
         archive::export_tar(&self.tree, directory)
@@ -146,7 +150,6 @@ pub struct MemoryEnvironment {
     tree: Rc<RefCell<Tree>>,
     clock: Rc<Clock>,
     random: Random,
-    seen: Rc<Seen>,
     #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
     shells: shell::Shells,
 }
@@ -166,15 +169,8 @@ impl MemoryEnvironment {
         }
         let tree = Rc::new(RefCell::new(files));
         let random = Random::new(options.seed);
-        let seen = Rc::new(Seen::default());
         #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-        let shells = shell::Shells::new(
-            &options,
-            &working_directory,
-            tree.clone(),
-            programs,
-            seen.clone(),
-        );
+        let shells = shell::Shells::new(&options, &working_directory, tree.clone(), programs);
         #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
         let _ = programs;
         Self {
@@ -187,7 +183,6 @@ impl MemoryEnvironment {
             tree,
             clock,
             random,
-            seen,
             #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
             shells,
         }
@@ -239,7 +234,6 @@ impl MemoryEnvironment {
             let _ = tree.make_directories(directory, now);
         }
         *self.tree.borrow_mut() = tree;
-        self.seen.forget();
         Ok(())
     }
 
@@ -272,6 +266,12 @@ impl MemoryEnvironment {
             .map_err(|error| environment_error(path, &error))
     }
 
+    /// Has the shell call a program of the host's under `name` from now on.
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    pub fn lend(&self, name: &str) {
+        self.shells.lend(name);
+    }
+
     /// The files as they are now. O(1); shares everything.
     pub fn tree(&self) -> Tree {
         self.tree.borrow().clone()
@@ -291,7 +291,6 @@ impl MemoryEnvironment {
         *self.tree.borrow_mut() = snapshot.tree.clone();
         self.clock.restore(snapshot.clock);
         self.random.restore(&snapshot.random);
-        self.seen.forget();
     }
 
     /// What changed since `snapshot`, sorted by path.

@@ -17,8 +17,9 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::tree::{Directory, Node, NodeKind};
 
-/// Alternatives that a search has at most.
+/// Alternatives that a search has at most, and their bytes together.
 const MAX_NEEDLES: usize = 32;
+const MAX_BYTES: usize = 4_096;
 
 /// Options without a value under which only files that match count.
 const FLAGS: &str = "nlowxHhbaIsZTUriyEFGP";
@@ -44,8 +45,9 @@ const LONG_FLAGS: [&str; 20] = [
     "perl-regexp",
     "with-filename",
 ];
-/// The one that is left, and those whose value does not matter here.
+/// What makes `grep` list directories, as `-r`.
 const RECURSIVE: &str = "recursive";
+/// Options whose value makes no difference here.
 const LONG_VALUES: [&str; 4] = ["color", "colour", "exclude", "include"];
 
 /// The narrowing of one `grep`.
@@ -73,7 +75,10 @@ impl Narrow {
         for line in call.patterns.iter().flat_map(|text| text.split('\n')) {
             needles.extend(needles_of(line, call.syntax)?);
         }
-        if needles.len() > MAX_NEEDLES || needles.iter().any(|needle| needle.contains('\u{fffd}')) {
+        // Where text is not UTF-8, `grep` reads U+FFFD, which is not in the file.
+        let odd = |needle: &String| needle.contains('\u{fffd}');
+        let bytes: usize = needles.iter().map(String::len).sum();
+        if needles.len() > MAX_NEEDLES || bytes > MAX_BYTES || needles.iter().any(odd) {
             return None;
         }
         if call.ignore_case && !needles.iter().all(|needle| needle.is_ascii()) {
@@ -91,9 +96,9 @@ impl Narrow {
             "." => "",
             root => root,
         };
-        let odd = |name| matches!(name, "" | "." | "..");
+        let unusual = |name| matches!(name, "" | "." | "..");
         if operand.starts_with('/') && root.is_empty()
-            || !root.is_empty() && root.trim_start_matches('/').split('/').any(odd)
+            || !root.is_empty() && root.trim_start_matches('/').split('/').any(unusual)
         {
             return None;
         }
@@ -198,7 +203,11 @@ impl Call {
             }
             if let Some(option) = argument.strip_prefix("--") {
                 recursive |= option == RECURSIVE;
-                call.long(option)?;
+                if matches!(option, "exclude" | "exclude-dir" | "include") {
+                    call.long(&format!("{option}={}", rest.next()?))?;
+                } else {
+                    call.long(option)?;
+                }
             } else if let Some(flags) = argument.strip_prefix('-').filter(|it| !it.is_empty()) {
                 let mut flags = flags.chars();
                 while let Some(flag) = flags.next() {

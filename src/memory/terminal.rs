@@ -190,6 +190,11 @@ fn build(sandbox: &MemoryEnvironment, exit: &Arc<Exit>) -> Bash {
         }))
         .build();
     bash.set_interactive(true);
+    // What an interactive bash has on.
+    let mut state = bash.shell_state();
+    let aliases = "SHOPT_expand_aliases".to_owned();
+    state.variables.insert(aliases, "1".to_owned());
+    bash.restore_shell_state(&state);
     bash
 }
 
@@ -231,6 +236,18 @@ impl ExecutionEnvironment for Terminal {
         let Some(mut bash) = taken else {
             return Err(refused("a command is running in this shell; end it first"));
         };
+        // Here, not where it runs: there the sentence would count the lines of
+        // the preamble.
+        if let Err(bashkit::Error::Parse { message, .. }) = bash.analyze(&request.command) {
+            *self.bash.borrow_mut() = Some(bash);
+            self.state.borrow_mut().last_exit_code = 2;
+            let sentence = format!("bash: {message}\n");
+            output(OutputStream::Stderr, sentence.as_bytes());
+            return Ok(ExecStatus {
+                exit_code: 2,
+                ..ExecStatus::default()
+            });
+        }
         for (name, value) in &request.env {
             if shell::is_variable(name) && !value.contains('\0') {
                 bash.set_env(name, value);
@@ -247,13 +264,7 @@ impl ExecutionEnvironment for Terminal {
             .await;
         let bash = clock::enter(&timeline, || match ended {
             Some((bash, result)) => {
-                if let Err(bashkit::Error::Parse { message, .. }) = &result {
-                    output(
-                        OutputStream::Stderr,
-                        format!("bash: {message}\n").as_bytes(),
-                    );
-                    status.exit_code = 2;
-                } else if !status.timed_out && !status.cancelled {
+                if !status.timed_out && !status.cancelled {
                     status.exit_code = sandbox.shells.report(&result, output);
                 }
                 *self.state.borrow_mut() = bash.shell_state();

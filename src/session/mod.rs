@@ -24,7 +24,7 @@ mod state;
 mod transport;
 mod turn;
 
-pub use config::{AwaitingInput, SessionConfig};
+pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};
 pub use instance::{Instance, Step};

@@ -1,92 +1,100 @@
-// What the browser tests of the playground share: the built page behind a small
-// server, a browser, and the playground's parts by name.
+// Shared by the tests that need a page: Chromium through playwright-core, and a
+// server of files.
 
-import { createReadStream } from "node:fs";
-import { access, mkdir, stat } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
-import { extname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { delimiter, extname, join, normalize, sep } from "node:path";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const { chromium } = createRequire(join(root, "www/package.json"))("playwright-core");
+import { chromium } from "playwright-core";
 
-/** Where screenshots are kept, to be looked at. */
-export const SCREENSHOTS = join(root, "target/screenshots");
+const FLAGS = [
+  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
+  ...["--disable-component-update", "--disable-sync"],
+];
 
 const TYPES = {
-  ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
-  ".wasm": "application/wasm", ".json": "application/json",
+  ".css": "text/css",
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".json": "application/json",
+  ".mjs": "text/javascript",
+  ".wasm": "application/wasm",
 };
 
-/**
- * The policy as a header too, so that a page without its meta element would be
- * caught as well.
- */
-const POLICY = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
+/** `eval`, inline scripts and `blob:` are forbidden; compiling WebAssembly is not. */
+export const STRICT =
+  "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:*";
 
-/** Serves `www/dist` on a loopback port. @returns {Promise<{url: string, close: () => Promise<void>}>} */
-export async function serve() {
-  const dist = join(root, "www/dist");
-  await access(join(dist, "index.html")).catch(() => {
-    throw new Error("www/dist is missing; run `cargo xtask test playground`, or `npm run build` in www");
-  });
+/** A browser that ends with the test `t`; `CHROMIUM` names one, else the `PATH` is searched. */
+export async function launch(t) {
+  const browser = await chromium.launch({ executablePath: await executable(), args: FLAGS });
+  t.after(() => browser.close());
+  return browser;
+}
+
+async function executable() {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
+  for (const directory of process.env.PATH.split(delimiter)) {
+    for (const name of ["chromium", "chromium-browser", "google-chrome", "chrome"]) {
+      const file = join(directory, name);
+      if (await access(file).then(() => true, () => false)) return file;
+    }
+  }
+  throw new Error("no Chromium found; install it, or set CHROMIUM to its path");
+}
+
+/**
+ * Serves the files of a directory until the test `t` ends.
+ * @param {string} root @param {{policy?: string, answer?: (request: import("node:http").IncomingMessage,
+ *   response: import("node:http").ServerResponse) => Promise<boolean>}} [options] `answer` may
+ *   take a request before the files do
+ * @returns {Promise<string>} its address
+ */
+export async function serveFiles(t, root, { policy, answer } = {}) {
   const server = createServer(async (request, response) => {
-    const path = decodeURIComponent(new URL(request.url, "http://x").pathname);
-    const file = join(dist, path.endsWith("/") ? `${path}index.html` : path);
-    const found = file.startsWith(dist) && (await stat(file).catch(() => undefined));
-    if (!found) return response.writeHead(404).end();
-    const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-length": found.size };
-    // The frame of the preview runs the project's own code, under a policy of its own.
-    if (!path.startsWith("/preview")) headers["content-security-policy"] = POLICY;
-    response.writeHead(200, headers);
-    createReadStream(file).pipe(response);
+    try {
+      if (await answer?.(request, response)) return;
+      const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
+      const file = join(root, path.endsWith(sep) ? join(path, "index.html") : path);
+      const content = await readFile(file);
+      const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream" };
+      if (policy) headers["content-security-policy"] = policy;
+      response.writeHead(200, headers).end(content);
+    } catch (error) {
+      response.writeHead(error.code === "ENOENT" || error.code === "EISDIR" ? 404 : 500).end(String(error.message));
+    }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = () => new Promise((resolve) => {
-    server.close(resolve);
+  t.after(() => {
     server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
   });
-  return { url: `http://127.0.0.1:${server.address().port}/`, close };
-}
-
-/** @returns {Promise<import("playwright-core").Browser>} */
-export function launch() {
-  const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
+  return `http://127.0.0.1:${server.address().port}`;
 }
 
 /**
- * The playground in a fresh profile. What the page throws or its policy blocks
- * is collected in `problems`.
+ * Opens a page and waits for `window.result`; what goes wrong in the page is told.
  * @param {import("playwright-core").Browser} browser @param {string} url
+ * @param {number} [timeout] a hang guard, in ms
  */
-export async function open(browser, url, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
-  const page = await context.newPage();
-  const problems = [];
-  page.on("pageerror", (error) => problems.push(String(error)));
+export async function resultOf(browser, url, timeout = 120_000) {
+  const page = await browser.newPage();
+  const told = [];
   page.on("console", (message) => {
-    if (message.type() === "error") problems.push(message.text());
+    // Resources that are missing are told below, by name.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) told.push(message.text());
   });
-  await page.goto(url);
-  await ready(page);
-  return { context, page, problems };
-}
-
-/** Waits until the playground has started. @param {import("playwright-core").Page} page */
-export async function ready(page) {
-  await page.waitForSelector("body[data-ready]", { state: "attached", timeout: 60_000 });
-}
-
-/** Waits until everything is in the browser's storage. */
-export async function saved(page) {
-  const before = await page.evaluate(() => document.body.dataset.saved);
-  await page.waitForFunction((old) => document.body.dataset.saved !== old, before, { timeout: 20_000 }).catch(() => {});
-}
-
-/** @param {import("playwright-core").Page} page @param {string} name */
-export async function screenshot(page, name) {
-  await mkdir(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+  page.on("pageerror", (error) => told.push(String(error.stack ?? error)));
+  page.on("response", (response) => response.status() === 404 && !response.url().endsWith("/favicon.ico") && told.push(`${response.status()} ${response.url()}`));
+  try {
+    await page.goto(url);
+    const handle = await page.waitForFunction(() => globalThis.result, undefined, { timeout });
+    const result = await handle.jsonValue();
+    if (result.error) throw new Error(`in the page: ${result.error}`);
+    return { result, told };
+  } catch (error) {
+    throw new Error(`${error.message}\nthe page told: ${told.join("\n")}`, { cause: error });
+  } finally {
+    await page.close();
+  }
 }

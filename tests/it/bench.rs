@@ -10,7 +10,7 @@ use hermitcrab::environment::{
     ExecStatus, Metadata, OutputStream,
 };
 use hermitcrab::script::{Ending, ModelRequest, ScriptedModel};
-use hermitcrab::session::{Instance, Session, SessionConfig};
+use hermitcrab::session::{Instance, Session, SessionConfig, SessionRecord};
 use serde_json::{Value, json};
 
 /// An instance with one session, and a host that answers at once.
@@ -46,6 +46,20 @@ impl Bench {
 
     /// Before its first step.
     pub(crate) fn still(script: &Value, config: Value, working_directory: &str) -> Self {
+        Self::opened(script, config, working_directory, None)
+    }
+
+    /// Goes on from a record; before its first step.
+    pub(crate) fn recorded(script: &Value, config: Value, record: SessionRecord) -> Self {
+        Self::opened(script, config, "/work", Some(record))
+    }
+
+    fn opened(
+        script: &Value,
+        config: Value,
+        working_directory: &str,
+        record: Option<SessionRecord>,
+    ) -> Self {
         let mut instance = Instance::new([7; 32]);
         let environment = instance.add_remote_environment(EnvironmentInfo {
             working_directory: working_directory.to_owned(),
@@ -54,9 +68,11 @@ impl Bench {
             utc_offset_minutes: 0,
         });
         let config = SessionConfig::from_json(&config.to_string()).expect("configuration");
-        let session = instance
-            .open_session(environment, config)
-            .expect("session opens");
+        let session = match record {
+            None => instance.open_session(environment, config),
+            Some(record) => instance.open_recorded_session(environment, config, record),
+        }
+        .expect("session opens");
         Self {
             instance,
             session,

@@ -7,5 +7,6 @@ mod approval_bash;
 mod bench;
 mod effect;
 mod orientation;
+mod record;
 mod session;
 mod tidy;

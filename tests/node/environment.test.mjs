@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createSession } from "../../js/node.js";
+import { createSession } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";

@@ -41,6 +41,20 @@ export async function play(place, spec) {
   return run.transcript();
 }
 
+/** A program lent to the sandbox. */
+function program({ exit_code: exitCode = 0, stdout = "", writes = {} }) {
+  return ({ args, cwd, stdin, changes }) => {
+    const files = changes.filter(({ type }) => type === "file").map(({ path }) => path.replace(`${cwd}/`, ""));
+    const fill = (text) =>
+      text
+        .replaceAll("{args}", args.join(" "))
+        .replaceAll("{stdin}", new TextDecoder().decode(stdin))
+        .replaceAll("{changes}", files.join(" "));
+    const change = ([path, content]) => ({ path: `${cwd}/${path}`, type: "file", content: fill(content) });
+    return { exitCode, stdout: fill(stdout), changes: Object.entries(writes).map(change) };
+  };
+}
+
 class Run {
   log = [];
   #callErrors = [];
@@ -52,7 +66,12 @@ class Run {
     run.spec = spec;
     run.model = await serveModel(replaceAll(spec.script, { "<dir>": WORK }));
     const files = Object.entries(spec.files ?? {}).map(([path, content]) => [path, bytes(content)]);
-    run.env = await api.MemoryEnvironment.create({ workingDirectory: WORK, files: Object.fromEntries(files) });
+    const programs = Object.entries(spec.programs ?? {}).map(([name, spec]) => [name, program(spec)]);
+    run.env = await api.MemoryEnvironment.create({
+      workingDirectory: WORK,
+      files: Object.fromEntries(files),
+      programs: Object.fromEntries(programs),
+    });
     run.session = await api.createSession({
       retry: { jitter: false },
       ...spec.config,
@@ -357,7 +376,7 @@ function matches(event, { kind, agent_id: agent, ...fields }) {
 }
 
 /** `$repeat`, `$lines` and `$concat`. */
-function expand(value) {
+export function expand(value) {
   if (Array.isArray(value)) return value.map(expand);
   if (value === null || typeof value !== "object") return value;
   const keys = Object.keys(value);
@@ -390,7 +409,7 @@ function mapStrings(value, change) {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapStrings(item, change)]));
 }
 
-function bytes(content) {
+export function bytes(content) {
   if (typeof content === "string") return new TextEncoder().encode(content);
   return Uint8Array.from(atob(content.base64), (character) => character.charCodeAt(0));
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EnvironmentError, MemoryEnvironment, createSession } from "../../js/node.js";
+import { EnvironmentError, MemoryEnvironment, createSession } from "./face.mjs";
 import { collect, dataOf, serveModel } from "./support.mjs";
 
 test("files go in and come out", async () => {
@@ -190,8 +190,8 @@ test("limits are options, and misspelt options are errors", async () => {
 
 test("an environment that was given up answers with a typed error", async () => {
   const env = await MemoryEnvironment.create();
-  const running = env.exec("while :; do :; done");
+  const running = assert.rejects(env.exec("while :; do :; done"), (error) => error.kind === "cancelled");
   await env.dispose();
-  await assert.rejects(running, (error) => error.kind === "cancelled");
+  await running;
   await assert.rejects(env.exec("echo"), (error) => error.kind === "cancelled");
 });

@@ -22,14 +22,8 @@ const POLICY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; 
                       connect-src 'self' http://127.0.0.1:*";
 
 pub(crate) fn smoke(shell: &Shell, binary: &Path) -> Result<()> {
-    let browser = match chromium(shell) {
-        Ok(browser) => browser,
-        // On a machine where no browser can be had, the other tests still count.
-        Err(error) if std::env::var_os("CI").is_none() => {
-            println!("skipped the browser test: {error:#}");
-            return Ok(());
-        }
-        Err(error) => return Err(error),
+    let Some(browser) = find_or_skip(shell)? else {
+        return Ok(());
     };
     let script = root().join("tests/browser/script.json");
     let mut model = Command::new(binary)
@@ -120,8 +114,21 @@ impl Drop for Guard {
     }
 }
 
+/// The browser to test with. On a machine where none can be had, the other
+/// tests still count, unless it is CI's.
+pub(crate) fn find_or_skip(shell: &Shell) -> Result<Option<PathBuf>> {
+    match chromium(shell) {
+        Ok(browser) => Ok(Some(browser)),
+        Err(error) if std::env::var_os("CI").is_none() => {
+            println!("skipped the browser test: {error:#}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Chromium or Chrome; installs Debian's package where that is possible.
-fn chromium(shell: &Shell) -> Result<PathBuf> {
+pub(crate) fn chromium(shell: &Shell) -> Result<PathBuf> {
     const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let find = || {
         let path = std::env::var_os("PATH")?;

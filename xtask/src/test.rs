@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, web};
+use crate::{browser, build, matrix, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -26,6 +26,10 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
+    /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
+    Programs,
+    /// The playground in Chromium (downloads its packages).
+    Playground,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -38,7 +42,13 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Matrix, Suite::Sdk, Suite::Peers];
+    let extra = [
+        Suite::Programs,
+        Suite::Playground,
+        Suite::Matrix,
+        Suite::Sdk,
+        Suite::Peers,
+    ];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -48,11 +58,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if wants(Suite::Node) || wants(Suite::Browser) {
+    if [
+        Suite::Node,
+        Suite::Browser,
+        Suite::Programs,
+        Suite::Playground,
+    ]
+    .into_iter()
+    .any(wants)
+    {
         let web = web::build()?;
         if wants(Suite::Node) {
             check_node(&shell)?;
-            let tests = node_tests()?;
+            let tests = node_tests("tests/node")?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
                 .env("HERMITCRAB_WEB", &web)
@@ -61,6 +79,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if wants(Suite::Browser) {
             browser::smoke(&shell, &binary)?;
+        }
+        if wants(Suite::Programs) {
+            check_node(&shell)?;
+            python::build()?;
+            let tests = node_tests("tests/programs")?;
+            cmd!(shell, "node --test {tests...}")
+                .run()
+                .context("the tests of lent programs failed")?;
+        }
+        if wants(Suite::Playground) {
+            check_node(&shell)?;
+            www::test(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
@@ -166,8 +196,8 @@ fn check_node(shell: &Shell) -> Result<()> {
 }
 
 /// Test files by name: Node 20 does not expand patterns itself.
-fn node_tests() -> Result<Vec<std::path::PathBuf>> {
-    let dir = root().join("tests/node");
+fn node_tests(dir: &str) -> Result<Vec<std::path::PathBuf>> {
+    let dir = root().join(dir);
     let mut files = Vec::new();
     for entry in
         std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?

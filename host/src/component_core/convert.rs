@@ -6,7 +6,7 @@ use hermitcrab::effect::{Approval, EffectKind, Outcome, OutcomeKind};
 use hermitcrab::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
-    Match, Matches, Metadata, OutputStream, ProgramRequest, ProgramResult,
+    Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
@@ -96,6 +96,8 @@ impl From<wit::ProgramRequest> for ProgramRequest {
             env: request.env.into_iter().collect(),
             working_dir: request.working_dir,
             stdin: request.stdin.into(),
+            since: request.since,
+            state: request.state,
             changes: request.changes.into_iter().map(Into::into).collect(),
         }
     }
@@ -351,6 +353,11 @@ impl From<ProgramResult> for wit::ProgramResult {
             stdout: result.stdout.into(),
             stderr: result.stderr.into(),
             changes: result.changes.into_iter().map(Into::into).collect(),
+            files: match result.files {
+                ProgramFiles::Kept => wit::ProgramFiles::Kept,
+                ProgramFiles::Lost => wit::ProgramFiles::Lost,
+                ProgramFiles::Missing => wit::ProgramFiles::Missing,
+            },
         }
     }
 }

@@ -80,8 +80,6 @@ pub enum Need {
     Commands,
     /// A real machine below.
     Local,
-    /// How a cancelled command ended can be seen.
-    Cancel,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use hermitcrab::environment::{FileChange, FileNode, ProgramRequest, ProgramResult};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -30,6 +31,8 @@ pub struct Case {
     pub config: Map<String, Value>,
     #[serde(default)]
     pub tools: Vec<Tool>,
+    #[serde(default)]
+    pub programs: BTreeMap<String, Program>,
     #[serde(default)]
     pub approvals: BTreeMap<String, Vec<Decision>>,
     #[serde(default = "yes")]
@@ -74,6 +77,47 @@ pub enum Decision {
     Deny {
         deny: String,
     },
+}
+
+/// A program that the host lends to the sandbox. In its texts `{args}`,
+/// `{stdin}` and `{changes}` stand for what it was given.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    #[serde(default)]
+    exit_code: i32,
+    #[serde(default)]
+    stdout: String,
+    #[serde(default)]
+    writes: BTreeMap<String, String>,
+}
+
+impl Program {
+    pub fn run(&self, request: &ProgramRequest) -> ProgramResult {
+        let below = format!("{}/", request.working_dir);
+        let files = request.changes.iter().filter_map(|change| {
+            matches!(change.node, FileNode::File(_)).then(|| change.path.replace(&below, ""))
+        });
+        let changes = files.collect::<Vec<_>>().join(" ");
+        let fill = |text: &String| {
+            text.replace("{args}", &request.args.join(" "))
+                .replace("{stdin}", &String::from_utf8_lossy(&request.stdin))
+                .replace("{changes}", &changes)
+        };
+        ProgramResult {
+            exit_code: self.exit_code,
+            stdout: fill(&self.stdout).into(),
+            stderr: Bytes::new(),
+            changes: self
+                .writes
+                .iter()
+                .map(|(path, content)| FileChange {
+                    path: format!("{below}{path}"),
+                    node: FileNode::File(fill(content).into()),
+                })
+                .collect(),
+        }
+    }
 }
 
 /// A tool that the host runs.

@@ -1,5 +1,6 @@
 //! What a runner needs of a face of the core: a place to work in, and a session.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,6 +8,7 @@ use bytes::Bytes;
 use hermitcrab::effect::{Approval, HostToolResult};
 use hermitcrab::llm::ToolDefinition;
 use hermitcrab::session::SessionError;
+use hermitcrab_host::ProgramFn;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -80,6 +82,11 @@ pub trait HostTools: Send + Sync {
     ) -> HostToolResult;
 
     async fn approve(&self, tool_name: &str) -> Approval;
+
+    /// Programs lent to the sandbox.
+    fn programs(&self) -> BTreeMap<String, ProgramFn> {
+        BTreeMap::new()
+    }
 
     /// Whether anybody is there to ask.
     fn has_approver(&self) -> bool {

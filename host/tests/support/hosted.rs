@@ -1,6 +1,7 @@
 //! Faces and benches of the host crate: a core, native or the component, over
 //! the local environment or the sandbox.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentRepl
 use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
 use hermitcrab_host::{
     ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice, EnvironmentHandle, Host,
-    HostError, HostTool, Instance, LocalEnvironment, MemoryOptions, SessionOptions, ToolDefinition,
-    ToolInvocation,
+    HostError, HostTool, Instance, LocalEnvironment, MemoryOptions, ProgramFn, SessionOptions,
+    ToolDefinition, ToolInvocation,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -100,6 +101,7 @@ impl Ground {
         &self,
         instance: &Instance,
         secrets: &Credentials,
+        programs: BTreeMap<String, ProgramFn>,
     ) -> Result<EnvironmentHandle, HostError> {
         match self {
             Self::Local(tree) => {
@@ -115,6 +117,7 @@ impl Ground {
                 let options = MemoryOptions {
                     working_directory: SANDBOX.to_owned(),
                     files: files.collect(),
+                    programs,
                     ..MemoryOptions::default()
                 };
                 instance.add_memory(options).await
@@ -191,7 +194,10 @@ impl HostedPlace {
                 .map_err(|error| HostError::Setup(error.to_string()))?;
         let config = SessionConfig::from_json(&config.to_string())?;
         let instance = self.face.host(credentials.clone())?.instance()?;
-        let environment = self.ground.environment(&instance, &credentials).await?;
+        let environment = self
+            .ground
+            .environment(&instance, &credentials, tools.programs())
+            .await?;
         let _ = self.environment.set(environment.clone());
         let mut options = SessionOptions::new(config, EnvironmentChoice::Existing(environment));
         for definition in definitions {
@@ -325,7 +331,9 @@ impl HostedBench {
             let instance = Hosted::new(core, world)
                 .host(Credentials::new())?
                 .instance()?;
-            let environment = ground.environment(&instance, &Credentials::new()).await?;
+            let environment = ground
+                .environment(&instance, &Credentials::new(), BTreeMap::new())
+                .await?;
             match wrap {
                 Wrap::None => {}
                 Wrap::ReadOnly => environment.make_read_only(CommandPolicy::Deny).await?,
@@ -359,15 +367,19 @@ impl Bench for HostedBench {
     }
 
     async fn exec(&self, request: ExecRequest, cancel_on_output: bool) -> Ran {
-        // Dropping the future is how this API cancels, and then nobody learns the
-        // status: clauses that cancel need `Need::Cancel`, which this bench lacks.
-        assert!(
-            !cancel_on_output,
-            "this bench cannot see how a cancelled command ends"
-        );
         let mut output = Vec::new();
-        let put = |stream, data: Bytes| output.push((stream, data));
-        let result = self.environment.exec_with(request, put).await;
+        let begun = tokio::sync::Notify::new();
+        let put = |stream, data: Bytes| {
+            output.push((stream, data));
+            begun.notify_one();
+        };
+        let stop = async {
+            match cancel_on_output {
+                true => begun.notified().await,
+                false => std::future::pending().await,
+            }
+        };
+        let result = self.environment.exec_until(request, put, stop).await;
         Ran {
             output,
             result: result.map_err(environment_error),

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use hermitcrab::effect::{Approval, HostToolResult};
 use hermitcrab::llm::ToolDefinition;
 use hermitcrab::script::ScriptedModel;
+use hermitcrab_host::ProgramFn;
 use hermitcrab_host::serve_model::ServeModel;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -373,6 +375,18 @@ impl HostTools for Stage {
             content,
             is_error: behaviour.fails.is_some(),
         }
+    }
+
+    fn programs(&self) -> BTreeMap<String, ProgramFn> {
+        let programs = self.case.programs.iter();
+        programs
+            .map(|(name, program)| {
+                let program = program.clone();
+                let run: ProgramFn =
+                    Arc::new(move |request| std::future::ready(program.run(&request)).boxed());
+                (name.clone(), run)
+            })
+            .collect()
     }
 
     fn has_approver(&self) -> bool {

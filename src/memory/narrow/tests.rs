@@ -27,7 +27,7 @@ fn needles_of_basic_patterns() {
             ("abc*", "ab"),
             (r"abc\+d", "ab"),
             (r"abc\?", "ab"),
-            ("a+b", "a"),
+            ("a+b", "b"),
             ("a|b", "a"),
             (r"ab\{2\}", "-"),
             (r"\(ab\)c", "-"),
@@ -131,6 +131,7 @@ fn grep_is_shown_what_may_match() {
         ("-r needle /w", all),
         ("-rl -e needle -- w/", all),
         ("--recursive --line-number --include=*.txt needle", all),
+        ("-r needle --include *.txt --exclude x .", all),
         (
             "-ri NEEDLE ./",
             "/w: a.txt b.txt d.txt link out sub zed | /w/out: e.txt | /w/sub: deep g.txt | /w/sub/deep:  | /w/zed: ",
@@ -157,6 +158,7 @@ fn grep_is_shown_what_may_match() {
         ("-r --files-without-match needle", "not narrowed"),
         ("-ri n\u{e4}dle", "not narrowed"),
         ("-r", "not narrowed"),
+        ("-r needle --include", "not narrowed"),
     ] {
         assert_eq!(shown(call), expected, "grep {call}");
     }

@@ -1,0 +1,287 @@
+// Bulk import into a sandbox and export out of it: tar, zip, lists of `File`s
+// and directory handles. An import is all or nothing: entries are handed to the
+// core as they are read, and its tree changes once, at the end. Limits are
+// checked against what is declared, before it is read.
+
+import { EnvironmentError } from "./errors.js";
+import { openZip, pump } from "./zip.js";
+
+/**
+ * @typedef {object} ImportOptions
+ * @property {number} [maxBytes] of all files together; default: what fits the sandbox
+ * @property {number} [maxEntries] files, directories and links; default: what fits
+ * @property {number} [maxRatio] bytes per byte of a compressed archive, counted
+ *   from 16 MiB on; default 200
+ * @property {number} [stripComponents] leading parts of each path to leave out; default 0
+ * @property {string[]} [exclude] names of files and directories to leave out,
+ *   wherever they are, such as `.git` or `node_modules`
+ */
+
+/** Bytes that no archive is suspected for. */
+const HARMLESS = 16 * 1024 * 1024;
+/** Bytes of a tar archive that are not contents, beyond one header per entry. */
+const TAR_SLACK = 1024 * 1024;
+
+/** What an import may still take, and what it is called in refusals. */
+export class Budget {
+  #bytes;
+  #entries;
+  #fileBytes;
+  #ratio;
+  #packed = Infinity;
+
+  /** @param {{bytes: number, fileBytes: number, entries: number}} room @param {ImportOptions} options */
+  constructor(room, { maxBytes = Infinity, maxEntries = Infinity, maxRatio = 200 } = {}) {
+    this.#bytes = Math.min(room.bytes, maxBytes);
+    this.#entries = Math.min(room.entries, maxEntries);
+    this.#fileBytes = room.fileBytes;
+    this.#ratio = maxRatio;
+    this.taken = 0;
+    this.count = 0;
+  }
+
+  /** What follows comes out of a compressed archive of so many bytes. */
+  unpacks(bytes) {
+    this.#packed = bytes;
+  }
+
+  /** Bytes that an archive of this kind can have at most. */
+  get archiveBytes() {
+    return this.#bytes + this.#entries * 1024 + TAR_SLACK;
+  }
+
+  /** How many entries there will be. */
+  expect(count) {
+    if (count > this.#entries) {
+      throw tooLarge(`the archive holds ${number(count)} entries, and the limit is ${number(this.#entries)}`);
+    }
+  }
+
+  /** One entry more, with the bytes that it declares. */
+  take(name, bytes) {
+    this.expect((this.count += 1));
+    if (bytes > this.#fileBytes) {
+      throw tooLarge(`cannot take ${name}: it has ${number(bytes)} bytes, and the limit for one file is ${number(this.#fileBytes)}`);
+    }
+    this.taken += bytes;
+    if (this.taken > this.#bytes) {
+      throw tooLarge(`cannot take ${name}: with it the import has ${number(this.taken)} bytes, and the limit is ${number(this.#bytes)}`);
+    }
+    this.unpacked(this.taken);
+  }
+
+  /** What has come out of the archive so far. */
+  unpacked(bytes) {
+    if (bytes > HARMLESS && bytes > this.#packed * this.#ratio) {
+      throw tooLarge(
+        `the archive unpacks to more than ${this.#ratio} times its ${number(this.#packed)} bytes, as a zip bomb does; ` +
+          "raise maxRatio if it is none",
+      );
+    }
+  }
+}
+
+/**
+ * Where an import hands what it has read.
+ * @typedef {object} Sink
+ * @property {Budget} budget
+ * @property {(name: string, content: Uint8Array, mode?: number, modifiedMs?: number) => void} file
+ * @property {(name: string) => void} directory
+ * @property {(name: string, target: string) => void} link
+ * @property {(name: string) => string | undefined} place where an entry goes;
+ *   `undefined`: it is left out
+ */
+
+/** Where an entry goes, by the options. @param {ImportOptions} options */
+export function placing({ stripComponents = 0, exclude = [] } = {}) {
+  const excluded = new Set(exclude);
+  return (name) => {
+    const parts = name.split("/").filter((part) => part !== "" && part !== ".");
+    if (parts.some((part) => excluded.has(part))) return undefined;
+    if (stripComponents === 0) return parts.length > 0 ? name : undefined;
+    // Stripping must not turn an absolute path into a harmless one.
+    if (name.startsWith("/") || parts.includes("..")) return name;
+    return parts.slice(stripComponents).join("/") || undefined;
+  };
+}
+
+/** @param {Uint8Array | ArrayBuffer | Blob} archive @param {Sink} sink */
+export async function importZip(archive, sink) {
+  const source = archive instanceof Blob ? archive : bytesOf(archive, "importZip");
+  sink.budget.unpacks(source instanceof Blob ? source.size : source.length);
+  const { entries, read } = await openZip(source, (count) => sink.budget.expect(count));
+  const wanted = [];
+  for (const entry of entries) {
+    const name = sink.place(entry.name);
+    if (name === undefined) continue;
+    sink.budget.take(entry.name, entry.size);
+    wanted.push([name, entry]);
+  }
+  for (const [name, entry] of wanted) {
+    if (entry.type === "directory") {
+      sink.directory(name);
+      continue;
+    }
+    const content = await read(entry);
+    if (entry.type === "link") sink.link(name, new TextDecoder().decode(content));
+    else sink.file(name, content, entry.mode, entry.modifiedMs);
+  }
+}
+
+/**
+ * The bytes of a tar archive, unpacked if it is compressed with gzip, and
+ * judged entry by entry.
+ * @param {Uint8Array | ArrayBuffer | Blob} archive @param {Budget} budget
+ */
+export async function tarBytes(archive, budget) {
+  const size = archive instanceof Blob ? archive.size : bytesOf(archive, "importTar").length;
+  if (size > budget.archiveBytes) {
+    throw tooLarge(`the archive has ${number(size)} bytes, more than can fit; the limit is ${number(budget.archiveBytes)}`);
+  }
+  let bytes = archive instanceof Blob ? new Uint8Array(await archive.arrayBuffer()) : bytesOf(archive);
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) bytes = await gunzipped(bytes, budget);
+  for (const { name, size } of tarEntries(bytes)) budget.take(name, size);
+  return bytes;
+}
+
+async function gunzipped(bytes, budget) {
+  budget.unpacks(bytes.length);
+  try {
+    return await pump(bytes, new DecompressionStream("gzip"), (unpacked) => {
+      budget.unpacked(unpacked);
+      if (unpacked > budget.archiveBytes) throw tooLarge(`the archive unpacks to more than ${number(budget.archiveBytes)} bytes, which is the limit`);
+    });
+  } catch (error) {
+    if (error instanceof EnvironmentError) throw error;
+    throw new EnvironmentError("invalid_input", "the archive is damaged: its gzip data cannot be unpacked");
+  }
+}
+
+/**
+ * Names and sizes of the entries, as far as they can be read: what is damaged
+ * behind them, the core says when it unpacks. Records that only describe the
+ * next entry are left out.
+ */
+function* tarEntries(bytes) {
+  for (let at = 0; at + 512 <= bytes.length; ) {
+    const header = bytes.subarray(at, at + 512);
+    if (header.every((byte) => byte === 0)) return;
+    const size = tarNumber(header.subarray(124, 136));
+    if (!Number.isSafeInteger(size) || size < 0) return;
+    if (!"LKxg".includes(String.fromCharCode(header[156]))) {
+      const name = header.subarray(0, 100);
+      const end = name.indexOf(0);
+      yield { name: new TextDecoder().decode(end < 0 ? name : name.subarray(0, end)), size };
+    }
+    at += 512 + Math.ceil(size / 512) * 512;
+  }
+}
+
+function tarNumber(field) {
+  // Large numbers are binary, with the first bit set.
+  if (field[0] & 0x80) return field.subarray(1).reduce((value, byte) => value * 256 + byte, 0);
+  const text = new TextDecoder().decode(field).replace(/[\0 ]+$/, "").trim();
+  return text === "" ? 0 : parseInt(text, 8);
+}
+
+/** @param {Iterable<File>} files with their `webkitRelativePath`, or their name @param {Sink} sink */
+export async function importFileList(files, sink) {
+  const wanted = [];
+  for (const file of files) {
+    const path = file.webkitRelativePath || file.name;
+    const name = sink.place(path);
+    if (name === undefined) continue;
+    sink.budget.take(path, file.size);
+    wanted.push([name, file]);
+  }
+  for (const [name, file] of wanted) await importFile(name, file, sink);
+}
+
+/** @param {FileSystemDirectoryHandle} handle @param {Sink} sink */
+export async function importHandle(handle, sink) {
+  const descend = async (directory, prefix) => {
+    for await (const [name, child] of directory.entries()) {
+      const path = prefix + name;
+      const place = sink.place(path);
+      if (child.kind === "directory") {
+        if (place !== undefined) sink.budget.take(path, 0), sink.directory(place);
+        // Nothing below an excluded name is looked at.
+        if (place !== undefined || sink.place(`${path}/x`) !== undefined) await descend(child, `${path}/`);
+      } else if (place !== undefined) {
+        const file = await child.getFile().catch((error) => {
+          throw unreadable(path, error);
+        });
+        sink.budget.take(path, file.size);
+        await importFile(place, file, sink);
+      }
+    }
+  };
+  await descend(handle, "");
+}
+
+async function importFile(name, file, sink) {
+  const content = await file.arrayBuffer().catch((error) => {
+    throw unreadable(name, error);
+  });
+  sink.file(name, new Uint8Array(content), undefined, file.lastModified);
+}
+
+/**
+ * Writes entries into a directory that the user has opened. Links are left out,
+ * because handles cannot make them.
+ * @returns {Promise<{files: number, skipped: string[]}>} `skipped`: paths of links
+ */
+export async function exportHandle(entries, read, handle) {
+  const directories = new Map([["", handle]]);
+  const skipped = [];
+  let files = 0;
+  const parent = (path) => directories.get(path.slice(0, Math.max(0, path.lastIndexOf("/"))));
+  for (const { path, type } of entries) {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    try {
+      if (type === "directory") {
+        directories.set(path, await parent(path).getDirectoryHandle(name, { create: true }));
+      } else if (type === "link") {
+        skipped.push(path);
+      } else {
+        const file = await parent(path).getFileHandle(name, { create: true });
+        const stream = await file.createWritable();
+        await stream.write(read(path));
+        await stream.close();
+        files += 1;
+      }
+    } catch (error) {
+      throw unwritable(path, error);
+    }
+  }
+  return { files, skipped };
+}
+
+/** Whether an archive is a zip file, by its first bytes. @param {Uint8Array | ArrayBuffer | Blob} archive */
+export async function looksLikeZip(archive) {
+  const head = archive instanceof Blob ? new Uint8Array(await archive.slice(0, 4).arrayBuffer()) : bytesOf(archive);
+  return head[0] === 0x50 && head[1] === 0x4b;
+}
+
+function bytesOf(archive, call = "the import") {
+  if (archive instanceof Uint8Array) return archive;
+  if (archive instanceof ArrayBuffer) return new Uint8Array(archive);
+  throw new EnvironmentError("invalid_input", `${call} takes the archive as a Uint8Array, an ArrayBuffer or a Blob`);
+}
+
+function unreadable(path, error) {
+  return new EnvironmentError("io", `cannot read ${path}: ${error?.message ?? error}`, { cause: error });
+}
+
+function unwritable(path, error) {
+  const kind = { NotAllowedError: "permission_denied", QuotaExceededError: "storage_full" }[error?.name] ?? "io";
+  return new EnvironmentError(kind, `cannot write ${path} into the directory: ${error?.message ?? error}`, { cause: error });
+}
+
+function tooLarge(message) {
+  return new EnvironmentError("too_large", message);
+}
+
+function number(value) {
+  return Number.isFinite(value) ? value.toLocaleString("en-US") : "unlimited";
+}

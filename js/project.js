@@ -1,0 +1,358 @@
+// Projects: a sandbox, and a session in it, that survive the page. What changes
+// is saved a moment later; a page that is closed in the middle of a run finds
+// at its next load what was there, finished results of the running round
+// included, and `session.resume()` goes on.
+//
+//   const project = await openProject("demo", { files: { "app.py": "…" } });
+//   const session = await createSession({ …, env: project.env, history: project.history });
+//   project.keep(session);
+
+import { EnvironmentError } from "./errors.js";
+import { browserStorage, lockTab } from "./storage.js";
+
+/**
+ * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
+ * @typedef {object} SaveStatus
+ * @property {"saved" | "unsaved" | "saving" | "failed"} state
+ * @property {EnvironmentError} [error] why the last attempt failed; the next
+ *   change makes another one
+ *
+ * @typedef {object} ProjectOptions beside those of `MemoryEnvironment.create`,
+ *   whose `files` count for a new project only
+ * @property {ProjectStorage} [storage] default: the browser's
+ * @property {boolean} [readOnly] save nothing, and leave the project to other
+ *   tabs; the sandbox can be changed all the same
+ * @property {boolean} [takeOver] take the project from the tab that has it,
+ *   which saves nothing from then on
+ * @property {(status: SaveStatus) => void} [onStatus]
+ */
+
+const VERSION = 1;
+const INDEX = "project.json";
+/** Rest between a change and saving it, in ms. */
+const DELAY_MS = 300;
+/** Bytes of changes that are kept beside everything, if that is less. */
+const SLACK_BYTES = 1 << 20;
+/** Pieces that a project is stored in at most. */
+const MAX_PARTS = 100;
+/** Bytes of an empty tar archive. */
+const TAR_END = 1024;
+const EMPTY = { archive: new Uint8Array(), removed: [] };
+/** Saving may take this part of the time at most. */
+const SHARE = 0.1;
+
+/**
+ * `openProject` with the sandboxes of `Environment`, in the page or in a worker.
+ * @param {typeof import("./sandbox.js").MemoryEnvironment} Environment
+ * @param {string} name @param {ProjectOptions} [options]
+ * @returns {Promise<Project>}
+ */
+export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
+  checkName(name);
+  let denied;
+  try {
+    storage ??= await browserStorage();
+  } catch (error) {
+    denied = error;
+  }
+  const project = new Project(name, storage, onStatus);
+  const release = storage && !readOnly ? await lock(name, storage, takeOver, () => project.lose()) : undefined;
+  try {
+    const saved = storage && (await load(name, storage));
+    const env = await Environment.create(saved ? options : { ...options, files });
+    if (saved) {
+      const [{ archive }, ...deltas] = saved.parts;
+      await env.replaceTree(archive);
+      for (const delta of deltas) await env.applyDelta(delta);
+    }
+    await project.begin(env, { saved, readOnly, release, denied });
+  } catch (error) {
+    release?.();
+    throw error;
+  }
+  return project;
+}
+
+/** Names of the projects, sorted. @param {{storage?: ProjectStorage}} [options] @returns {Promise<string[]>} */
+export async function listProjects({ storage } = {}) {
+  return (storage ?? (await browserStorage())).list();
+}
+
+/** Deletes a project; kind `locked` if it is open. @param {string} name @param {{storage?: ProjectStorage}} [options] */
+export async function deleteProject(name, { storage } = {}) {
+  checkName(name);
+  storage ??= await browserStorage();
+  const release = await lock(name, storage, false, () => {});
+  try {
+    await storage.delete(name);
+  } finally {
+    release();
+  }
+}
+
+/** A project that is open. */
+export class Project {
+  #storage;
+  #onStatus;
+  #release;
+  #session;
+  #unwatch;
+  #unwatchSession;
+  /**
+   * What is stored: a snapshot of the files, what they are stored in (everything,
+   * then what changed from time to time), and the record's text.
+   */
+  #stored = { snapshot: undefined, parts: [], history: undefined };
+  #number = 0;
+  #timer;
+  #saving;
+  #restMs = DELAY_MS;
+  #closed = false;
+  /** Looking is an activity of the sandbox, too, but changes nothing. */
+  #looking = false;
+
+  /** @type {string} */
+  name;
+  /** The sandbox. @type {MemoryEnvironment} */
+  env;
+  /** Whether there was nothing stored. @type {boolean} */
+  isNew;
+  /** The session's record, for `createSession({ history })`. @type {object | undefined} */
+  history;
+  /** Whether nothing is saved, because it was opened so or another tab took over. @type {boolean} */
+  readOnly;
+  /** @type {SaveStatus} */
+  status = { state: "saved" };
+
+  /** @private use `openProject` */
+  constructor(name, storage, onStatus) {
+    this.name = name;
+    this.#storage = storage;
+    this.#onStatus = onStatus;
+  }
+
+  /** @private */
+  async begin(env, { saved, readOnly, release, denied }) {
+    this.env = env;
+    this.isNew = !saved;
+    this.history = saved?.history;
+    this.readOnly = readOnly;
+    this.#release = release;
+    if (denied) this.#tell({ state: "failed", error: denied });
+    if (readOnly || denied) return;
+    if (saved) {
+      this.#number = saved.number;
+      const parts = saved.parts.map(({ archive: _, ...part }) => part);
+      this.#stored = { snapshot: await env.snapshot(), parts, history: JSON.stringify(saved.history) };
+    }
+    this.#unwatch = env.onActivity(() => this.#soon());
+    // What was there first counts as a change.
+    if (!saved) this.#soon();
+    globalThis.document?.addEventListener("visibilitychange", this.#hidden);
+  }
+
+  /** @private The project belongs to somebody else now. */
+  lose() {
+    this.readOnly = true;
+    this.#stop();
+    this.#tell({ state: "failed", error: new EnvironmentError("locked", `project ${this.name} was taken over by another tab, so this one saves nothing any more; export its files to keep them`) });
+  }
+
+  /** Saves a session's record with the files, from now on. @param {import("./session.js").Session} session */
+  keep(session) {
+    this.#session = session;
+    this.#unwatchSession?.();
+    this.#unwatchSession = session.onActivity(() => this.#soon());
+    this.#soon();
+  }
+
+  /** Saves now; rejects if that fails. What is in memory stays in any case. */
+  async save() {
+    if (this.readOnly) throw new EnvironmentError("read_only", `project ${this.name} is open for reading only; export its files to keep them`);
+    if (!this.#storage) throw this.status.error;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    // Two at a time would overtake each other.
+    while (this.#saving) await this.#saving.catch(() => {});
+    if (this.readOnly) return;
+    this.#saving = this.#save();
+    try {
+      await this.#saving;
+    } finally {
+      this.#saving = undefined;
+    }
+  }
+
+  /** Saves, and leaves the project to others. The sandbox goes on in memory. */
+  async close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    try {
+      if (!this.readOnly && this.#storage) await this.save();
+    } finally {
+      this.#stop();
+      await this.#release?.();
+    }
+  }
+
+  #stop() {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+    this.#unwatchSession?.();
+    clearTimeout(this.#timer);
+    globalThis.document?.removeEventListener("visibilitychange", this.#hidden);
+  }
+
+  #hidden = () => {
+    if (globalThis.document.visibilityState === "hidden" && this.#timer !== undefined) this.#inBackground();
+  };
+
+  #soon() {
+    if (this.#timer !== undefined || !this.#unwatch || this.#closed || this.#looking) return;
+    this.#timer = setTimeout(() => this.#inBackground(), this.#restMs);
+  }
+
+  #inBackground() {
+    // The status has told.
+    this.save().catch(() => {});
+  }
+
+  async #save() {
+    const started = performance.now();
+    // Files and record of one moment: both calls look before they first wait.
+    // In a worker, the files may be a moment younger than the record.
+    this.#looking = true;
+    // A session that is lost leaves what was known of it.
+    const recording = this.#session?.record().catch(() => undefined);
+    const looking = this.env.snapshot();
+    this.#looking = false;
+    const [snapshot, record] = await Promise.all([looking, recording]);
+    this.history = record ?? this.history;
+    const history = JSON.stringify(this.history);
+    const stored = this.#stored;
+    const change = await changeOf(snapshot, stored);
+    if (!change && history === stored.history && stored.parts.length > 0) {
+      free(snapshot);
+      return;
+    }
+    this.#tell({ state: "saving" });
+    let needed = 0;
+    let { parts } = stored;
+    let file;
+    try {
+      if (change) {
+        this.#number += 1;
+        file = `files-${this.#number}.tar`;
+        const { archive, removed, whole } = change;
+        parts = [...(whole ? [] : parts), { file, removed, bytes: archive.length }];
+        needed = archive.length;
+        await this.#storage.write(this.name, file, archive);
+      }
+      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now(), history: this.history });
+      const bytes = new TextEncoder().encode(index);
+      needed += bytes.length;
+      // The moment at which the new state counts.
+      await this.#storage.write(this.name, INDEX, bytes);
+    } catch (error) {
+      free(snapshot);
+      if (file) await this.#storage.remove(this.name, file).catch(() => {});
+      const failure = await storageFailure(this.name, needed, error);
+      this.#tell({ state: "failed", error: failure });
+      throw failure;
+    }
+    for (const old of stored.parts) {
+      if (!parts.includes(old)) await this.#storage.remove(this.name, old.file).catch(() => {});
+    }
+    free(stored.snapshot);
+    this.#stored = { snapshot, parts, history };
+    this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
+    this.#tell({ state: "saved" });
+  }
+
+  #tell(status) {
+    this.status = status;
+    this.#onStatus?.(status);
+  }
+}
+
+/** Gives a snapshot's memory back, wherever it is. */
+function free(snapshot) {
+  if (snapshot) Promise.resolve().then(() => snapshot.free()).catch(() => {});
+}
+
+/**
+ * What has to be stored, if anything: what changed, or everything where that is
+ * not much more.
+ */
+async function changeOf(snapshot, { snapshot: old, parts }) {
+  let delta;
+  try {
+    delta = old && ((await snapshot.deltaSince(old)) ?? EMPTY);
+  } catch {
+    // A snapshot of a worker that is gone tells nothing.
+  }
+  if (delta) {
+    if (delta.removed.length === 0 && delta.archive.length <= TAR_END) return undefined;
+    const [base, ...deltas] = parts;
+    const changed = deltas.reduce((sum, { bytes }) => sum + bytes, delta.archive.length);
+    if (changed <= Math.max(base.bytes, SLACK_BYTES) && parts.length < MAX_PARTS) return { ...delta, whole: false };
+  }
+  return { archive: await snapshot.exportTar("/"), removed: [], whole: true };
+}
+
+async function lock(name, storage, takeOver, lost) {
+  const release = await (storage.lock ?? lockTab)(name, takeOver, lost);
+  if (release) return release;
+  throw new EnvironmentError("locked", `project ${name} is open in another tab; close it there, open it with readOnly, or take it over`);
+}
+
+async function load(name, storage) {
+  const bytes = await storage.read(name, INDEX);
+  if (!bytes) return undefined;
+  const damaged = (why) => new EnvironmentError("io", `the saved project ${name} cannot be read: ${why}; delete it to begin anew`);
+  let index;
+  try {
+    index = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (error) {
+    throw damaged(error.message);
+  }
+  if (index.version !== VERSION) throw damaged(`it has format ${index.version}, this version reads format ${VERSION}`);
+  const parts = [];
+  for (const part of index.parts) {
+    const archive = await storage.read(name, part.file);
+    if (!archive) throw damaged("some of its files are missing");
+    parts.push({ ...part, archive });
+  }
+  return { parts, number: index.number, history: index.history };
+}
+
+/** Why storing failed, and how much is needed. */
+async function storageFailure(name, needed, error) {
+  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC";
+  if (full) {
+    const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
+    // Some browsers tell pages more than there is.
+    const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
+    return new EnvironmentError(
+      "storage_full",
+      `saving project ${name} needs ${megabytes(needed)}${free}; free some space or export the project; the work goes on in memory`,
+      { cause: error },
+    );
+  }
+  const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
+  return new EnvironmentError(
+    denied ? "storage_denied" : "io",
+    `project ${name} cannot be saved: ${error?.message ?? error}; the work goes on in memory, so export it to keep it`,
+    { cause: error },
+  );
+}
+
+function checkName(name) {
+  if (typeof name !== "string" || name === "" || name.length > 100) {
+    throw new EnvironmentError("invalid_input", "the name of a project is a text of 1 to 100 characters");
+  }
+}
+
+function megabytes(bytes) {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

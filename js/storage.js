@@ -1,0 +1,154 @@
+// Where a browser keeps projects: its private file system (OPFS), else
+// IndexedDB. Both do one thing, which a storage of your own may do, too.
+
+import { EnvironmentError } from "./errors.js";
+
+/**
+ * @typedef {object} ProjectStorage
+ * @property {(project: string, file: string) => Promise<Uint8Array | undefined>} read
+ * @property {(project: string, file: string, data: Uint8Array) => Promise<void>} write
+ *   replaces the file as a whole or not at all
+ * @property {(project: string, file: string) => Promise<void>} remove a file; none is fine
+ * @property {(project: string) => Promise<void>} delete a project with all its files
+ * @property {() => Promise<string[]>} list names of the projects, sorted
+ * @property {(project: string, takeOver: boolean, lost: () => void) => Promise<(() => void) | undefined>} [lock]
+ *   resolves with what gives the project free, or with `undefined` if somebody
+ *   else has it; `lost` is called when somebody takes it over. Without it, Web
+ *   Locks keep tabs apart where there are any.
+ */
+
+const FOLDER = "hermitcrab";
+const STORE = "files";
+
+/**
+ * The best storage that this browser grants.
+ * @returns {Promise<ProjectStorage>}
+ */
+export async function browserStorage() {
+  const failures = [];
+  for (const open of [privateFiles, database]) {
+    try {
+      return await open();
+    } catch (error) {
+      failures.push(error?.message ?? String(error));
+    }
+  }
+  throw new EnvironmentError(
+    "storage_denied",
+    `nothing can be stored here (${failures.join("; ")}): the browser blocks it in private windows, sandboxed frames and ` +
+      "where site data is off; the work goes on in memory, so export it to keep it",
+  );
+}
+
+/** A folder for each name, also for `..`. @param {string} project */
+export function folderName(project) {
+  return encodeURIComponent(project).replaceAll(".", "%2E");
+}
+
+/** The private file system. @returns {Promise<ProjectStorage>} */
+export async function privateFiles() {
+  if (typeof globalThis.FileSystemFileHandle?.prototype.createWritable !== "function") {
+    throw new Error("there is no private file system");
+  }
+  const root = await navigator.storage.getDirectory();
+  const folder = await root.getDirectoryHandle(FOLDER, { create: true });
+  const inProject = (project, create) => folder.getDirectoryHandle(folderName(project), { create });
+  return {
+    async read(project, file) {
+      try {
+        const handle = await (await inProject(project, false)).getFileHandle(file);
+        return new Uint8Array(await (await handle.getFile()).arrayBuffer());
+      } catch (error) {
+        if (error?.name === "NotFoundError") return undefined;
+        throw error;
+      }
+    },
+    async write(project, file, data) {
+      const handle = await (await inProject(project, true)).getFileHandle(file, { create: true });
+      // Goes into a copy, which takes the file's place when it is closed.
+      const stream = await handle.createWritable();
+      try {
+        await stream.write(data);
+      } catch (error) {
+        await stream.abort().catch(() => {});
+        throw error;
+      }
+      await stream.close();
+    },
+    async remove(project, file) {
+      await ignoreMissing(inProject(project, false).then((directory) => directory.removeEntry(file)));
+    },
+    async delete(project) {
+      await ignoreMissing(folder.removeEntry(folderName(project), { recursive: true }));
+    },
+    async list() {
+      const names = [];
+      for await (const name of folder.keys()) names.push(decodeURIComponent(name));
+      return names.sort();
+    },
+  };
+}
+
+/** IndexedDB. @returns {Promise<ProjectStorage>} */
+export async function database() {
+  if (!globalThis.indexedDB) throw new Error("there is no IndexedDB");
+  const opening = indexedDB.open(FOLDER, 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
+  const db = await settled(opening);
+  // Another version of this code may want to change the database.
+  db.onversionchange = () => db.close();
+  const whole = (project) => IDBKeyRange.bound([project], [project, []]);
+  const change = (act) =>
+    new Promise((resolve, reject) => {
+      const transaction = db.transaction(STORE, "readwrite");
+      transaction.oncomplete = () => resolve();
+      // A quota is checked at the end, when no request is left to fail.
+      transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
+      act(transaction.objectStore(STORE));
+    });
+  const ask = (act) => settled(act(db.transaction(STORE).objectStore(STORE)));
+  return {
+    read: (project, file) => ask((store) => store.get([project, file])),
+    write: (project, file, data) => change((store) => store.put(data, [project, file])),
+    remove: (project, file) => change((store) => store.delete([project, file])),
+    delete: (project) => change((store) => store.delete(whole(project))),
+    async list() {
+      const keys = await ask((store) => store.getAllKeys());
+      return [...new Set(keys.map(([project]) => project))].sort();
+    },
+  };
+}
+
+/** Web Locks: a project belongs to one tab at a time. As `ProjectStorage.lock`. */
+export function lockTab(project, takeOver, lost) {
+  const locks = globalThis.navigator?.locks;
+  if (!locks) return Promise.resolve(() => {});
+  return new Promise((resolve, reject) => {
+    const held = (lock) => {
+      if (!lock) return resolve(undefined);
+      return new Promise((release) => resolve(release));
+    };
+    const options = takeOver ? { steal: true } : { ifAvailable: true };
+    locks.request(`${FOLDER}:${project}`, options, held).catch((error) => {
+      // Of the request that had the lock, when another steals it.
+      if (error?.name === "AbortError") lost();
+      reject(error);
+    });
+  });
+}
+
+function settled(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("another tab holds an older database"));
+  });
+}
+
+async function ignoreMissing(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    if (error?.name !== "NotFoundError") throw error;
+  }
+}

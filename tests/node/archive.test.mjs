@@ -1,0 +1,240 @@
+// Bulk import and export: zip, tar, lists of files, directory handles, and what
+// they refuse. Nothing is half imported.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+
+import { EnvironmentError, MemoryEnvironment } from "../../js/node.js";
+import { memoryHandle, packTar, packZip } from "./archives.mjs";
+
+const BINARY = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7 + (index >> 8)) & 255);
+const LATIN = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a, 0xff, 0xfe, 0x00]);
+
+async function sample() {
+  const env = await MemoryEnvironment.create({
+    files: { "bin/data": BINARY, "latin.txt": LATIN, "ünï/ß 文.txt": "ä\n", empty: "" },
+  });
+  await env.exec("mkdir -p hollow/inside; chmod 755 latin.txt; ln -s ../latin.txt bin/link; touch -d '2020-02-02 12:34:56' latin.txt");
+  return env;
+}
+
+/** Everything below the working directory, as text that can be compared. */
+async function tree(env) {
+  const { stdout } = await env.exec("find . -printf '%y %m %p %l\\n' 2>/dev/null | sort; find . -type f | sort | xargs -d '\\n' sha256sum");
+  return stdout;
+}
+
+/** Expects a refusal, and that the sandbox is as it was. */
+async function refuses(env, act, kind, message) {
+  const before = await env.snapshot();
+  await assert.rejects(act, (error) => {
+    assert.ok(error instanceof EnvironmentError, error.stack);
+    assert.equal(error.kind, kind, error.message);
+    assert.match(error.message, message);
+    return true;
+  });
+  assert.deepEqual(await env.changesSince(before), []);
+  before.free();
+}
+
+for (const format of ["Tar", "Zip"]) {
+  test(`a tree survives ${format} byte for byte`, async () => {
+    const one = await sample();
+    const two = await MemoryEnvironment.create();
+    const archive = await one[`export${format}`]();
+    await two[`import${format}`](archive);
+    assert.deepEqual(await two.readBytes("bin/data"), BINARY);
+    assert.deepEqual(await two.readBytes("latin.txt"), LATIN);
+    assert.equal(await tree(two), await tree(one));
+    assert.equal((await two.stat("latin.txt")).modifiedMs, (await one.stat("latin.txt")).modifiedMs);
+    const three = await MemoryEnvironment.create();
+    await three.importArchive(new Blob([archive]));
+    assert.equal(await tree(three), await tree(one));
+  });
+}
+
+test("a tar archive may be packed with gzip", async () => {
+  const one = await sample();
+  const two = await MemoryEnvironment.create();
+  await two.importArchive(gzipSync(await one.exportTar()));
+  assert.equal(await tree(two), await tree(one));
+});
+
+test("zip archives of other programs come in, and ours go out", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const env = await sample();
+  await writeFile(join(folder, "ours.zip"), await env.exportZip());
+  const python = (script) => {
+    const { status, stdout, stderr } = spawnSync("python3", ["-c", script], { cwd: folder, encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+    return stdout;
+  };
+  assert.equal(
+    python(`
+import zipfile
+with zipfile.ZipFile("ours.zip") as z:
+    print(z.testzip(), sorted(z.namelist()))
+    print(oct(z.getinfo("latin.txt").external_attr >> 16), z.read("bin/link"))
+with zipfile.ZipFile("theirs.zip", "w", zipfile.ZIP_DEFLATED) as z:
+    with z.open("wide.txt", "w", force_zip64=True) as f: f.write(b"wide " * 100)
+    z.writestr("d/stored.txt", b"plain", compress_type=zipfile.ZIP_STORED)
+    z.comment = b"PK\\x05\\x06 looks like an end record"
+`),
+    "None ['bin/', 'bin/data', 'bin/link', 'empty', 'hollow/', 'hollow/inside/', 'latin.txt', 'ünï/', 'ünï/ß 文.txt']\n" +
+      "0o100755 b'../latin.txt'\n",
+  );
+  const other = await MemoryEnvironment.create();
+  await other.importZip(await readFile(join(folder, "theirs.zip")));
+  assert.equal(await other.readText("wide.txt"), "wide ".repeat(100));
+  assert.equal(await other.readText("d/stored.txt"), "plain");
+});
+
+test("old names and backslashes are understood", async () => {
+  const env = await MemoryEnvironment.create();
+  await env.importZip(packZip([
+    { name: new Uint8Array([0x81, 0x2e, 0x74]), content: "1" },
+    { name: "dir\\file.txt", content: "2", madeBy: 0 },
+  ]));
+  assert.deepEqual((await env.list(".", { depth: 3 })).map(({ path }) => path), ["dir", "dir/file.txt", "ü.t"]);
+});
+
+test("paths can be shortened and names left out", async () => {
+  const files = { "repo-main/src/a.js": "a", "repo-main/node_modules/x/y.js": "y", "repo-main/.git/config": "", "repo-main/b": "b" };
+  const archive = packZip(Object.entries(files).map(([name, content]) => ({ name, content })));
+  const env = await MemoryEnvironment.create();
+  await env.importZip(archive, { stripComponents: 1, exclude: ["node_modules", ".git"] });
+  assert.deepEqual((await env.list(".", { depth: 9 })).map(({ path }) => path), ["b", "src", "src/a.js"]);
+});
+
+const LEAVING = [
+  ["../evil", /cannot take \.\.\/evil: its path holds \.\./],
+  ["a/../../evil", /cannot take a\/\.\.\/\.\.\/evil: its path holds \.\./],
+  ["/etc/passwd", /cannot take \/etc\/passwd: its path is absolute/],
+];
+for (const [name, message] of LEAVING) {
+  test(`${name} is refused, and what came before it, too`, async () => {
+    const env = await MemoryEnvironment.create({ files: { keep: "k" } });
+    const entries = [{ name: "good", content: "g" }, { name, content: "x" }];
+    await refuses(env, () => env.importZip(packZip(entries)), "invalid_input", message);
+    await refuses(env, () => env.importZip(packZip(entries), { stripComponents: 1 }), "invalid_input", message);
+    await refuses(env, () => env.importTar(packTar(entries)), "invalid_input", message);
+    await refuses(env, () => env.importTar(gzipSync(packTar(entries))), "invalid_input", message);
+    const list = entries.map((entry) => ({ name: "x", webkitRelativePath: entry.name, size: 1, arrayBuffer: async () => new ArrayBuffer(1) }));
+    await refuses(env, () => env.importFiles(list), "invalid_input", message);
+  });
+}
+
+test("a file behind a link is refused", async () => {
+  const env = await MemoryEnvironment.create();
+  const archive = packZip([{ name: "l", content: "/etc", mode: 0o120777 }, { name: "l/passwd", content: "x" }]);
+  await refuses(env, () => env.importZip(archive), "invalid_input", /cannot take l\/passwd: not a directory/);
+});
+
+test("devices are refused", async () => {
+  const env = await MemoryEnvironment.create();
+  await refuses(env, () => env.importZip(packZip([{ name: "dev", content: "", mode: 0o020666 }])), "invalid_input", /cannot take dev: it is a device/);
+  await refuses(env, () => env.importTar(packTar([{ name: "dev", content: "", type: "3" }])), "invalid_input", /cannot take dev: entries of type/);
+});
+
+test("a zip bomb is refused before it is unpacked", async () => {
+  const env = await MemoryEnvironment.create();
+  const zeros = new Uint8Array(64 << 20);
+  const bomb = packZip([{ name: "zeros", content: zeros }]);
+  assert.ok(bomb.length < 100_000);
+  await refuses(env, () => env.importZip(bomb), "too_large", /more than 200 times its .* bytes, as a zip bomb does/);
+  await refuses(env, () => env.importTar(gzipSync(packTar([{ name: "zeros", content: zeros }]))), "too_large", /zip bomb/);
+  await env.importZip(bomb, { maxRatio: 2000 });
+  assert.equal((await env.stat("zeros")).size, 64 << 20);
+});
+
+test("an archive that lies about its sizes is refused", async () => {
+  const env = await MemoryEnvironment.create();
+  const content = new Uint8Array(30 << 20);
+  await refuses(env, () => env.importZip(packZip([{ name: "a", content, declared: 10 }])), "invalid_input", /cannot take a: it holds more than the 10 bytes/);
+  await refuses(env, () => env.importZip(packZip([{ name: "a", content: "abc", declared: 10 }])), "invalid_input", /cannot take a: it holds 3 bytes, not the 10/);
+  await refuses(env, () => env.importZip(packZip([{ name: "a", content: "abc", crc: 1 }])), "invalid_input", /cannot take a: its checksum is wrong/);
+  const overlapping = packZip(Array.from({ length: 50 }, (_, index) => ({ name: `f${index}`, content: BINARY, at: 0 })));
+  await refuses(env, () => env.importZip(overlapping), "invalid_input", /its entries overlap/);
+});
+
+test("limits hold before anything is read", async () => {
+  const env = await MemoryEnvironment.create({ limits: { totalBytes: 1_000_000, fileBytes: 500_000, entries: 60 } });
+  let read = 0;
+  const file = (name, size) => ({ name, size, arrayBuffer: async () => ((read += 1), new ArrayBuffer(size)) });
+  const upload = [file("a", 1), file("upload.bin", 200_000_000)];
+  await refuses(env, () => env.importFiles(upload), "too_large", /cannot take upload\.bin: it has 200,000,000 bytes, and the limit for one file is 500,000/);
+  const many = Array.from({ length: 3 }, (_, index) => file(`part${index}`, 400_000));
+  await refuses(env, () => env.importFiles(many), "too_large", /cannot take part2: with it the import has 1,200,000 bytes, and the limit is 1,000,000/);
+  await refuses(env, () => env.importFiles(Array.from({ length: 70 }, (_, i) => file(`${i}`, 0))), "too_large", /entries, and the limit is \d+/);
+  assert.equal(read, 0);
+  const zip = packZip(Array.from({ length: 70 }, (_, index) => ({ name: `${index}`, content: "" })));
+  await refuses(env, () => env.importZip(zip), "too_large", /the archive holds 70 entries, and the limit is \d+/);
+  const tar = packTar([{ name: "big", content: new Uint8Array(600_000) }]);
+  await refuses(env, () => env.importTar(tar), "too_large", /cannot take big: it has 600,000 bytes/);
+  await refuses(env, () => env.importTar(new Uint8Array(200_000_000)), "too_large", /the archive has 200,000,000 bytes, more than can fit/);
+  await refuses(env, () => env.importFiles([file("x", 10)], { maxBytes: 5 }), "too_large", /the limit is 5/);
+});
+
+test("an upload of 200 MB comes in", async (t) => {
+  const env = await MemoryEnvironment.create();
+  const big = new File([new Uint8Array(200_000_000).fill(7)], "upload.bin");
+  const start = performance.now();
+  await env.importFiles([big]);
+  t.diagnostic(`took ${(performance.now() - start).toFixed(0)} ms`);
+  assert.equal((await env.stat("upload.bin")).size, 200_000_000);
+  await env.dispose();
+});
+
+test("garbage and pieces of archives are refused whole", async () => {
+  const env = await MemoryEnvironment.create();
+  const zip = await (await sample()).exportZip();
+  for (let length = 0; length < zip.length; length += 997) {
+    await refuses(env, () => env.importZip(zip.subarray(0, length)), "invalid_input", /zip/);
+  }
+  for (let at = 0; at < zip.length; at += 1009) {
+    const broken = zip.slice();
+    broken[at] ^= 0x55;
+    const before = await env.snapshot();
+    await env.importZip(broken).catch((error) => assert.ok(error instanceof EnvironmentError, error.stack));
+    await env.restore(before);
+    before.free();
+  }
+  await refuses(env, () => env.importTar(gzipSync("x".repeat(5000)).subarray(0, 30)), "invalid_input", /gzip data cannot be unpacked/);
+  await refuses(env, () => env.importZip("text"), "invalid_input", /importZip takes the archive as/);
+  await refuses(env, () => env.importZip(packZip([{ name: "a", content: "b", flags: 1 }])), "invalid_input", /it is encrypted/);
+  await refuses(env, () => env.importZip(packZip([{ name: "a", content: "b", method: 14 }])), "invalid_input", /compressed by method 14/);
+});
+
+test("an import goes in at its end, whatever happens meanwhile", async () => {
+  const env = await MemoryEnvironment.create();
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  const slow = { name: "slow", size: 1, arrayBuffer: () => held.then(() => new ArrayBuffer(1)) };
+  const importing = env.importFiles([new File(["q"], "quick"), slow]);
+  await env.write("meanwhile", "m");
+  assert.equal(await env.exists("quick"), false);
+  release();
+  await importing;
+  assert.deepEqual((await env.list()).map(({ path }) => path), ["meanwhile", "quick", "slow"]);
+});
+
+test("a directory handle comes in and goes out", async () => {
+  const one = await sample();
+  const directory = memoryHandle();
+  assert.deepEqual(await one.exportDirectory(directory), { files: 4, skipped: ["bin/link"] });
+  const two = await MemoryEnvironment.create();
+  await two.importDirectory(directory, { exclude: ["ünï"] });
+  await one.remove("bin/link");
+  await one.remove("ünï");
+  await one.exec("chmod 644 latin.txt");
+  assert.equal(await tree(two), await tree(one));
+  assert.deepEqual(await two.readBytes("bin/data"), BINARY);
+  const denied = memoryHandle({ deny: "latin.txt" });
+  await assert.rejects(one.exportDirectory(denied), (error) => error.kind === "permission_denied" && /cannot write latin\.txt/.test(error.message));
+});

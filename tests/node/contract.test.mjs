@@ -1,0 +1,170 @@
+// The contract of an execution environment (tests/contract/README.md) over the
+// environments of the web face: the sandbox, and a JavaScript object of the
+// user's, which tools reach through effects.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+
+import { attach } from "../../js/environment.js";
+import { EnvironmentError } from "../../js/errors.js";
+import { MemoryEnvironment } from "../../js/node.js";
+import { bytes, expand } from "./play.mjs";
+
+const CLAUSES = new URL("../contract/", import.meta.url);
+const WORK = "/workspace";
+
+/** Where a clause is checked: the environment, and the sandbox that has its files. */
+const SUBJECTS = {
+  sandbox: (sandbox) => sandbox,
+  custom: (sandbox) => forwarding(sandbox),
+};
+
+/** A JavaScript object with the calls of an environment, all but the searches. */
+function forwarding(sandbox) {
+  return {
+    workingDirectory: WORK,
+    platform: "linux",
+    async read(path, { maxBytes }) {
+      const content = await sandbox.readBytes(path);
+      if (content.length <= maxBytes) return content;
+      throw new EnvironmentError("too_large", `${path} has more than ${maxBytes} bytes`);
+    },
+    write: (path, content) => sandbox.write(path, content),
+    stat: (path) => sandbox.stat(path),
+    list: (path, { depth }) => sandbox.list(path, { depth }),
+    remove: (path) => sandbox.remove(path),
+    rename: (from, to) => sandbox.rename(from, to),
+    makeDir: (path) => sandbox.makeDir(path),
+    exec: (command, options) => sandbox.exec(command, options),
+  };
+}
+
+for (const file of readdirSync(CLAUSES).filter((file) => file.endsWith(".json")).sort()) {
+  const clause = expand(JSON.parse(readFileSync(new URL(file, CLAUSES), "utf8")));
+  // Real time and wrappers are not to be had in this face.
+  if (clause.needs?.includes("local") || clause.wrap) continue;
+  for (const [subject, make] of Object.entries(SUBJECTS)) {
+    test(`${subject}::${file.slice(0, -".json".length)}`, () => check(clause, make));
+  }
+}
+
+async function check({ files = {}, steps, after = {} }, make) {
+  const contents = (entries) =>
+    Object.fromEntries(Object.entries(entries).map(([path, content]) => [path, content === null ? null : bytes(content)]));
+  const before = contents(files);
+  const sandbox = await MemoryEnvironment.create({ workingDirectory: WORK, files: before });
+  const place = await attach(make(sandbox));
+  for (const [index, step] of steps.entries()) {
+    await checkStep(place, step, `step ${index + 1}`);
+  }
+  const expected = Object.entries({ ...before, ...contents(after) })
+    .filter(([, content]) => content !== null)
+    .map(([path, content]) => [path, Buffer.from(content).toString()]);
+  const found = [];
+  for (const { path, isDir } of await sandbox.list(".", { depth: 1000 })) {
+    if (!isDir) found.push([path, Buffer.from(await sandbox.readBytes(path)).toString()]);
+  }
+  assert.deepEqual(Object.fromEntries(found), Object.fromEntries(expected));
+  await sandbox.dispose();
+}
+
+async function checkStep(place, step, name) {
+  if (step.parallel) return Promise.all(step.parallel.map((each) => checkStep(place, each, name)));
+  const work = step.exec === undefined ? makeCall(place, step) : run(place, step);
+  if (step.error) {
+    const error = await work.then(
+      (reply) => assert.fail(`${name} should fail, answered ${JSON.stringify(reply)}`),
+      (error) => error,
+    );
+    assert.equal(error.kind, step.error.kind, `${name}: ${error.message}`);
+    assert.ok(error.message.includes(placed(step.error.names ?? "")), `${name}: ${error.message}`);
+    return;
+  }
+  const found = await work;
+  if (step.exec === undefined) {
+    assert.deepEqual(found, step.reply, name);
+    return;
+  }
+  const { status: differs, stdout = "", stderr = "" } = step;
+  const status = { exit_code: 0, timed_out: false, cancelled: false, ...differs };
+  // How a cancelled command's exit code comes about is the environment's affair.
+  if (status.cancelled) status.exit_code = found.exit_code;
+  assert.deepEqual(found, { stdout, stderr, ...status }, name);
+}
+
+/** `<dir>` in a clause. */
+function placed(text) {
+  return text.replaceAll("<dir>", WORK);
+}
+
+async function run({ runtime, number }, step) {
+  const request = {
+    command: placed(step.exec),
+    timeout_ms: step.timeout_ms ?? 20_000,
+    working_dir: step.cwd === undefined ? null : placed(step.cwd),
+    env: step.env ?? {},
+  };
+  const stop = new AbortController();
+  const output = { stdout: [], stderr: [] };
+  const { exit_code, timed_out, cancelled } = await runtime.job((core) => core.startExec(number, request), {
+    signal: stop.signal,
+    onOutput: (stream, data) => {
+      output[stream].push(Buffer.from(data));
+      if (step.cancel_on_output) stop.abort();
+    },
+  });
+  const text = (pieces) => Buffer.concat(pieces).toString().replaceAll(WORK, "<dir>");
+  return { stdout: text(output.stdout), stderr: text(output.stderr), exit_code, timed_out, cancelled };
+}
+
+async function makeCall({ runtime, number }, step) {
+  const { content, ...call } = toCall(step);
+  return simple(await runtime.job((core) => core.startCall(number, call, content)));
+}
+
+function toCall(step) {
+  const path = placed(step.path ?? "");
+  const max_results = step.max_results ?? 0;
+  if (step.read !== undefined) {
+    return { call: "read", path: placed(step.read), max_bytes: step.max_bytes ?? Number.MAX_SAFE_INTEGER };
+  }
+  if (step.write !== undefined) return { call: "write", path: placed(step.write), content: bytes(step.content) };
+  if (step.list !== undefined) return { call: "list", path: placed(step.list), depth: step.depth ?? 1 };
+  if (step.rename !== undefined) return { call: "rename", from: placed(step.rename), to: placed(step.to) };
+  for (const call of ["stat", "remove", "make_dir"]) {
+    if (step[call] !== undefined) return { call, path: placed(step[call]) };
+  }
+  if (step.grep !== undefined) {
+    const { glob_filter = null, case_insensitive = false } = step;
+    return { call: "grep", pattern: step.grep, path, glob_filter, case_insensitive, max_results };
+  }
+  if (step.glob !== undefined) return { call: "glob", pattern: step.glob, path, max_results };
+  throw new Error(`the step asks for nothing: ${JSON.stringify(step)}`);
+}
+
+/** A reply as the contract writes it: times left out, bytes as text. */
+function simple(reply) {
+  if (reply instanceof Uint8Array) {
+    const text = Buffer.from(reply).toString();
+    return Buffer.from(text).equals(reply) ? { text } : { bytes: [...reply] };
+  }
+  const { reply: kind, value } = reply;
+  const shown = (path) => path.replaceAll(WORK, "<dir>");
+  switch (kind) {
+    case "done":
+      return "done";
+    case "stat": {
+      const dated = value.modified_ms !== null;
+      return value.is_dir ? { dir: dated } : { size: value.size, dated };
+    }
+    case "entries": {
+      const entries = value.entries.map(({ path, is_dir: isDir }) => shown(path) + (isDir ? "/" : ""));
+      return { entries, truncated: value.truncated };
+    }
+    default: {
+      const matches = value.matches.map(({ path, line, text }) => shown(`${path}:${line}:${text}`));
+      return { matches, truncated: value.truncated };
+    }
+  }
+}

@@ -1,0 +1,266 @@
+// Projects: files and session survive the process, also when it is killed in
+// the middle of a round.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "../../js/node.js";
+import { callStep, collect, dataOf, serveModel } from "./support.mjs";
+
+const KEY = "sk-test-0000";
+const CUT_OFF = "Tool error (wait): interrupted before it ended";
+
+async function folder(t) {
+  const directory = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Resolves when the project has the state. */
+function reaches(state) {
+  let reached;
+  const promise = new Promise((resolve) => (reached = resolve));
+  return { promise, onStatus: (status) => status.state === state && reached(status) };
+}
+
+const rejectsWith = (promise, kind, message) =>
+  assert.rejects(promise, (error) => {
+    assert.ok(error instanceof EnvironmentError, error.stack);
+    assert.equal(error.kind, kind, error.message);
+    assert.match(error.message, message);
+    return true;
+  });
+
+test("a project is there again, byte for byte", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const binary = Uint8Array.from({ length: 5000 }, (_, index) => index & 255);
+  const one = await openProject("a/b ü", { storage, files: { "src/a.bin": binary } });
+  assert.equal(one.isNew, true);
+  await one.env.exec("echo x > /home/user/.profile; ln -s a.bin src/link; chmod 700 src; mkdir empty; rm -r /var/tmp");
+  await one.close();
+  assert.deepEqual(await listProjects({ storage }), ["a/b ü"]);
+  const two = await openProject("a/b ü", { storage, files: { "other": "" } });
+  assert.equal(two.isNew, false);
+  assert.deepEqual(await two.env.readBytes("src/link"), binary);
+  const { stdout } = await two.env.exec("cat ~/.profile; ls -a; ls -ld src | cut -c1-10; readlink src/link");
+  assert.equal(stdout, "x\n.\n..\nempty\nsrc\ndrwx------\na.bin\n");
+  await two.close();
+});
+
+test("what changes is saved by itself, and once", async (t) => {
+  const directory = await folder(t);
+  let writes = 0;
+  const files = directoryStorage(directory);
+  const storage = { ...files, write: (...args) => ((writes += 1), files.write(...args)) };
+  const first = reaches("saved");
+  const project = await openProject("p", { storage, onStatus: (status) => first.onStatus(status) });
+  await first.promise;
+  assert.equal(writes, 2);
+  const second = reaches("saved");
+  first.onStatus = second.onStatus;
+  await project.env.exec("for i in 1 2 3; do echo $i > f$i; done");
+  await project.env.write("g", "4");
+  await second.promise;
+  assert.equal(writes, 4);
+  await project.save();
+  assert.equal(writes, 4, "nothing has changed");
+  assert.deepEqual((await readdir(join(directory, "p"))).sort(), ["files-1.tar", "files-2.tar", "lock", "project.json"]);
+  await project.close();
+  const again = await openProject("p", { storage: directoryStorage(directory) });
+  assert.equal(await again.env.readText("f3"), "3\n");
+  await again.close();
+});
+
+test("a process that is killed in the middle of round 2 is gone on with by another", async (t) => {
+  const directory = await folder(t);
+  const model = await serveModel(t, {
+    steps: [
+      callStep("shell", { command: "echo second >> notes.txt" }, "one"),
+      {
+        tool_calls: [
+          { name: "wait", id: "two", arguments: {} },
+          { name: "shell", id: "three", arguments: { command: "echo third >> notes.txt; wc -l < notes.txt" } },
+        ],
+      },
+      { text: "Done." },
+      { text: "Nothing more." },
+    ],
+  });
+  const killed = start(directory, model.url, "begin");
+  await killed.until(({ kept }) => kept);
+  killed.child.kill("SIGKILL");
+  await killed.exit;
+  assert.equal((await model.requests()).length, 2);
+
+  const resumed = start(directory, model.url, "resume");
+  const { notes } = await resumed.until((message) => message.notes);
+  assert.deepEqual(await resumed.exit, 0);
+  assert.equal(notes, "first\nsecond\nthird\n");
+  const bodies = (await model.requests()).map(({ body }) => (typeof body === "string" ? JSON.parse(body) : body));
+  assert.equal(bodies.length, 4);
+  const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "cache_control" ? undefined : value)));
+  const before = plain(bodies[1].messages);
+  const after = plain(bodies[2].messages);
+  assert.deepEqual(after.slice(0, before.length), before);
+  assert.deepEqual(after.slice(before.length + 1), [
+    {
+      role: "user",
+      content: [
+        { type: "tool_result", tool_use_id: "two", content: CUT_OFF, is_error: true },
+        { type: "tool_result", tool_use_id: "three", content: after.at(-1).content[1].content },
+      ],
+    },
+  ]);
+  assert.match(after.at(-1).content[1].content, /3/);
+  // The follow-up of the process that is gone.
+  assert.deepEqual(plain(bodies[3].messages).at(-1).content, [{ type: "text", text: "and then?" }]);
+});
+
+/** A process that works on the project of the directory. */
+function start(directory, url, act) {
+  const script = fileURLToPath(new URL("./project-process.mjs", import.meta.url));
+  const child = spawn(process.execPath, [script, directory, url, act], { stdio: ["ignore", "pipe", "inherit"] });
+  const exit = new Promise((resolve) => child.once("exit", (code) => resolve(code)));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    child,
+    exit,
+    async until(wanted) {
+      for (;;) {
+        const { value, done } = await lines.next();
+        if (done) throw new Error(`the process ended before it ${wanted}`);
+        const message = JSON.parse(value);
+        if (wanted(message)) return message;
+      }
+    },
+  };
+}
+
+test("a history of plain turns goes on, also with another provider", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "echo hi" }), { text: "It says hi." }, { text: "Yes." }] });
+  const one = await createSession({ apiKey: KEY, baseUrl: model.url });
+  await collect(one.run("run it"));
+  const history = structuredClone(await one.history());
+  const two = await createSession({ provider: "openai", model: "m", apiKey: KEY, baseUrl: `${model.url}/v1`, history });
+  assert.deepEqual(await two.history(), history);
+  const events = await collect(two.run("sure?"));
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_END").at(-1).text, "Yes.");
+  const sent = JSON.stringify((await model.requests()).at(-1));
+  for (const text of ["run it", "It says hi.", "sure?"]) assert.ok(sent.includes(text), text);
+});
+
+test("a history that makes no sense is refused", async () => {
+  const results = [{ turn: "tool_results", results: [{ tool_call_id: "x", tool_name: "shell", content: "", is_error: false }], timestamp_ms: 1 }];
+  for (const [history, message] of [
+    [results, /turn 1 of the saved session holds a result for the call x/],
+    ["text", /the saved session cannot be read/],
+    [{ version: 9, turns: [] }, /has format 9/],
+    [[{ turn: "user" }], /cannot be read/],
+  ]) {
+    await assert.rejects(createSession({ apiKey: KEY, history }), (error) => error.kind === "invalid_input" && message.test(error.message));
+  }
+  const session = await createSession({ apiKey: KEY });
+  assert.throws(() => session.resume(), /resume: not legal in state IDLE; nothing was cut off; use submit\(\)/);
+  await session.close();
+});
+
+test("a project belongs to one at a time", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const one = await openProject("p", { storage, files: { a: "1" } });
+  await one.save();
+  await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab; close it there/);
+  await rejectsWith(deleteProject("p", { storage }), "locked", /project p is open/);
+  const reader = await openProject("p", { storage, readOnly: true });
+  assert.equal(reader.readOnly, true);
+  await reader.env.write("a", "2");
+  await rejectsWith(reader.save(), "read_only", /project p is open for reading only/);
+  await reader.close();
+  await one.close();
+  const two = await openProject("p", { storage });
+  assert.equal(await two.env.readText("a"), "1");
+  await two.close();
+  await deleteProject("p", { storage });
+  assert.deepEqual(await listProjects({ storage }), []);
+});
+
+test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
+  const files = directoryStorage(await folder(t));
+  let full = true;
+  const storage = {
+    ...files,
+    write: async (...args) => {
+      if (full) throw new DOMException("quota", "QuotaExceededError");
+      await files.write(...args);
+    },
+  };
+  const failed = reaches("failed");
+  const project = await openProject("p", { storage, files: { big: new Uint8Array(3_000_000) }, onStatus: failed.onStatus });
+  const { error } = await failed.promise;
+  assert.equal(error.kind, "storage_full");
+  assert.match(error.message, /saving project p needs 3\.0 MB/);
+  await rejectsWith(project.save(), "storage_full", /the work goes on in memory/);
+  await project.env.write("small", "s");
+  assert.equal(await project.env.readText("small"), "s");
+  full = false;
+  await project.save();
+  assert.deepEqual(project.status, { state: "saved" });
+  await project.close();
+  const again = await openProject("p", { storage: files });
+  assert.equal(await again.env.readText("small"), "s");
+  await again.close();
+});
+
+test("a failed save leaves what was saved before", async (t) => {
+  const files = directoryStorage(await folder(t));
+  let failing;
+  const storage = {
+    ...files,
+    write: async (project, file, data) => {
+      if (failing?.test(file)) throw Object.assign(new Error("device"), { code: "EIO" });
+      await files.write(project, file, data);
+    },
+  };
+  const project = await openProject("p", { storage, files: { a: "1" } });
+  await project.save();
+  for (failing of [/^files/, /^project/]) {
+    await project.env.write("a", String(failing));
+    await rejectsWith(project.save(), "io", /project p cannot be saved: device/);
+    const seen = await openProject("p", { storage: files, readOnly: true });
+    assert.equal(await seen.env.readText("a"), "1");
+    await seen.close();
+  }
+  failing = undefined;
+  await project.close();
+});
+
+test("storage that is denied or damaged is told", async (t) => {
+  const directory = await folder(t);
+  // Node has neither of the browser's storages.
+  const project = await openProject("p", { files: { a: "1" } });
+  assert.equal(project.status.error.kind, "storage_denied");
+  assert.match(project.status.error.message, /nothing can be stored here .* the work goes on in memory/);
+  assert.equal(await project.env.readText("a"), "1");
+  await rejectsWith(project.save(), "storage_denied", /export it to keep it/);
+  await project.close();
+  const storage = directoryStorage(directory);
+  const one = await openProject("p", { storage });
+  await one.close();
+  await writeFile(join(directory, "p", "project.json"), "{");
+  await rejectsWith(openProject("p", { storage }), "io", /the saved project p cannot be read: .*; delete it to begin anew/);
+  await deleteProject("p", { storage });
+  await rejectsWith(openProject("", { storage }), "invalid_input", /the name of a project/);
+  const dots = await openProject("..", { storage });
+  await dots.close();
+  assert.deepEqual(await listProjects({ storage }), [".."]);
+  if (process.getuid?.() !== 0) {
+    await chmod(directory, 0o500);
+    await rejectsWith(openProject("q", { storage }), "io", /EACCES/);
+    await chmod(directory, 0o700);
+  }
+});
