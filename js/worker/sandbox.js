@@ -8,7 +8,7 @@ import { ROOT, Scope, oneWay } from "./link.js";
 /** Methods that an environment of the user's may have. */
 const METHODS = [
   ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
-  ...["grep", "glob", "initialize", "cleanup"],
+  ...["realPath", "grep", "glob", "initialize", "cleanup"],
 ];
 
 /** @type {WeakMap<MemoryEnvironment, Sandbox>} */
