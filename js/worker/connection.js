@@ -244,19 +244,13 @@ export class Connection {
   }
 }
 
-/** What stands for an object of the worker: its methods and promises, and nothing else. */
+/** What stands for an object of the worker: its methods, and nothing else. */
 export class Remote {
   /** @param {Link} link @param {import("./link.js").Handle} handle */
-  constructor(link, { id, methods, promises }) {
+  constructor(link, { id, methods }) {
     const define = (name, value) => Object.defineProperty(this, name, { value });
     for (const name of methods) define(name, (...args) => connection.call(link, id, name, args));
-    for (const [name, number] of promises) {
-      const promise = link.call(number, "settled", [], { idle: true });
-      // Nobody has to wait for it.
-      promise.catch(() => {});
-      define(name, promise);
-    }
-    define("handle", { id, methods });
+    define("handle", { id, link, methods });
     left?.register(this, () => link.release(id));
   }
 }

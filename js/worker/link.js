@@ -18,9 +18,8 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
  * @typedef {object} Port
  * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
  *
- * What the other end knows of an object: the methods that it can call, and the
- * numbers of what to wait for instead of its promises.
- * @typedef {{id: number, methods: string[], promises: [string, number][]}} Handle
+ * What the other end knows of an object: the methods that it can call.
+ * @typedef {{id: number, methods: string[]}} Handle
  *
  * @typedef {object} LinkOptions
  * @property {() => void} [before] called before a message of the worker leaves
@@ -471,10 +470,7 @@ class Outgoing {
   }
 
   #handle(object) {
-    const promises = Object.entries(object)
-      .filter(([, value]) => value instanceof Promise)
-      .map(([name, promise]) => [name, this.#link.keepObject({ settled: () => promise })]);
-    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object), promises };
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object) };
   }
 }
 

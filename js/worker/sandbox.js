@@ -168,7 +168,11 @@ class Shell {
 
   constructor(remote) {
     this.#remote = remote;
-    this.closed = remote.closed;
+  }
+
+  async closed() {
+    const { id, link } = this.#remote.handle;
+    return link.call(id, "closed", [], { idle: true });
   }
 
   async write(data) {
@@ -198,7 +202,7 @@ class Shell {
     try {
       return await this.#remote[name](...args);
     } catch (error) {
-      // `closed` tells it.
+      // `closed()` tells it.
       if (!(error instanceof CoreError)) throw error;
     }
   }

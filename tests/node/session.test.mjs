@@ -391,6 +391,35 @@ test("a tool that never settles is given up when the input is interrupted", asyn
   assert.equal(dataOf(next, "PROCESSING_END")[0].reason, "completed");
 });
 
+test("a tool that never returns is an error that the model can read", async (t) => {
+  const model = await serveModel(t, {
+    steps: [callStep("hang", {}), { expect: { last_tool_result_contains: "no result within 20 ms" }, text: "Next." }],
+  });
+  let reason;
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: model.url,
+    tools: [
+      {
+        name: "hang",
+        description: "Hangs.",
+        parameters: { type: "object", properties: {} },
+        timeoutMs: 20,
+        execute(_, { signal }) {
+          signal.addEventListener("abort", () => (reason = signal.reason));
+          return new Promise(() => {});
+        },
+      },
+    ],
+  });
+  const events = await collect(session.run("go"));
+  const [end] = dataOf(events, "TOOL_CALL_END");
+  assert.equal(end.is_error, true);
+  assert.match(end.error, /the tool hang gave no result within 20 ms and was given up/);
+  assert.match(reason.message, /no result within 20 ms/);
+  assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+});
+
 test("a consumer that does not read holds the stream back, and loses nothing", async (t) => {
   const pieces = Array.from({ length: 5000 }, (_, index) => `${index} `);
   const model = await serveModel(t, { steps: [{ texts: pieces }] });
@@ -446,6 +475,7 @@ const MISTAKES = [
   ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
   ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
   ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
+  ["a tool with a limit that is none", { tools: [{ name: "x", description: "", parameters: {}, execute() {}, timeoutMs: "soon" }] }, "invalid_tool", /timeoutMs/],
   ["a tool without a function", { tools: [{ name: "x", description: "", parameters: {} }] }, "invalid_tool", /execute/],
 ];
 

@@ -93,7 +93,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of lent programs failed")?;
         }
         if wants(Suite::Playground) {
-            check_node(&shell)?;
             www::test(&shell, &binary)?;
         }
     }
