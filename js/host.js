@@ -81,11 +81,14 @@ export class Host {
     }
   }
 
-  async runProgram(number, { name, ...request }, signal) {
-    const program = this.#environment(number).programs?.get(name);
+  async runProgram(number, { since, state, ...request }, signal) {
+    const { programs, lineage } = this.#environment(number);
+    const program = programs?.get(request.name);
     if (!program) throw { kind: "not_found", message: "no such program is lent" };
+    // The core counts states in each environment; programs may serve many.
+    const named = (state) => state && `${lineage}/${request.name}/${state}`;
     try {
-      return await program({ ...request, signal });
+      return await program({ ...request, since: named(since), state: named(state), signal });
     } catch (error) {
       throw environmentFailure(error);
     }
