@@ -81,7 +81,7 @@ class Sandbox {
     await this.call("dispose", []);
     link.forget(this.#scope);
     connection.removeSandbox(this.#number);
-    await link.call(ROOT, "forget", [this.#number]);
+    await connection.call(link, ROOT, "forget", [this.#number]);
   }
 
   async #make(starting, files, deltas) {
