@@ -5,14 +5,14 @@ import { spawn } from "node:child_process";
 import { createReadStream } from "node:fs";
 import { access, mkdir, mkdtemp, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
+import { chromium } from "playwright-core";
+
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const { chromium } = createRequire(join(root, "www/package.json"))("playwright-core");
 
 /** Where screenshots are kept, to be looked at. */
 export const SCREENSHOTS = join(root, "target/screenshots");
@@ -104,6 +104,9 @@ export async function model(script) {
   await writeFile(file, JSON.stringify(script));
   const binary = process.env.HERMITCRAB_BIN ?? join(root, "target/release/hermitcrab");
   const child = spawn(binary, ["serve-model", "--port", "0", file], { stdio: ["ignore", "pipe", "inherit"] });
+  // A test that fails leaves it running; the process of the tests ends all the same.
+  process.once("exit", () => child.kill());
+  child.unref();
   const url = await new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code) => reject(new Error(`serve-model ended with ${code}`)));
@@ -112,6 +115,7 @@ export async function model(script) {
       if (found) resolve(found[1]);
     });
   });
+  child.stdout.unref();
   return {
     url,
     release: async (name) => void (await fetch(`${url}/_script/release/${name}`, { method: "POST" })),

@@ -161,66 +161,6 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
   assert.equal(refused.refusal, "no_approver");
 });
 
-test("a session answers while a tool ignores its signal", async (t) => {
-  const session = await createSession({
-    apiKey: KEY,
-    baseUrl: (await serveModel(t, { steps: [callStep("deaf", {}), { text: "Done." }] })).url,
-    tools: [{
-      name: "deaf",
-      description: "Never ends.",
-      parameters: { type: "object", properties: {} },
-      execute: () => new Promise(() => {}),
-    }],
-  });
-  const kinds = [];
-  for await (const { kind } of session.run("go")) {
-    kinds.push(kind);
-    if (kind === "TOOL_CALL_START") {
-      await session.interrupt();
-      assert.equal(await session.steer("quick"), 1);
-      assert.equal(session.state, "PROCESSING");
-    }
-    if (kind === "STEERING_QUEUED") {
-      assert.ok(!kinds.includes("TOOL_CALL_END"));
-      void session.abort();
-    }
-  }
-  await session.closed;
-  assert.deepEqual(kinds.slice(-4), ["PROCESSING_END", "STEERING_DROPPED", "STATE_CHANGED", "SESSION_END"]);
-});
-
-test("a subagent on another provider, with its key and options", async (t) => {
-  const contains = "# You are a subagent";
-  const mine = (step) => ({ ...step, match: { not_contains: contains } });
-  const child = (step) => ({ ...step, match: { contains } });
-  const model = await serveModel(t, {
-    steps: [
-      mine(callStep("spawn_agent", { task: "say hi", model: "openai:gpt-x" })),
-      child({ text: "hi" }),
-      mine(callStep("wait", { agent_id: "agent-1" })),
-      mine({ text: "Done." }),
-    ],
-  });
-  const sent = [];
-  const session = await createSession({
-    apiKey: KEY,
-    apiKeys: { openai: "sk-other-0000" },
-    baseUrl: model.url,
-    endpoints: { openai: { baseUrl: `${model.url}/v1`, options: { organization: "org-1" } } },
-    fetch: (url, init) => {
-      const header = (name) => init.headers.get(name);
-      sent.push([new URL(url).pathname, header("x-api-key") ?? header("authorization"), header("openai-organization")]);
-      return fetch(url, init);
-    },
-  });
-  const events = await collect(session.run("go"));
-  const ends = dataOf(events.filter(({ agent_id: id }) => !id), "TOOL_CALL_END");
-  assert.match(ends[1].output, /success: true/);
-  const other = ["/v1/responses", "Bearer sk-other-0000", "org-1"];
-  assert.deepEqual(sent.filter(([path]) => path === other[0]), [other]);
-  assert.ok(sent.every(([path, key]) => path === other[0] || (path === "/v1/messages" && key === KEY)));
-});
-
 const ANSWERS = [
   ["false", () => false, /not approved: the user declined/],
   ["a string", async () => "ask me tomorrow", /not approved: ask me tomorrow/],
@@ -329,6 +269,65 @@ function stuckOnce(files) {
   };
   return env;
 }
+test("a session answers while a tool ignores its signal", async (t) => {
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: (await serveModel(t, { steps: [callStep("deaf", {}), { text: "Done." }] })).url,
+    tools: [{
+      name: "deaf",
+      description: "Never ends.",
+      parameters: { type: "object", properties: {} },
+      execute: () => new Promise(() => {}),
+    }],
+  });
+  const kinds = [];
+  for await (const { kind } of session.run("go")) {
+    kinds.push(kind);
+    if (kind === "TOOL_CALL_START") {
+      await session.interrupt();
+      assert.equal(await session.steer("quick"), 1);
+      assert.equal(session.state, "PROCESSING");
+    }
+    if (kind === "STEERING_QUEUED") {
+      assert.ok(!kinds.includes("TOOL_CALL_END"));
+      void session.abort();
+    }
+  }
+  await session.closed;
+  assert.deepEqual(kinds.slice(-4), ["PROCESSING_END", "STEERING_DROPPED", "STATE_CHANGED", "SESSION_END"]);
+});
+
+test("a subagent on another provider, with its key and options", async (t) => {
+  const contains = "# You are a subagent";
+  const mine = (step) => ({ ...step, match: { not_contains: contains } });
+  const child = (step) => ({ ...step, match: { contains } });
+  const model = await serveModel(t, {
+    steps: [
+      mine(callStep("spawn_agent", { task: "say hi", model: "openai:gpt-x" })),
+      child({ text: "hi" }),
+      mine(callStep("wait", { agent_id: "agent-1" })),
+      mine({ text: "Done." }),
+    ],
+  });
+  const sent = [];
+  const session = await createSession({
+    apiKey: KEY,
+    apiKeys: { openai: "sk-other-0000" },
+    baseUrl: model.url,
+    endpoints: { openai: { baseUrl: `${model.url}/v1`, options: { organization: "org-1" } } },
+    fetch: (url, init) => {
+      const header = (name) => init.headers.get(name);
+      sent.push([new URL(url).pathname, header("x-api-key") ?? header("authorization"), header("openai-organization")]);
+      return fetch(url, init);
+    },
+  });
+  const events = await collect(session.run("go"));
+  const ends = dataOf(events.filter(({ agent_id: id }) => !id), "TOOL_CALL_END");
+  assert.match(ends[1].output, /success: true/);
+  const other = ["/v1/responses", "Bearer sk-other-0000", "org-1"];
+  assert.deepEqual(sent.filter(([path]) => path === other[0]), [other]);
+  assert.ok(sent.every(([path, key]) => path === other[0] || (path === "/v1/messages" && key === KEY)));
+});
 
 for (const stop of ["interrupt", "abort"]) {
   test(`${stop} in the middle of a stream closes the connection`, async (t) => {

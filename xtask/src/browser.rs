@@ -9,9 +9,11 @@ use xshell::{Shell, cmd};
 use crate::npm;
 use crate::workspace::root;
 
-/// The session cases in a page, and what a page tells without a network.
+/// The session cases in a page, what a page keeps, and what it tells without a
+/// network.
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
-    let files = ["cases", "network"].map(|name| format!("tests/browser/{name}.test.mjs"));
+    let files =
+        ["cases", "storage", "network"].map(|name| format!("tests/browser/{name}.test.mjs"));
     run(shell, binary, &files, &[])
 }
 

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::browser;
 use crate::web;
 use crate::workspace::{root, shell};
+use crate::{browser, npm};
 
 /// How to serve.
 #[derive(Args)]
@@ -45,6 +45,7 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
     let Some(chromium) = browser::find_or_skip(shell)? else {
         return Ok(());
     };
+    npm::tools(shell)?;
     install(shell)?;
     build(shell)?;
     let tests = tests()?;
