@@ -244,13 +244,19 @@ export class Connection {
   }
 }
 
-/** What stands for an object of the worker: its methods, and nothing else. */
+/** What stands for an object of the worker: its methods and promises, and nothing else. */
 export class Remote {
   /** @param {Link} link @param {import("./link.js").Handle} handle */
-  constructor(link, { id, methods }) {
+  constructor(link, { id, methods, promises }) {
     const define = (name, value) => Object.defineProperty(this, name, { value });
     for (const name of methods) define(name, (...args) => connection.call(link, id, name, args));
-    define("handle", { id, link, methods });
+    for (const [name, number] of promises) {
+      let promise;
+      // Asked for when somebody waits for it: until then the worker may rest.
+      const get = () => (promise ??= connection.call(link, number, "settled", []));
+      Object.defineProperty(this, name, { get });
+    }
+    define("handle", { id, methods });
     left?.register(this, () => link.release(id));
   }
 }

@@ -19,8 +19,9 @@ const PLAIN_ERRORS = { RangeError, SyntaxError, TypeError };
  * @typedef {object} Port
  * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
  *
- * What the other end knows of an object: the methods that it can call.
- * @typedef {{id: number, methods: string[]}} Handle
+ * What the other end knows of an object: the methods that it can call, and the
+ * numbers of what it can ask for the object's promises.
+ * @typedef {{id: number, methods: string[], promises: [string, number][]}} Handle
  *
  * @typedef {object} LinkOptions
  * @property {() => void} [before] called before a message of the worker leaves
@@ -476,7 +477,10 @@ class Outgoing {
   }
 
   #handle(object) {
-    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object) };
+    const promises = Object.entries(object)
+      .filter(([, value]) => value instanceof Promise)
+      .map(([name, promise]) => [name, this.#link.keepObject({ settled: () => promise })]);
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object), promises };
   }
 }
 

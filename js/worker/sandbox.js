@@ -170,8 +170,8 @@ class Shell {
     this.#remote = remote;
   }
 
-  async closed() {
-    return this.#remote.closed();
+  get closed() {
+    return this.#remote.closed;
   }
 
   async write(data) {
@@ -201,7 +201,7 @@ class Shell {
     try {
       return await this.#remote[name](...args);
     } catch (error) {
-      // `closed()` tells it.
+      // `closed` tells it.
       if (!(error instanceof CoreError)) throw error;
     }
   }

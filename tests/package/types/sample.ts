@@ -150,7 +150,7 @@ async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
   await shell.interrupt();
   const lines: string[] = await shell.history();
   await shell.close();
-  const code: number = await shell.closed();
+  const code: number = await shell.closed;
   const snapshot: Snapshot = await env.snapshot();
   await env.restore(snapshot);
   const changes = await env.changesSince(snapshot);
