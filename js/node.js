@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 
 import * as bindings from "./wasm/hermitcrab.js";
 import { setPlatform } from "./runtime.js";
+import "./machine-node.js";
 
 setPlatform({
   bindings,
@@ -13,4 +14,3 @@ setPlatform({
 
 export * from "./api.js";
 export { directoryStorage } from "./directory-storage.js";
-export { scriptedFetch } from "./script.js";

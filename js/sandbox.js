@@ -19,14 +19,45 @@ import { packZip } from "./zip.js";
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
- * @typedef {(call: {args: string[], env: Record<string, string>, cwd: string,
- *   stdin: Uint8Array, changes: FileChange[], signal: AbortSignal}) =>
- *   Promise<{exitCode: number, stdout?: Uint8Array | string, stderr?: Uint8Array | string,
- *   changes?: FileChange[]}>} Program
+ * @typedef {object} Snapshot a remembered state; of use to its environment only
+ * @property {() => void} free gives its memory back
+ *
+ * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
+ *   throws is exit code 126 and a sentence on standard error
+ *
+ * @typedef {object} ProgramCall
+ * @property {string} name as it was lent
+ * @property {string[]} args after the name
+ * @property {Record<string, string>} env exported variables
+ * @property {string} cwd absolute
+ * @property {Uint8Array} stdin all of it
+ * @property {FileChange[]} changes of the files since the state `since`, sorted
+ *   by path; all files when there is no `since`. The contents lie in one buffer.
+ * @property {string} [since] the state that an earlier call of this program named
+ * @property {string} state what the files are called after `changes`
+ * @property {AbortSignal} signal fires at the time limit of the command and when
+ *   it is cancelled; what the program answers then still counts
+ *
+ * @typedef {object} ProgramResult
+ * @property {number} [exitCode] only `missing` comes without
+ * @property {Uint8Array | string} [stdout]
+ * @property {Uint8Array | string} [stderr]
+ * @property {FileChange[]} [changes] that the program made, applied in order
+ * @property {"kept" | "lost" | "missing"} [files] what it still knows of the
+ *   files: `kept`, the default, what it was told and its own changes; `lost`,
+ *   nothing, so that the next call tells everything; `missing`, it lacks the
+ *   state `since`, has not run, and is to be called again with all files. A
+ *   program that keeps no files answers every `since` with `missing`.
+ *
  * @typedef {{path: string, type: "file" | "directory" | "removed", content?: Uint8Array | string}} FileChange
  * @typedef {import("./archive.js").ImportOptions} ImportOptions
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
+
+/** Environments of this realm, so that the states of their files have names of their own. */
+let lineages = 0;
+/** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
+let realm;
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
@@ -34,7 +65,7 @@ export class MemoryEnvironment {
   #number;
   #workingDirectory;
 
-  /** @param {MemoryOptions} [options] */
+  /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
     const runtime = await Runtime.create();
     const wanted = snakeCase({
@@ -44,7 +75,9 @@ export class MemoryEnvironment {
       programs: Object.keys(programs),
     });
     const number = runtime.callSandbox((core) => core.addSandbox(wanted));
-    runtime.environments.set(number, { programs: new Map(Object.entries(programs)) });
+    lineages += 1;
+    realm ??= globalThis.crypto.getRandomValues(new Uint32Array(2)).join("-");
+    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: `${realm}-${lineages}` });
     const environment = new MemoryEnvironment(runtime, number);
     environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
     await environment.importFiles(files);
@@ -122,6 +155,7 @@ export class MemoryEnvironment {
   /**
    * Entries below a directory, sorted by path, which is relative to it.
    * @param {string} [path] @param {{depth?: number}} [options] depth 1: the directory itself
+   * @returns {Promise<{path: string, isDir: boolean, size: number | undefined, modifiedMs: number | undefined}[]>}
    */
   async list(path = ".", { depth = 1 } = {}) {
     const { value } = await this.#call({ call: "list", path, depth });
@@ -202,6 +236,22 @@ export class MemoryEnvironment {
     return this.#runtime.callSandbox((core) => core.exportTar(this.#number));
   }
 
+  /**
+   * Lends a program to the shell under a name, from now on; the same name again
+   * replaces it.
+   * @param {string} name such as `python3` @param {Program} program
+   */
+  async program(name, program) {
+    if (typeof name !== "string" || !/^[^\s/]+$/.test(name)) {
+      throw new EnvironmentError("invalid_input", "the name of a program is one word without a slash");
+    }
+    if (typeof program !== "function") {
+      throw new EnvironmentError("invalid_input", `the program ${name} must be a function`);
+    }
+    this.#runtime.callSandbox((core) => core.lendProgram(this.#number, name));
+    this.#runtime.environments.get(this.#number).programs.set(name, program);
+  }
+
   /** The working directory as a zip archive. @returns {Promise<Uint8Array>} */
   async exportZip() {
     return this.#export((entries, read) => packZip(entries, read));
@@ -226,17 +276,21 @@ export class MemoryEnvironment {
     return new Shell(this.#runtime, this.#number, this, options);
   }
 
-  /** Remembers files, clock and randomness, in constant time. */
+  /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
     return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
   }
 
-  /** Goes back to a snapshot of this environment, in constant time. */
+  /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
   async restore(snapshot) {
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
-  /** What changed since a snapshot: `[{path, change}]`, `added`, `changed` or `removed`. */
+  /**
+   * What changed since a snapshot, sorted by path.
+   * @param {Snapshot} snapshot
+   * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
+   */
   async changesSince(snapshot) {
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
@@ -249,6 +303,11 @@ export class MemoryEnvironment {
   /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
   async replaceTree(archive) {
     this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
+  }
+
+  /** Applies what `deltaSince` of a snapshot gave. @param {{archive: Uint8Array, removed: string[]}} delta */
+  async applyDelta({ archive, removed }) {
+    this.#runtime.callSandbox((core) => core.applyDelta(this.#number, archive, removed));
   }
 
   /**

@@ -5,7 +5,7 @@ use crate::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, Outco
 use crate::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
-    Match, Matches, Metadata, OutputStream, ProgramRequest, ProgramResult,
+    Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use crate::event::SessionState;
 use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
@@ -136,6 +136,8 @@ impl From<ProgramRequest> for wit::ProgramRequest {
             env: request.env.into_iter().collect(),
             working_dir: request.working_dir,
             stdin: request.stdin.into(),
+            since: request.since,
+            state: request.state,
             changes: request.changes.into_iter().map(Into::into).collect(),
         }
     }
@@ -165,6 +167,7 @@ impl From<EnvironmentCall> for wit::EnvironmentCall {
                 content: content.into(),
             }),
             EnvironmentCall::Stat { path } => Self::Stat(path),
+            EnvironmentCall::RealPath { path } => Self::RealPath(path),
             EnvironmentCall::List { path, depth } => Self::List(wit::ListCall { path, depth }),
             EnvironmentCall::Remove { path } => Self::Remove(path),
             EnvironmentCall::Rename { from, to } => Self::Rename(wit::RenameCall { from, to }),
@@ -195,6 +198,7 @@ impl From<EnvironmentReply> for wit::EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            EnvironmentReply::Path(path) => Self::Path(path),
             EnvironmentReply::Entries(entries) => Self::Entries(wit::Entries {
                 entries: entries
                     .entries
@@ -391,6 +395,11 @@ impl From<wit::ProgramResult> for ProgramResult {
             stdout: result.stdout.into(),
             stderr: result.stderr.into(),
             changes: result.changes.into_iter().map(Into::into).collect(),
+            files: match result.files {
+                wit::ProgramFiles::Kept => ProgramFiles::Kept,
+                wit::ProgramFiles::Lost => ProgramFiles::Lost,
+                wit::ProgramFiles::Missing => ProgramFiles::Missing,
+            },
         }
     }
 }
@@ -443,6 +452,7 @@ impl From<wit::EnvironmentCall> for EnvironmentCall {
                 content: file.content.into(),
             },
             wit::EnvironmentCall::Stat(path) => Self::Stat { path },
+            wit::EnvironmentCall::RealPath(path) => Self::RealPath { path },
             wit::EnvironmentCall::List(wit::ListCall { path, depth }) => Self::List { path, depth },
             wit::EnvironmentCall::Remove(path) => Self::Remove { path },
             wit::EnvironmentCall::Rename(wit::RenameCall { from, to }) => Self::Rename { from, to },
@@ -473,6 +483,7 @@ impl From<wit::EnvironmentReply> for EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            wit::EnvironmentReply::Path(path) => Self::Path(path),
             wit::EnvironmentReply::Entries(entries) => Self::Entries(Entries {
                 entries: entries
                     .entries

@@ -22,8 +22,13 @@ pub struct ProgramRequest {
     pub working_dir: String,
     /// Standard input.
     pub stdin: Bytes,
-    /// Files changed since this program's last call in this environment,
-    /// sorted by path; all files at its first call. A `None` content is a removal.
+    /// State of the files that `changes` lead from, as an earlier call of this
+    /// program named it; `None`: from nothing, `changes` hold all files.
+    pub since: Option<u64>,
+    /// State of the files that `changes` lead to; a number used once in this
+    /// environment.
+    pub state: u64,
+    /// Files changed since `since`, sorted by path.
     pub changes: Vec<FileChange>,
 }
 
@@ -58,14 +63,32 @@ pub struct ProgramResult {
     pub stderr: Bytes,
     /// What it changed; applied in order, last writer wins.
     pub changes: Vec<FileChange>,
+    /// What the program still knows of the files.
+    pub files: ProgramFiles,
+}
+
+/// What a lent program knows of the files after a call. One that keeps nothing
+/// between calls says [`Missing`](Self::Missing) to every `since`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramFiles {
+    /// What it was told, and its own changes.
+    #[default]
+    Kept,
+    /// Nothing that can be relied on: the next call tells everything.
+    Lost,
+    /// It does not have the state that `since` names, and has not run: it is
+    /// called again, with all files.
+    Missing,
 }
 
 impl ProgramResult {
-    /// A failure with a sentence on standard error and no changes.
+    /// A failure with a sentence on standard error, no changes, and no word on
+    /// what the program knows.
     pub fn failed(exit_code: i32, stderr: impl Into<String>) -> Self {
         Self {
             exit_code,
             stderr: Bytes::from(stderr.into()),
+            files: ProgramFiles::Lost,
             ..Self::default()
         }
     }

@@ -55,9 +55,8 @@ use crate::environment::{
     ProgramPort, Scope, absolute_path,
 };
 use clock::{Clock, ClockState};
-use program::Seen;
 use random::{Random, RandomState};
-use tree::{Content, LastLink, NodeKind, Tree, TreeError};
+use tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
 /// Bytes read that are worth one unit of work.
 const BYTES_PER_WORK: u64 = 1_000;
@@ -134,6 +133,11 @@ impl Snapshot {
         &self.tree
     }
 
+    /// What changed since `old`, with contents.
+    pub fn delta_since(&self, old: &Self) -> Result<Delta, EnvironmentError> {
+        archive::delta(&self.tree, &old.tree)
+    }
+
     /// The files below `directory`, absolute, as tar bytes.
     pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
         archive::export_tar(&self.tree, directory)
@@ -146,7 +150,6 @@ pub struct MemoryEnvironment {
     tree: Rc<RefCell<Tree>>,
     clock: Rc<Clock>,
     random: Random,
-    seen: Rc<Seen>,
     #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
     shells: shell::Shells,
 }
@@ -166,15 +169,8 @@ impl MemoryEnvironment {
         }
         let tree = Rc::new(RefCell::new(files));
         let random = Random::new(options.seed);
-        let seen = Rc::new(Seen::default());
         #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-        let shells = shell::Shells::new(
-            &options,
-            &working_directory,
-            tree.clone(),
-            programs,
-            seen.clone(),
-        );
+        let shells = shell::Shells::new(&options, &working_directory, tree.clone(), programs);
         #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
         let _ = programs;
         Self {
@@ -187,7 +183,6 @@ impl MemoryEnvironment {
             tree,
             clock,
             random,
-            seen,
             #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
             shells,
         }
@@ -239,7 +234,6 @@ impl MemoryEnvironment {
             let _ = tree.make_directories(directory, now);
         }
         *self.tree.borrow_mut() = tree;
-        self.seen.forget();
         Ok(())
     }
 
@@ -272,6 +266,12 @@ impl MemoryEnvironment {
             .map_err(|error| environment_error(path, &error))
     }
 
+    /// Has the shell call a program of the host's under `name` from now on.
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    pub fn lend(&self, name: &str) {
+        self.shells.lend(name);
+    }
+
     /// The files as they are now. O(1); shares everything.
     pub fn tree(&self) -> Tree {
         self.tree.borrow().clone()
@@ -291,7 +291,6 @@ impl MemoryEnvironment {
         *self.tree.borrow_mut() = snapshot.tree.clone();
         self.clock.restore(snapshot.clock);
         self.random.restore(&snapshot.random);
-        self.seen.forget();
     }
 
     /// What changed since `snapshot`, sorted by path.
@@ -345,6 +344,12 @@ impl MemoryEnvironment {
                     modified_ms: Some(node.modified_us / 1_000),
                 }))
             }
+            EnvironmentCall::RealPath { path } => self
+                .tree
+                .borrow()
+                .resolve(&self.absolute(&path), LastLink::Follow)
+                .map(|real| EnvironmentReply::Path(real.into_owned()))
+                .map_err(|error| environment_error(&path, &error)),
             EnvironmentCall::List { path, depth } => {
                 self.list(&path, depth).map(EnvironmentReply::Entries)
             }
@@ -382,11 +387,17 @@ impl MemoryEnvironment {
         tree.resolve(&absolute, LastLink::Follow)
             .and_then(|directory| {
                 tree.walk(&directory, depth.max(1), &mut |path, node| {
+                    // A link has the facts of what it leads to, but counts as
+                    // a file; no size says that it leads to none.
+                    let followed = match node.kind {
+                        NodeKind::Link(_) => tree.get_followed(&format!("{directory}/{path}")).ok(),
+                        NodeKind::File(_) | NodeKind::Directory(_) => Some(node),
+                    };
                     entries.push(DirEntry {
                         path: path.to_owned(),
                         is_dir: node.is_directory(),
-                        size: (!node.is_directory()).then(|| node.size()),
-                        modified_ms: Some(node.modified_us / 1_000),
+                        size: followed.filter(|node| !node.is_directory()).map(Node::size),
+                        modified_ms: followed.map(|node| node.modified_us / 1_000),
                     });
                     true
                 })

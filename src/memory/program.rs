@@ -4,44 +4,75 @@
 //! and every file changed since that program's last call here; what the program
 //! changed comes back and is applied in order, the last writer winning (DESIGN
 //! §5). While it runs, real time counts.
+//!
+//! A program may keep the files between calls. Each state that it is told has a
+//! number, and a call says which number its changes lead from; a program that
+//! does not have that state any more asks for all files.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::tree::{ChangeKind, Content, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{FileChange, FileNode};
 
-/// What each lent program has seen of the tree, by its name.
+/// What each lent program knows of the tree, by its name.
 #[derive(Default)]
-pub(crate) struct Seen(RefCell<BTreeMap<String, Tree>>);
+pub(crate) struct Seen {
+    known: RefCell<BTreeMap<String, Known>>,
+    last_state: Cell<u64>,
+}
+
+struct Known {
+    state: u64,
+    tree: Tree,
+}
+
+/// What a call tells a program of the files; see [`crate::environment::ProgramRequest`].
+pub(crate) struct Told {
+    pub(crate) since: Option<u64>,
+    pub(crate) state: u64,
+    pub(crate) changes: Vec<FileChange>,
+}
 
 impl Seen {
-    /// Files changed since the last call of `program`, and remembers `tree`.
-    pub(crate) fn changes(&self, program: &str, tree: &Tree) -> Vec<FileChange> {
-        let mut seen = self.0.borrow_mut();
-        let before = seen
-            .insert(program.to_owned(), tree.clone())
-            .unwrap_or_else(|| Tree::new(TreeLimits::default()));
-        file_changes(&before, tree)
+    /// What `program` must be told to know `tree`; it is taken to know it then.
+    pub(crate) fn tell(&self, program: &str, tree: &Tree) -> Told {
+        let state = self.last_state.get() + 1;
+        self.last_state.set(state);
+        let tree = tree.clone();
+        let known = Known {
+            state,
+            tree: tree.clone(),
+        };
+        let before = self
+            .known
+            .borrow_mut()
+            .insert(program.to_owned(), known)
+            .map(|before| (before.state, before.tree));
+        let since = before.as_ref().map(|(state, _)| *state);
+        let before = before.map_or_else(|| Tree::new(TreeLimits::default()), |(_, tree)| tree);
+        Told {
+            since,
+            state,
+            changes: file_changes(&before, &tree),
+        }
     }
 
-    /// `tree` is what `program` left behind: it need not be told.
-    pub(crate) fn left(&self, program: &str, tree: &Tree) {
-        self.0.borrow_mut().insert(program.to_owned(), tree.clone());
+    /// `program` has made `changes` to the files that it was told as `state`.
+    /// Where calls overlapped, nobody can say what it knows.
+    pub(crate) fn changed(&self, program: &str, state: u64, changes: Vec<FileChange>, now_us: u64) {
+        let mut known = self.known.borrow_mut();
+        let knows = known.get_mut(program).is_some_and(|known| {
+            known.state == state && apply(&mut known.tree, changes, now_us).is_empty()
+        });
+        if !knows {
+            known.remove(program);
+        }
     }
 
-    /// Whether `program` has seen exactly `tree`, so that nobody else changed
-    /// files while it ran.
-    pub(crate) fn knows(&self, program: &str, tree: &Tree) -> bool {
-        self.0
-            .borrow()
-            .get(program)
-            .is_some_and(|seen| seen.is_same(tree))
-    }
-
-    /// Every program must be told everything again.
-    pub(crate) fn forget(&self) {
-        self.0.borrow_mut().clear();
+    /// `program` must be told everything again.
+    pub(crate) fn forget(&self, program: &str) {
+        self.known.borrow_mut().remove(program);
     }
 }
 
@@ -141,8 +172,8 @@ mod builtin {
     use bytes::Bytes;
 
     use super::{BTreeMap, RefCell, Seen, Tree, apply};
-    use crate::environment::{ProgramPort, ProgramRequest, ProgramResult, Scope};
-    use crate::memory::clock::{self, Stop, Timeline};
+    use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
+    use crate::memory::clock::{self, Timeline};
     use crate::memory::local::Local;
 
     /// What all lent programs of one environment share.
@@ -150,7 +181,7 @@ mod builtin {
         pub(crate) environment: u32,
         pub(crate) tree: Rc<RefCell<Tree>>,
         pub(crate) port: Rc<dyn ProgramPort>,
-        pub(crate) seen: Rc<Seen>,
+        pub(crate) seen: Seen,
     }
 
     /// One lent program.
@@ -178,9 +209,9 @@ mod builtin {
     }
 
     async fn run(
-        lender: Rc<Lender>,
-        timeline: Rc<Timeline>,
-        scope: Scope,
+        lender: &Lender,
+        timeline: &Rc<Timeline>,
+        scope: &Scope,
         request: ProgramRequest,
     ) -> ProgramResult {
         timeline.enter_outside();
@@ -206,7 +237,6 @@ mod builtin {
                 timer = None;
                 timeline.count_outside();
                 if timeline.remaining_us() == 0 {
-                    timeline.stop(Stop::Timeout);
                     program_cancel.cancel();
                 }
             }
@@ -219,10 +249,80 @@ mod builtin {
         .await
     }
 
+    /// Has a program told everything at its next call, unless it ended.
+    struct Unfinished {
+        lender: Rc<Lender>,
+        name: String,
+        ended: bool,
+    }
+
+    impl Drop for Unfinished {
+        fn drop(&mut self) {
+            if !self.ended {
+                self.lender.seen.forget(&self.name);
+            }
+        }
+    }
+
+    /// Calls the program, a second time if it lacks the files that the first
+    /// call built on, and puts what it changed into the tree.
+    async fn call(
+        lender: Rc<Lender>,
+        timeline: Rc<Timeline>,
+        scope: Scope,
+        mut request: ProgramRequest,
+    ) -> ExecResult {
+        let name = request.name.clone();
+        let mut unfinished = Unfinished {
+            lender: lender.clone(),
+            name: name.clone(),
+            ended: false,
+        };
+        let result = loop {
+            let told = lender.seen.tell(&name, &lender.tree.borrow());
+            let may_miss = told.since.is_some();
+            request.since = told.since;
+            request.state = told.state;
+            request.changes = told.changes;
+            let asked = request.clone();
+            let result = run(&lender, &timeline, &scope, asked).await;
+            if result.files != ProgramFiles::Missing || !may_miss {
+                break result;
+            }
+            lender.seen.forget(&name);
+        };
+        if result.stdout.is_empty() && result.stderr.is_empty() {
+            timeline.end_last_words();
+        }
+        let mut stderr = result.stderr.to_vec();
+        let now_us = timeline.peek_us();
+        let failures = apply(
+            &mut lender.tree.borrow_mut(),
+            result.changes.clone(),
+            now_us,
+        );
+        if failures.is_empty() && result.files == ProgramFiles::Kept {
+            unfinished.ended = true;
+            lender
+                .seen
+                .changed(&name, request.state, result.changes, now_us);
+        }
+        for failure in &failures {
+            stderr.extend_from_slice(format!("{name}: cannot keep {failure}\n").as_bytes());
+        }
+        let mut output = ExecResult::ok_bytes(result.stdout.to_vec());
+        output.stderr = stderr.into();
+        output.exit_code = match result.exit_code {
+            0 if !failures.is_empty() => 1,
+            code => code,
+        };
+        output
+    }
+
     #[async_trait]
     impl Builtin for LentProgram {
         async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
-            let (future, timeline) = {
+            let future = {
                 let Some((timeline, scope)) = clock::current()
                     .and_then(|timeline| timeline.scope().map(|scope| (timeline, scope)))
                 else {
@@ -243,36 +343,13 @@ mod builtin {
                         .collect::<BTreeMap<_, _>>(),
                     working_dir: ctx.cwd.to_string_lossy().into_owned(),
                     stdin: Bytes::copy_from_slice(ctx.stdin_bytes().unwrap_or_default()),
-                    changes: lender.seen.changes(&self.name, &lender.tree.borrow()),
+                    ..ProgramRequest::default()
                 };
-                let future: Pin<Box<dyn Future<Output = ProgramResult>>> =
-                    Box::pin(run(lender, timeline.clone(), scope, request));
-                (Local::new(future), Local::new(timeline))
+                let future: Pin<Box<dyn Future<Output = ExecResult>>> =
+                    Box::pin(call(lender, timeline, scope, request));
+                Local::new(future)
             };
-            let result = future.await;
-            let mut stderr = result.stderr.to_vec();
-            let failures = {
-                let mut tree = self.lender.tree.borrow_mut();
-                let told = tree.clone();
-                let failures = apply(&mut tree, result.changes, timeline.peek_us());
-                if failures.is_empty() && self.lender.seen.knows(&self.name, &told) {
-                    self.lender.seen.left(&self.name, &tree);
-                }
-                failures
-            };
-            for failure in &failures {
-                stderr.extend_from_slice(
-                    format!("{}: cannot keep {failure}\n", self.name).as_bytes(),
-                );
-            }
-            let exit_code = match result.exit_code {
-                0 if !failures.is_empty() => 1,
-                code => code,
-            };
-            let mut output = ExecResult::ok_bytes(result.stdout.to_vec());
-            output.stderr = stderr.into();
-            output.exit_code = exit_code;
-            Ok(output)
+            Ok(future.await)
         }
     }
 }
@@ -295,17 +372,31 @@ mod tests {
         tree
     }
 
-    fn told(seen: &Seen, tree: &Tree) -> Vec<String> {
-        seen.changes("p", tree)
-            .into_iter()
-            .map(|change| match change.node {
-                FileNode::File(content) => {
-                    format!("{} = {}", change.path, String::from_utf8_lossy(&content))
-                }
-                FileNode::Directory => format!("{}/", change.path),
-                FileNode::Removed => format!("{} removed", change.path),
-            })
-            .collect()
+    fn file(path: &str, content: &'static [u8]) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            node: FileNode::File(Bytes::from_static(content)),
+        }
+    }
+
+    fn told(seen: &Seen, tree: &Tree) -> (Option<u64>, u64, Vec<String>) {
+        let told = seen.tell("p", tree);
+        let changes = told.changes.into_iter().map(|change| match change.node {
+            FileNode::File(content) => {
+                format!("{} = {}", change.path, String::from_utf8_lossy(&content))
+            }
+            FileNode::Directory => format!("{}/", change.path),
+            FileNode::Removed => format!("{} removed", change.path),
+        });
+        (told.since, told.state, changes.collect())
+    }
+
+    fn known<const N: usize>(
+        since: Option<u64>,
+        state: u64,
+        changes: [&str; N],
+    ) -> (Option<u64>, u64, Vec<String>) {
+        (since, state, changes.map(str::to_owned).to_vec())
     }
 
     #[test]
@@ -315,24 +406,50 @@ mod tests {
         tree.link("/w/l", "a", 1).unwrap();
         assert_eq!(
             told(&seen, &tree),
-            ["/w/", "/w/a = 1", "/w/b = 2", "/w/l = 1"]
+            known(None, 1, ["/w/", "/w/a = 1", "/w/b = 2", "/w/l = 1"])
         );
-        assert!(told(&seen, &tree).is_empty());
+        assert_eq!(told(&seen, &tree), known(Some(1), 2, []));
         tree.remove("/w/b", 1).unwrap();
         tree.make_directory("/w/b", 1).unwrap();
         tree.write("/w/a", Content::from(&b"3"[..]), 1).unwrap();
-        assert_eq!(told(&seen, &tree), ["/w/a = 3", "/w/b/"]);
-        seen.forget();
-        assert_eq!(told(&seen, &tree).len(), 4);
+        assert_eq!(told(&seen, &tree), known(Some(2), 3, ["/w/a = 3", "/w/b/"]));
+        seen.forget("p");
+        let (since, _, changes) = told(&seen, &tree);
+        assert_eq!((since, changes.len()), (None, 4));
+    }
+
+    #[test]
+    fn a_program_knows_its_own_changes_whatever_becomes_of_them() {
+        let seen = Seen::default();
+        let mut tree = tree_with(&[("/w/a", "1")]);
+        let (_, state, _) = told(&seen, &tree);
+        // Somebody else works on the tree while the program runs.
+        tree.write("/w/a", Content::from(&b"2"[..]), 1).unwrap();
+        let changes = vec![file("/w/kept", b"k"), file("/w/undone", b"u")];
+        assert!(apply(&mut tree, changes.clone(), 2).is_empty());
+        seen.changed("p", state, changes, 2);
+        tree.remove("/w/undone", 3).unwrap();
+        assert_eq!(
+            told(&seen, &tree),
+            known(Some(1), 2, ["/w/a = 2", "/w/undone removed"])
+        );
+    }
+
+    #[test]
+    fn after_overlapping_calls_everything_is_told() {
+        let seen = Seen::default();
+        let tree = tree_with(&[("/w/a", "1")]);
+        let (_, first, _) = told(&seen, &tree);
+        let (_, second, _) = told(&seen, &tree);
+        seen.changed("p", second, Vec::new(), 1);
+        assert_eq!(told(&seen, &tree), known(Some(second), 3, []));
+        seen.changed("p", first, vec![file("/w/b", b"2")], 1);
+        assert_eq!(told(&seen, &tree), known(None, 4, ["/w/", "/w/a = 1"]));
     }
 
     #[test]
     fn changes_apply_in_order_and_bad_paths_are_named() {
         let mut tree = tree_with(&[("/w/a", "1"), ("/w/d/x", "2")]);
-        let file = |path: &str, content: &'static [u8]| FileChange {
-            path: path.to_owned(),
-            node: FileNode::File(Bytes::from_static(content)),
-        };
         let removed = |path: &str| FileChange {
             path: path.to_owned(),
             node: FileNode::Removed,

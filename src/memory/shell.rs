@@ -47,6 +47,8 @@ const OWN_WAKES: u32 = 1;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
+/// What bashkit says of a command that the hook does not let start.
+const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 /// Bytes of output that are worth one unit of work.
 const OUTPUT_BYTES_PER_WORK: usize = 256;
 
@@ -77,6 +79,7 @@ pub(crate) struct Shells {
     idle: RefCell<Vec<Bash>>,
     pristine: RefCell<Option<ShellState>>,
     lasting: BTreeSet<&'static str>,
+    lender: Rc<Lender>,
 }
 
 type Chunks = Arc<Mutex<Vec<(OutputStream, Vec<u8>)>>>;
@@ -87,7 +90,6 @@ impl Shells {
         working_directory: &str,
         tree: Rc<RefCell<Tree>>,
         port: Rc<dyn ProgramPort>,
-        seen: Rc<Seen>,
     ) -> Self {
         let registry = BuiltinRegistry::new();
         builtins::register(&registry);
@@ -95,14 +97,8 @@ impl Shells {
             environment: options.id,
             tree: tree.clone(),
             port,
-            seen,
+            seen: Seen::default(),
         });
-        for name in &options.programs {
-            registry.insert(
-                name.clone(),
-                Arc::new(LentProgram::new(name.clone(), lender.clone())),
-            );
-        }
         let system = registry.clone();
         let layers = Box::new(move |tree| {
             let shell = Bash::builder()
@@ -113,7 +109,7 @@ impl Shells {
                 .follow_symlinks(false);
             shell.build().fs()
         });
-        Self {
+        let shells = Self {
             files: Arc::new(RootFileSystem::new(TreeFileSystem::new(tree), layers)),
             builtins: registry,
             limits: options.limits,
@@ -121,7 +117,18 @@ impl Shells {
             idle: RefCell::default(),
             pristine: RefCell::default(),
             lasting: LASTING.into(),
+            lender,
+        };
+        for name in &options.programs {
+            shells.lend(name);
         }
+        shells
+    }
+
+    /// Calls a program of the host's under `name`, in shells that exist, too.
+    pub(crate) fn lend(&self, name: &str) {
+        let program = LentProgram::new(name.to_owned(), self.lender.clone());
+        self.builtins.insert(name, Arc::new(program));
     }
 
     /// Runs one command to its end, its time limit, or its cancellation.
@@ -216,6 +223,9 @@ impl Shells {
             duration_ms: timeline.elapsed_us().div_ceil(1_000),
             ..ExecStatus::default()
         };
+        if timeline.remaining_us() == 0 {
+            timeline.stop(Stop::Timeout);
+        }
         let stopped = match timeline.stopped() {
             // The core heard nothing while it worked: a cancellation that was
             // asked for meanwhile arrives with the next step, and came first.
@@ -346,6 +356,9 @@ impl Shells {
             .memory_limits(memory_limits())
             .before_tool(Box::new(|event: ToolEvent| {
                 if let Some(timeline) = clock::current() {
+                    if timeline.cut_last_words() {
+                        return HookAction::Cancel("the time is over".to_owned());
+                    }
                     timeline.builtin_starts(&event.name);
                     let is_grep = event.name == "grep";
                     timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
@@ -443,10 +456,17 @@ async fn run(
         let chunks = chunks.clone();
         move |bytes: Vec<u8>| {
             clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
-            chunks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((stream, bytes));
+            let timeline = clock::current();
+            let is_refusal = || bytes.ends_with(REFUSED);
+            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !is_refusal() {
+                chunks
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((stream, bytes));
+            }
+            if let Some(timeline) = timeline {
+                timeline.end_last_words();
+            }
             std::future::ready(Ok(()))
         }
     };

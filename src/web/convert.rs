@@ -11,7 +11,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecStatus,
-    FileChange, FileNode, OutputStream, ProgramRequest, ProgramResult,
+    FileChange, FileNode, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use crate::llm::{TransportError, TransportErrorKind};
 use crate::session::{JobReport, JobReportKind, SessionError};
@@ -181,24 +181,50 @@ pub(super) fn output_stream(name: &str) -> OutputStream {
     }
 }
 
-/// `{name, args, env, cwd, stdin, changes: [{path, type, content}]}`.
-pub(super) fn program_request(request: ProgramRequest) -> Object {
-    let changes = Array::new();
-    for change in &request.changes {
+/// The changes as `[{path, type, content}]`. All contents lie in one buffer, in
+/// this order, which a worker can be given without a copy.
+fn file_changes(changes: &[FileChange]) -> Array {
+    let total: usize = changes
+        .iter()
+        .map(|change| match &change.node {
+            FileNode::File(content) => content.len(),
+            FileNode::Directory | FileNode::Removed => 0,
+        })
+        .sum();
+    // The memory of a wasm32 core, which holds them all, is no larger than u32.
+    let contents = Uint8Array::new_with_length(total as u32);
+    let mut end = 0;
+    let records = changes.iter().map(|change| {
         let record = Record::new().text("path", &change.path);
         let record = match &change.node {
-            FileNode::File(content) => record.text("type", "file").bytes("content", content),
+            FileNode::File(content) => {
+                let start = end;
+                end += content.len() as u32;
+                let place = contents.subarray(start, end);
+                place.copy_from(content);
+                record.text("type", "file").value("content", &place)
+            }
             FileNode::Directory => record.text("type", "directory"),
             FileNode::Removed => record.text("type", "removed"),
         };
-        changes.push(record.object());
-    }
+        JsValue::from(record.object())
+    });
+    records.collect()
+}
+
+/// `{name, args, env, cwd, stdin, since, state, changes: [{path, type, content}]}`;
+/// without `since` the changes are all files.
+pub(super) fn program_request(request: ProgramRequest) -> Object {
+    let changes = file_changes(&request.changes);
+    let since = request.since.map(|state| state.to_string());
     Record::new()
         .text("name", &request.name)
         .value("args", &to_object(&request.args))
         .value("env", &strings(&request.env))
         .text("cwd", &request.working_dir)
         .bytes("stdin", &request.stdin)
+        .maybe_text("since", since.as_deref())
+        .text("state", &request.state.to_string())
         .value("changes", &changes)
         .object()
         .clone()
@@ -212,12 +238,23 @@ pub(super) fn program_result(name: &str, result: &JsValue) -> ProgramResult {
         Some(changes) => changes.iter().map(|change| file_change(&change)).collect(),
     };
     let code = get(result, "exitCode").as_f64();
+    let files = match text(result, "files").as_deref() {
+        Some("lost") => ProgramFiles::Lost,
+        Some("missing") => ProgramFiles::Missing,
+        _ => ProgramFiles::Kept,
+    };
+    let code = match files {
+        // It has not run, so it has none.
+        ProgramFiles::Missing => code.or(Some(126.0)),
+        ProgramFiles::Kept | ProgramFiles::Lost => code,
+    };
     match (code, changes) {
         (Some(code), Ok(changes)) => ProgramResult {
             exit_code: code as i32,
             stdout: bytes(result, "stdout").unwrap_or_default(),
             stderr: bytes(result, "stderr").unwrap_or_default(),
             changes,
+            files,
         },
         (None, _) => ProgramResult::failed(126, format!("{name}: returned no exitCode\n")),
         (_, Err(problem)) => ProgramResult::failed(126, format!("{name}: {problem}\n")),

@@ -6,7 +6,7 @@ use hermitcrab::effect::{Approval, EffectKind, Outcome, OutcomeKind};
 use hermitcrab::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
-    Match, Matches, Metadata, OutputStream, ProgramRequest, ProgramResult,
+    Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
@@ -96,6 +96,8 @@ impl From<wit::ProgramRequest> for ProgramRequest {
             env: request.env.into_iter().collect(),
             working_dir: request.working_dir,
             stdin: request.stdin.into(),
+            since: request.since,
+            state: request.state,
             changes: request.changes.into_iter().map(Into::into).collect(),
         }
     }
@@ -150,6 +152,7 @@ impl From<wit::EnvironmentReply> for EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            wit::EnvironmentReply::Path(path) => Self::Path(path),
             wit::EnvironmentReply::Entries(entries) => Self::Entries(Entries {
                 entries: entries
                     .entries
@@ -258,6 +261,7 @@ impl From<wit::EnvironmentCall> for EnvironmentCall {
                 content: file.content.into(),
             },
             wit::EnvironmentCall::Stat(path) => Self::Stat { path },
+            wit::EnvironmentCall::RealPath(path) => Self::RealPath { path },
             wit::EnvironmentCall::List(wit::ListCall { path, depth }) => Self::List { path, depth },
             wit::EnvironmentCall::Remove(path) => Self::Remove { path },
             wit::EnvironmentCall::Rename(wit::RenameCall { from, to }) => Self::Rename { from, to },
@@ -349,6 +353,11 @@ impl From<ProgramResult> for wit::ProgramResult {
             stdout: result.stdout.into(),
             stderr: result.stderr.into(),
             changes: result.changes.into_iter().map(Into::into).collect(),
+            files: match result.files {
+                ProgramFiles::Kept => wit::ProgramFiles::Kept,
+                ProgramFiles::Lost => wit::ProgramFiles::Lost,
+                ProgramFiles::Missing => wit::ProgramFiles::Missing,
+            },
         }
     }
 }
@@ -374,6 +383,7 @@ impl From<EnvironmentReply> for wit::EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            EnvironmentReply::Path(path) => Self::Path(path),
             EnvironmentReply::Entries(entries) => Self::Entries(wit::Entries {
                 entries: entries
                     .entries
@@ -483,6 +493,7 @@ impl From<EnvironmentCall> for wit::EnvironmentCall {
                 content: content.into(),
             }),
             EnvironmentCall::Stat { path } => Self::Stat(path),
+            EnvironmentCall::RealPath { path } => Self::RealPath(path),
             EnvironmentCall::List { path, depth } => Self::List(wit::ListCall { path, depth }),
             EnvironmentCall::Remove { path } => Self::Remove(path),
             EnvironmentCall::Rename { from, to } => Self::Rename(wit::RenameCall { from, to }),

@@ -15,6 +15,18 @@ use crate::memory::random::Random;
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
 
+/// Whether the command may go on past its time limit, so that what a program
+/// printed that was ended by the limit still comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastWords {
+    /// It may not: there are none.
+    None,
+    /// The program ends, or its output is on the way.
+    Awaited,
+    /// Another command was about to start and is refused.
+    Over,
+}
+
 /// Why a command was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -46,6 +58,7 @@ pub struct Timeline {
     narrow: RefCell<Option<Narrow>>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
+    last_words: Cell<LastWords>,
 }
 
 impl Timeline {
@@ -76,6 +89,7 @@ impl Timeline {
             narrow: RefCell::default(),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
+            last_words: Cell::new(LastWords::None),
         }
     }
 
@@ -126,9 +140,36 @@ impl Timeline {
         self.wake_sleepers();
     }
 
+    /// What was printed has come out, or there was nothing.
+    pub fn end_last_words(&self) {
+        if self.last_words.get() == LastWords::Awaited {
+            self.last_words.set(LastWords::None);
+        }
+    }
+
+    /// A command is about to start: whether it must not, because only last
+    /// words were awaited. They went somewhere else then.
+    pub fn cut_last_words(&self) -> bool {
+        let cut = self.last_words.get() == LastWords::Awaited;
+        if cut {
+            self.last_words.set(LastWords::Over);
+            self.judge();
+        }
+        cut
+    }
+
+    /// Whether no command was refused.
+    pub fn is_heard(&self) -> bool {
+        self.last_words.get() != LastWords::Over
+    }
+
+    fn is_late(&self) -> bool {
+        self.now_us.get() >= self.deadline_us && self.last_words.get() != LastWords::Awaited
+    }
+
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
-        if self.now_us.get() >= self.deadline_us {
+        if self.is_late() {
             self.stop(Stop::Timeout);
         } else if self.meter.poll_work() >= self.work_bound {
             self.stop(Stop::Work);
@@ -199,7 +240,11 @@ impl Timeline {
         self.meter.begin_poll();
         self.turns.run();
         self.count_outside();
-        if self.now_us.get() >= self.deadline_us {
+        if self.is_late() && self.is_outside() && self.is_heard() {
+            // The time limit ends a program first, whose output is to come out.
+            self.last_words.set(LastWords::Awaited);
+        }
+        if self.is_late() {
             self.stop(Stop::Timeout);
         }
     }

@@ -1,0 +1,33 @@
+// Files and workers of Node, Bun and Deno; imported for what it sets up.
+
+import { readFile } from "node:fs/promises";
+import { Worker } from "node:worker_threads";
+import { setMachine } from "./machine.js";
+
+setMachine({
+  readFile: async (url) => new Uint8Array(await readFile(url)),
+  startWorker: (url) => {
+    const script = new URL("./programs/node-worker.js", import.meta.url);
+    // Nothing of this process is a program's business.
+    return nodeWorker(new Worker(script, { workerData: { url: url.href }, env: {}, argv: [], execArgv: [] }));
+  },
+});
+
+/** @param {Worker} worker @returns {import("./machine.js").WorkerHandle} */
+function nodeWorker(worker) {
+  let [onMessage, onError] = [() => {}, () => {}];
+  worker.on("message", (message) => onMessage(message));
+  worker.on("messageerror", () => onError("a message could not be read"));
+  worker.on("error", (error) => onError(error.message));
+  worker.on("exit", (code) => onError(`it ended with code ${code}`));
+  worker.unref();
+  return {
+    post(message, transfer = []) {
+      worker.ref();
+      worker.postMessage(message, transfer);
+    },
+    listen: (...listeners) => void ([onMessage, onError] = listeners),
+    rest: () => worker.unref(),
+    terminate: () => void worker.terminate(),
+  };
+}

@@ -1,0 +1,49 @@
+// `jsProgram`: JavaScript for the sandbox, in a worker.
+
+import { machine, webWorker } from "../machine.js";
+import { Pool } from "./pool.js";
+
+/** Bytes that one call may print to each stream. */
+const OUTPUT_BYTES = 64 << 20;
+
+/**
+ * @typedef {object} JsOptions
+ * @property {boolean} [network] leave `fetch`, `WebSocket` and the like to programs
+ * @property {number} [workers] calls that may run at the same time, 4 by default
+ * @property {() => Worker} [worker] starts `javascript-worker.js`, for bundlers
+ *   that do not find workers by themselves, and for pages whose policy forbids
+ *   `eval`: the worker obeys the policy that its own file is served with, and
+ *   that must have `script-src 'unsafe-eval'`
+ */
+
+/**
+ * JavaScript as a program to lend: `env.program("node", jsProgram())` runs
+ * `node file.js`, `node -e` and `node --test` on the files of the sandbox: with
+ * `require` and `import`, `console`, `process`, timers, and the modules `assert`,
+ * `buffer`, `events`, `fs`, `os`, `path`, `readline`, `test`, `timers`, `url` and
+ * `util` as far as programs that handle files use them.
+ *
+ * A convenience, not a security boundary: a program sees no DOM, no network
+ * and none of the storage that the globals of a worker lead to, but it runs in
+ * a realm of the page's origin, or of the process in Node. Code that is out to
+ * do harm belongs into an environment that is made for it.
+ * @param {JsOptions} [options]
+ * @returns {import("../sandbox.js").Program & {close: () => void}}
+ */
+export function jsProgram({ network = false, workers = 4, worker } = {}) {
+  const start = async () => {
+    const handle = worker ? webWorker(worker()) : startWorker();
+    handle.post({ kind: "setup", network, outputBytes: OUTPUT_BYTES });
+    return handle;
+  };
+  const pool = new Pool({ start, workers, once: true });
+  return Object.assign((call) => pool.run(call), { close: () => pool.close() });
+}
+
+function startWorker() {
+  const here = import.meta.url;
+  const { startWorker } = machine();
+  if (startWorker) return startWorker(new URL("./javascript-worker.js", here));
+  // Bundlers recognise this form and ship the worker.
+  return webWorker(new Worker(new URL("./javascript-worker.js", import.meta.url), { type: "module" }));
+}

@@ -1,0 +1,398 @@
+// `node:fs` over the file tree of a call: the synchronous functions, and the
+// same with callbacks and promises.
+
+import { Device, Directory, File } from "../files.js";
+import { Buffer, decode, encode } from "./buffer.js";
+import { join, normalize } from "./path.js";
+
+const ERRORS = {
+  ENOENT: [-2, "no such file or directory"],
+  EEXIST: [-17, "file already exists"],
+  ENOTDIR: [-20, "not a directory"],
+  EISDIR: [-21, "illegal operation on a directory"],
+  EINVAL: [-22, "invalid argument"],
+  ENOTEMPTY: [-39, "directory not empty"],
+  EBADF: [-9, "bad file descriptor"],
+  EROFS: [-30, "read-only file system"],
+  ENOTSUP: [-95, "operation not supported on socket"],
+};
+
+function failure(code, syscall, path, dest) {
+  const [errno, sentence] = ERRORS[code];
+  const where = path === undefined ? "" : ` '${path}'${dest === undefined ? "" : ` -> '${dest}'`}`;
+  const error = new Error(`${code}: ${sentence}, ${syscall}${where}`);
+  return Object.assign(error, {
+    errno,
+    code,
+    syscall,
+    ...(path !== undefined && { path }),
+    ...(dest !== undefined && { dest }),
+  });
+}
+
+class Stats {
+  constructor(node) {
+    const modified = node.modified;
+    const kind = node instanceof Directory ? 0o40755 : node instanceof File ? 0o100644 : 0o20666;
+    Object.assign(this, {
+      dev: 1,
+      ino: Number(node.inode),
+      mode: kind,
+      nlink: 1,
+      uid: 1000,
+      gid: 1000,
+      size: node.size,
+    });
+    for (const name of ["atime", "mtime", "ctime", "birthtime"]) {
+      this[`${name}Ms`] = modified;
+      this[name] = new Date(modified);
+    }
+  }
+
+  isFile() {
+    return (this.mode & 0o170000) === 0o100000;
+  }
+
+  isDirectory() {
+    return (this.mode & 0o170000) === 0o40000;
+  }
+
+  isSymbolicLink() {
+    return false;
+  }
+}
+
+class Dirent {
+  #node;
+
+  constructor(name, parentPath, node) {
+    this.name = name;
+    this.parentPath = parentPath;
+    this.path = parentPath;
+    this.#node = node;
+  }
+
+  isFile() {
+    return this.#node instanceof File;
+  }
+
+  isDirectory() {
+    return this.#node instanceof Directory;
+  }
+
+  isSymbolicLink() {
+    return false;
+  }
+}
+
+/**
+ * @param {import("../files.js").FileTree} tree
+ * @param {{cwd: () => string, stdin: Uint8Array, write: (stream: "stdout" | "stderr", data: Uint8Array) => void,
+ *   later: (task: () => void) => void}} process `later` runs a task as an event of its own
+ */
+export function makeFs(tree, { cwd, stdin, write, later }) {
+  const open = new Map([
+    [0, { node: new File(stdin, 0), offset: 0 }],
+    [1, { stream: "stdout" }],
+    [2, { stream: "stderr" }],
+  ]);
+
+  const absolute = (path) => {
+    if (path instanceof URL) path = decodeURIComponent(path.pathname);
+    if (path instanceof Uint8Array) path = decode(path);
+    if (typeof path !== "string") {
+      const message = `The "path" argument must be of type string or an instance of Buffer or URL. Received ${path === null ? "null" : typeof path}`;
+      throw Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
+    }
+    return normalize(path.startsWith("/") ? path : `${cwd()}/${path}`);
+  };
+  /** Where a path leads; an error only where something on the way is no directory. */
+  const find = (path, syscall, missing = "ENOENT") => {
+    let [node, directory, name] = [tree.root, tree.root, ""];
+    for (const part of absolute(path).split("/")) {
+      if (part === "") continue;
+      if (node === undefined) throw failure(missing, syscall, path);
+      if (!(node instanceof Directory)) throw failure("ENOTDIR", syscall, path);
+      [directory, name, node] = [node, part, node.entries.get(part)];
+    }
+    return { directory, name, node };
+  };
+  const existing = (path, syscall) => {
+    const found = find(path, syscall);
+    if (!found.node) throw failure("ENOENT", syscall, path);
+    return found;
+  };
+  const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : (options ?? {}));
+  const writable = (path, syscall) => {
+    const { directory, name, node } = find(path, syscall);
+    if (node instanceof Directory || name === "") throw failure("EISDIR", syscall, path);
+    if (node instanceof File && node.ours) throw failure("EROFS", syscall, path);
+    if (node) return node;
+    const file = new File(new Uint8Array(0), Date.now());
+    directory.set(name, file);
+    return file;
+  };
+  const opened = (fd, syscall) => {
+    const entry = open.get(fd);
+    if (!entry) throw failure("EBADF", syscall);
+    return entry;
+  };
+  const remove = (directory, name) => directory.delete(name);
+  const copyTree = (node) => {
+    if (!(node instanceof Directory)) return new File(node.content.slice(), Date.now());
+    const copy = new Directory(Date.now());
+    for (const [name, child] of node.entries) copy.set(name, copyTree(child));
+    return copy;
+  };
+
+  const sync = {
+    readFile(path, options) {
+      const { encoding } = optionsOf(options);
+      let content;
+      if (typeof path === "number" || path === "/dev/stdin") {
+        const entry = opened(path === "/dev/stdin" ? 0 : path, "read");
+        content = entry.node.content.slice(entry.offset);
+        entry.offset = entry.node.size;
+      } else {
+        const { node } = existing(path, "open");
+        if (node instanceof Directory) throw Object.assign(failure("EISDIR", "read"), {});
+        content = node instanceof Device ? new Uint8Array(0) : node.content.slice();
+      }
+      return encoding && encoding !== "buffer" ? decode(content, encoding) : Buffer.from(content.buffer);
+    },
+    writeFile(path, data, options) {
+      const { encoding, flag = "w" } = optionsOf(options);
+      const bytes = encode(data, encoding);
+      if (typeof path === "number") return void sync.write(path, bytes);
+      if (flag.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
+      const node = writable(path, "open");
+      if (!(node instanceof File)) return;
+      if (!flag.startsWith("a")) node.resize(0);
+      node.write(node.size, bytes);
+    },
+    appendFile(path, data, options) {
+      sync.writeFile(path, data, { ...optionsOf(options), flag: "a" });
+    },
+    exists(path) {
+      try {
+        return find(path, "access").node !== undefined;
+      } catch {
+        return false;
+      }
+    },
+    access(path) {
+      existing(path, "access");
+    },
+    stat(path, { throwIfNoEntry = true } = {}) {
+      const { node } = throwIfNoEntry ? existing(path, "stat") : { node: sync.exists(path) && find(path, "stat").node };
+      return node ? new Stats(node) : undefined;
+    },
+    lstat(path, options) {
+      return sync.stat(path, options);
+    },
+    readdir(path, options) {
+      const { withFileTypes, recursive } = optionsOf(options);
+      const { node } = existing(path, "scandir");
+      if (!(node instanceof Directory)) throw failure("ENOTDIR", "scandir", path);
+      const found = [];
+      const list = (directory, below) => {
+        for (const [name, child] of [...directory.entries].sort(([a], [b]) => (a < b ? -1 : 1))) {
+          const parent = below === "" ? String(path) : join(String(path), below);
+          found.push(withFileTypes ? new Dirent(name, parent, child) : below === "" ? name : `${below}/${name}`);
+          if (recursive && child instanceof Directory) list(child, below === "" ? name : `${below}/${name}`);
+        }
+      };
+      list(node, "");
+      return found;
+    },
+    mkdir(path, options) {
+      const recursive = typeof options === "object" && options?.recursive;
+      if (!recursive) {
+        const { directory, name, node } = find(path, "mkdir");
+        if (node) throw failure("EEXIST", "mkdir", path);
+        directory.set(name, new Directory(Date.now()));
+        return undefined;
+      }
+      let [directory, first, made] = [tree.root, undefined, ""];
+      for (const name of absolute(path).split("/").filter(Boolean)) {
+        made += `/${name}`;
+        let next = directory.entries.get(name);
+        if (next && !(next instanceof Directory))
+          throw failure(made === absolute(path) ? "EEXIST" : "ENOTDIR", "mkdir", path);
+        if (!next) {
+          first ??= made;
+          next = new Directory(Date.now());
+          directory.set(name, next);
+        }
+        directory = next;
+      }
+      return first;
+    },
+    mkdtemp(prefix) {
+      const path = prefix + Math.random().toString(36).slice(2, 8).padEnd(6, "x");
+      sync.mkdir(path);
+      return path;
+    },
+    rm(path, { recursive = false, force = false } = {}) {
+      if (force && !sync.exists(path)) return;
+      const { directory, name, node } = existing(path, "rm");
+      if (node instanceof Directory && !recursive) {
+        const message = `Path is a directory: rm returned EISDIR (is a directory) ${path}`;
+        throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
+      }
+      remove(directory, name);
+    },
+    rmdir(path, options) {
+      const { directory, name, node } = existing(path, "rmdir");
+      if (!(node instanceof Directory)) throw failure("ENOTDIR", "rmdir", path);
+      if (node.entries.size > 0 && !options?.recursive) throw failure("ENOTEMPTY", "rmdir", path);
+      remove(directory, name);
+    },
+    unlink(path) {
+      const { directory, name, node } = existing(path, "unlink");
+      if (node instanceof Directory) throw failure("EISDIR", "unlink", path);
+      remove(directory, name);
+    },
+    rename(from, to) {
+      const { directory, name, node } = find(from, "rename");
+      if (!node) throw failure("ENOENT", "rename", from, to);
+      const target = find(to, "rename");
+      if (node === target.node) return;
+      if (target.node instanceof Directory) {
+        if (!(node instanceof Directory)) throw failure("EISDIR", "rename", from, to);
+        if (target.node.entries.size > 0) throw failure("ENOTEMPTY", "rename", from, to);
+      } else if (target.node && node instanceof Directory) throw failure("ENOTDIR", "rename", from, to);
+      for (let at = target.directory; at !== at.parent; at = at.parent) {
+        if (at === node) throw failure("EINVAL", "rename", from, to);
+      }
+      remove(directory, name);
+      target.directory.set(target.name, node);
+    },
+    copyFile(from, to) {
+      const { node } = existing(from, "copyfile");
+      if (node instanceof Directory) throw failure("EISDIR", "copyfile", from, to);
+      sync.writeFile(to, node.content);
+    },
+    cp(from, to, { recursive = false, force = true } = {}) {
+      const { node } = existing(from, "cp");
+      if (!(node instanceof Directory)) return sync.copyFile(from, to);
+      if (!recursive) {
+        const message = `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory (not copied)) ${absolute(from)}`;
+        throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
+      }
+      sync.mkdir(to, { recursive: true });
+      for (const [name, child] of [...copyTree(node).entries]) {
+        const target = join(String(to), name);
+        if (child instanceof Directory) sync.cp(join(String(from), name), target, { recursive, force });
+        else if (force || !sync.exists(target)) sync.writeFile(target, child.content);
+      }
+      return undefined;
+    },
+    truncate(path, length = 0) {
+      existing(path, "open");
+      writable(path, "open").resize(length);
+    },
+    utimes(path, accessed, modified) {
+      existing(path, "utime").node.modified = modified instanceof Date ? modified.getTime() : Number(modified) * 1000;
+    },
+    chmod(path) {
+      existing(path, "chmod");
+    },
+    realpath(path) {
+      existing(path, "lstat");
+      return absolute(path).replace(/(.)\/$/, "$1");
+    },
+    readlink(path) {
+      existing(path, "readlink");
+      throw failure("EINVAL", "readlink", path);
+    },
+    symlink(target, path) {
+      throw failure("ENOTSUP", "symlink", target, path);
+    },
+    open(path, flags = "r") {
+      const reads = flags === "r" || flags === "r+";
+      if (reads) existing(path, "open");
+      if (flags.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
+      const node = flags === "r" ? find(path, "open").node : writable(path, "open");
+      if (flags.startsWith("w") && node instanceof File) node.resize(0);
+      let fd = 3;
+      while (open.has(fd)) fd += 1;
+      open.set(fd, { node, offset: 0, append: flags.startsWith("a") });
+      return fd;
+    },
+    close(fd) {
+      opened(fd, "close");
+      open.delete(fd);
+    },
+    fstat(fd) {
+      return new Stats(opened(fd, "fstat").node ?? new Device(() => 0));
+    },
+    read(fd, target, offset, length, position) {
+      const entry = opened(fd, "read");
+      if (!entry.node) throw failure("EBADF", "read");
+      if (typeof offset === "object" && offset !== null) ({ offset, length, position } = offset);
+      const start = offset ?? 0;
+      const piece = encode(target).subarray(start, start + (length ?? target.byteLength - start));
+      const count = entry.node.read(...(entry.node instanceof File ? [position ?? entry.offset, piece] : [piece]));
+      if (position === undefined || position === null) entry.offset += count;
+      return count;
+    },
+    write(fd, data, offset, length, position) {
+      const entry = opened(fd, "write");
+      let bytes = encode(data, typeof data === "string" ? length : undefined);
+      if (typeof data === "string") position = offset;
+      else if (typeof offset === "number") bytes = bytes.subarray(offset, offset + (length ?? bytes.length - offset));
+      if (entry.stream) write(entry.stream, bytes.slice());
+      else if (entry.node instanceof File) {
+        const at = entry.append ? entry.node.size : (position ?? entry.offset);
+        entry.node.write(at, bytes);
+        if (position === undefined || position === null) entry.offset = at + bytes.length;
+      }
+      return bytes.length;
+    },
+    fsync(fd) {
+      opened(fd, "fsync");
+    },
+    ftruncate(fd, length = 0) {
+      opened(fd, "ftruncate").node.resize(length);
+    },
+  };
+
+  const constants = { F_OK: 0, X_OK: 1, W_OK: 2, R_OK: 4, COPYFILE_EXCL: 1 };
+  const fs = { constants, Stats, Dirent };
+  const promises = { constants };
+  for (const [name, call] of Object.entries(sync)) {
+    fs[`${name}Sync`] = call;
+    fs[name] = (...args) => {
+      const callback = args.pop();
+      if (typeof callback !== "function") {
+        const message = `The "cb" argument must be of type function. Received ${typeof callback}`;
+        throw Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
+      }
+      let outcome;
+      try {
+        const result = call(...args);
+        outcome = name === "exists" ? [result] : [null, result];
+      } catch (error) {
+        outcome = name === "exists" ? [false] : [error];
+      }
+      later(() => callback(...outcome));
+    };
+    if (name !== "exists") promises[name] = async (...args) => call(...args);
+  }
+  promises.open = async (path, flags) => {
+    const fd = sync.open(path, flags);
+    return {
+      fd,
+      readFile: async (options) => sync.readFile(fd, options),
+      writeFile: async (data, options) => sync.writeFile(fd, data, options),
+      read: async (target, ...rest) => ({ bytesRead: sync.read(fd, target, ...rest), buffer: target }),
+      write: async (data, ...rest) => ({ bytesWritten: sync.write(fd, data, ...rest), buffer: data }),
+      stat: async () => sync.fstat(fd),
+      truncate: async (length) => sync.ftruncate(fd, length),
+      close: async () => sync.close(fd),
+    };
+  };
+  fs.promises = promises;
+  return fs;
+}

@@ -1,0 +1,220 @@
+// The smaller modules of Node: `events`, `util`, `os`, `url`, `readline`, timers.
+
+import { deepEqual } from "./assert.js";
+import { decode } from "./buffer.js";
+import { format, inspect } from "./inspect.js";
+
+export class EventEmitter {
+  #listeners = new Map();
+
+  on(name, listener) {
+    const listeners = this.#listeners.get(name) ?? [];
+    listeners.push(listener);
+    this.#listeners.set(name, listeners);
+    return this;
+  }
+
+  once(name, listener) {
+    const once = (...args) => {
+      this.off(name, once);
+      listener.apply(this, args);
+    };
+    once.listener = listener;
+    return this.on(name, once);
+  }
+
+  off(name, listener) {
+    const listeners = this.#listeners.get(name) ?? [];
+    const index = listeners.findLastIndex((known) => known === listener || known.listener === listener);
+    if (index >= 0) this.#listeners.set(name, listeners.toSpliced(index, 1));
+    return this;
+  }
+
+  emit(name, ...args) {
+    const listeners = this.#listeners.get(name) ?? [];
+    if (listeners.length === 0 && name === "error") throw args[0];
+    for (const listener of [...listeners]) listener.apply(this, args);
+    return listeners.length > 0;
+  }
+
+  prependListener(name, listener) {
+    this.#listeners.set(name, [listener, ...(this.#listeners.get(name) ?? [])]);
+    return this;
+  }
+
+  removeAllListeners(name) {
+    if (name === undefined) this.#listeners.clear();
+    else this.#listeners.delete(name);
+    return this;
+  }
+
+  listenerCount(name) {
+    return this.#listeners.get(name)?.length ?? 0;
+  }
+
+  listeners(name) {
+    return (this.#listeners.get(name) ?? []).map((listener) => listener.listener ?? listener);
+  }
+
+  eventNames() {
+    return [...this.#listeners.keys()];
+  }
+
+  setMaxListeners() {
+    return this;
+  }
+}
+EventEmitter.prototype.addListener = EventEmitter.prototype.on;
+EventEmitter.prototype.removeListener = EventEmitter.prototype.off;
+EventEmitter.EventEmitter = EventEmitter;
+EventEmitter.defaultMaxListeners = 10;
+EventEmitter.once = (emitter, name) =>
+  new Promise((resolve, reject) => {
+    emitter.once(name, (...args) => resolve(args));
+    if (name !== "error") emitter.once("error", reject);
+  });
+
+export const util = {
+  inspect,
+  format,
+  isDeepStrictEqual: (a, b) => deepEqual(a, b, true),
+  promisify: (call) =>
+    function (...args) {
+      return new Promise((resolve, reject) => {
+        call.call(this, ...args, (error, value) => (error ? reject(error) : resolve(value)));
+      });
+    },
+  callbackify:
+    (call) =>
+    (...args) => {
+      const callback = args.pop();
+      call(...args).then(
+        (value) => queueMicrotask(() => callback(null, value)),
+        (error) => queueMicrotask(() => callback(error)),
+      );
+    },
+  inherits(Class, Super) {
+    Object.setPrototypeOf(Class.prototype, Super.prototype);
+    Class.super_ = Super;
+  },
+  deprecate: (call) => call,
+  stripVTControlCharacters: (text) => text.replace(/\u001b\[[\d;]*[A-Za-z]/g, ""),
+  styleText: (style, text) => text,
+  types: {
+    isPromise: (value) => value instanceof Promise,
+    isRegExp: (value) => value instanceof RegExp,
+    isDate: (value) => value instanceof Date,
+    isMap: (value) => value instanceof Map,
+    isSet: (value) => value instanceof Set,
+    isTypedArray: (value) => ArrayBuffer.isView(value) && !(value instanceof DataView),
+    isUint8Array: (value) => value instanceof Uint8Array,
+  },
+  TextEncoder,
+  TextDecoder,
+};
+
+/** @param {Record<string, string>} env */
+export const makeOs = (env) => ({
+  EOL: "\n",
+  platform: () => "linux",
+  type: () => "Linux",
+  arch: () => "wasm32",
+  release: () => "",
+  tmpdir: () => "/tmp",
+  homedir: () => env.HOME ?? "/home/user",
+  hostname: () => "sandbox",
+  endianness: () => "LE",
+  cpus: () => [],
+  availableParallelism: () => 1,
+  totalmem: () => 0,
+  freemem: () => 0,
+  userInfo: () => ({ username: "user", uid: 1000, gid: 1000, homedir: env.HOME ?? "/home/user", shell: "/bin/bash" }),
+});
+
+export const url = {
+  URL,
+  URLSearchParams,
+  fileURLToPath: (value) => decodeURIComponent(new URL(value).pathname),
+  pathToFileURL: (path) => new URL(`file://${encodeURI(path).replace(/[?#]/g, encodeURIComponent)}`),
+};
+
+/** Standard input as a stream of events. @param {Uint8Array} content @param {(task: () => void) => void} later */
+export function makeStdin(content, later) {
+  let encoding;
+  let flowing = false;
+  const stdin = new EventEmitter();
+  const flow = () => {
+    if (flowing) return stdin;
+    flowing = true;
+    later(() => {
+      if (content.length > 0)
+        stdin.emit("data", encoding ? decode(content, encoding) : globalThis.Buffer.from(content));
+      stdin.emit("end");
+      stdin.emit("close");
+    });
+    return stdin;
+  };
+  const on = EventEmitter.prototype.on;
+  return Object.assign(stdin, {
+    fd: 0,
+    isTTY: false,
+    setEncoding(name = "utf8") {
+      encoding = name;
+      return stdin;
+    },
+    on(name, listener) {
+      on.call(stdin, name, listener);
+      return name === "data" || name === "end" ? flow() : stdin;
+    },
+    resume: flow,
+    pause: () => stdin,
+    ref: () => stdin,
+    unref: () => stdin,
+    pipe(target) {
+      stdin.on("data", (data) => target.write(data));
+      return target;
+    },
+    async *[Symbol.asyncIterator]() {
+      if (content.length > 0) yield encoding ? decode(content, encoding) : globalThis.Buffer.from(content);
+    },
+  });
+}
+
+/** Lines of standard input, which is the only stream there is. */
+export function makeReadline(content, later, write) {
+  const lines = decode(content).split(/\r?\n/);
+  if (lines.at(-1) === "") lines.pop();
+  const createInterface = () => {
+    const reader = new EventEmitter();
+    let reading = false;
+    const read = () => {
+      if (reading) return;
+      reading = true;
+      later(() => {
+        while (lines.length > 0) reader.emit("line", lines.shift());
+        reader.emit("close");
+      });
+    };
+    const on = EventEmitter.prototype.on;
+    return Object.assign(reader, {
+      on(name, listener) {
+        on.call(reader, name, listener);
+        if (name === "line") read();
+        return reader;
+      },
+      question(prompt, options, answer = options) {
+        write("stdout", new TextEncoder().encode(prompt));
+        const line = lines.shift();
+        if (typeof answer === "function") later(() => line !== undefined && answer(line));
+        return Promise.resolve(line ?? "");
+      },
+      setPrompt() {},
+      prompt() {},
+      close: () => void reader.emit("close"),
+      async *[Symbol.asyncIterator]() {
+        while (lines.length > 0) yield lines.shift();
+      },
+    });
+  };
+  return { createInterface, promises: { createInterface } };
+}

@@ -1,0 +1,89 @@
+// Fetches and opens what a lent program consists of: one tar archive, gzipped,
+// so that it is small whether or not its server compresses.
+
+import { machine } from "../machine.js";
+
+/**
+ * The files of the archive at `url`, by name; contents share one buffer.
+ * @param {string | URL} url relative to the page, as for `fetch`
+ * @param {(progress: {loaded: number, total?: number}) => void} [onProgress]
+ * @returns {Promise<Map<string, Uint8Array>>}
+ */
+export async function unpack(url, onProgress) {
+  const { bytes, total } = await read(url);
+  let loaded = 0;
+  const counted = bytes.pipeThrough(
+    new TransformStream({
+      transform(chunk, controller) {
+        loaded += chunk.length;
+        onProgress?.({ loaded, total });
+        controller.enqueue(chunk);
+      },
+    }),
+  );
+  try {
+    return untar(await collect(await decompressed(counted)));
+  } catch (error) {
+    throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });
+  }
+}
+
+async function read(url) {
+  const { readFile } = machine();
+  if (readFile && /^file:/.test(String(url))) {
+    const content = await readFile(new URL(url)).catch((error) => {
+      throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });
+    });
+    return { bytes: new Blob([content]).stream(), total: content.length };
+  }
+  let response;
+  try {
+    response = await fetch(url);
+  } catch (error) {
+    throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}`, { cause: error });
+  }
+  if (!response.ok || !response.body) throw new Error(`cannot download ${url}: status ${response.status}`);
+  // Of a response that its server compressed, the length is another one.
+  const length = response.headers.has("content-encoding") ? null : response.headers.get("content-length");
+  return { bytes: response.body, total: length === null ? undefined : Number(length) };
+}
+
+/** Some servers and browsers have decompressed a `.gz` file already: the first bytes tell. */
+async function decompressed(stream) {
+  const reader = stream.getReader();
+  const first = await reader.read();
+  const whole = new ReadableStream({
+    start: (controller) => (first.done ? controller.close() : controller.enqueue(first.value)),
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  const gzipped = first.value?.[0] === 0x1f && first.value?.[1] === 0x8b;
+  return gzipped ? whole.pipeThrough(new DecompressionStream("gzip")) : whole;
+}
+
+async function collect(stream) {
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @param {Uint8Array} archive */
+function untar(archive) {
+  const BLOCK = 512;
+  const files = new Map();
+  const field = (at, length) => {
+    const bytes = archive.subarray(at, at + length);
+    const end = bytes.indexOf(0);
+    return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
+  };
+  for (let at = 0; at + BLOCK <= archive.length && archive[at] !== 0; ) {
+    const size = Number.parseInt(field(at + 124, 12), 8);
+    if (Number.isNaN(size) || at + BLOCK + size > archive.length) throw new Error("it is not a tar archive");
+    files.set(field(at, 100), archive.subarray(at + BLOCK, at + BLOCK + size));
+    at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
+  }
+  if (files.size === 0) throw new Error("it is not a tar archive");
+  return files;
+}

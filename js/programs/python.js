@@ -1,0 +1,75 @@
+// `pythonProgram`: CPython for the sandbox, downloaded when it is first called.
+
+import { machine, webWorker } from "../machine.js";
+import { unpack } from "./pack.js";
+import { Pool } from "./pool.js";
+
+/** Bytes that one call may print to each stream. */
+const OUTPUT_BYTES = 64 << 20;
+/** A worker without a call lives this long. */
+const IDLE_MS = 60_000;
+
+/**
+ * @typedef {object} PythonOptions
+ * @property {string | URL} [url] of `python.tar.gz`, which the package ships; by
+ *   default the copy beside this file
+ * @property {(progress: {loaded: number, total?: number}) => void} [onProgress]
+ *   bytes that have arrived, of how many
+ * @property {number} [workers] calls that may run at the same time, 4 by default
+ * @property {() => Worker} [worker] starts `python-worker.js`, for bundlers that
+ *   do not find workers by themselves
+ */
+
+/**
+ * CPython 3.14 with most of its standard library, `unittest` included, as a
+ * program to lend: `env.program("python3", pythonProgram())`. Each call is an
+ * interpreter of its own, in a worker: an endless loop blocks nobody and ends
+ * with the time limit of its command. There are no subprocesses, threads,
+ * sockets and native packages.
+ *
+ * `load` downloads it ahead of the first call, `close` ends its workers.
+ * @param {PythonOptions} [options]
+ * @returns {import("../sandbox.js").Program & {load: () => Promise<void>, close: () => void}}
+ */
+export function pythonProgram({ url, onProgress, workers = 4, worker } = {}) {
+  let loading;
+  const load = () => {
+    loading ??= loadPython(url ?? new URL("../python/python.tar.gz", import.meta.url), onProgress).catch((error) => {
+      // The next call tries again.
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  const start = async () => {
+    const python = await load();
+    const handle = worker ? webWorker(worker()) : startWorker();
+    handle.post({ kind: "setup", ...python, outputBytes: OUTPUT_BYTES });
+    return handle;
+  };
+  const pool = new Pool({ start, workers, idleMs: IDLE_MS });
+  return Object.assign((call) => pool.run(call), {
+    load: async () => void (await load()),
+    close: () => pool.close(),
+  });
+}
+
+function startWorker() {
+  const here = import.meta.url;
+  const { startWorker } = machine();
+  if (startWorker) return startWorker(new URL("./python-worker.js", here));
+  // Bundlers recognise this form and ship the worker.
+  return webWorker(new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" }));
+}
+
+async function loadPython(url, onProgress) {
+  const files = await unpack(url, onProgress);
+  for (const name of ["python.wasm", "python314.zip"]) {
+    if (!files.has(name)) throw new Error(`${url} holds no ${name}; build it with \`cargo xtask python\``);
+  }
+  return {
+    module: await WebAssembly.compile(files.get("python.wasm")),
+    library: files.get("python314.zip").slice(),
+    more: files.get("more.zip")?.slice(),
+  };
+}

@@ -1,0 +1,327 @@
+// JavaScript in the sandbox: `node` as a lent program, in workers of this process.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+
+import { MemoryEnvironment } from "../../js/node.js";
+import { jsProgram } from "../../js/programs/javascript.js";
+import { run } from "./support.mjs";
+
+const node = jsProgram();
+after(() => node.close());
+
+const withNode = (files = {}) => MemoryEnvironment.create({ files, programs: { node } });
+
+/** One command in a sandbox of its own, and what it must answer, whole. */
+function check(name, { files, command, exitCode = 0, stdout = "", stderr = "" }) {
+  test(name, async () => {
+    const env = await withNode(files);
+    const [code, out, err] = await run(env, command);
+    if (stderr instanceof RegExp) assert.match(err, stderr);
+    assert.deepEqual(
+      [code, out, ...(stderr instanceof RegExp ? [] : [err])],
+      [exitCode, stdout, ...(stderr instanceof RegExp ? [] : [stderr])],
+    );
+  });
+}
+
+check("code on the command line", { command: `node -e 'console.log("hi", 6 * 7)'`, stdout: "hi 42\n" });
+check("the value of an expression", {
+  command: `node -p '[1, "a", { b: null }]'`,
+  stdout: "[ 1, 'a', { b: null } ]\n",
+});
+check("the version", { command: "node --version", stdout: "v22.0.0\n" });
+check("a script with arguments", {
+  files: {
+    "app/main.js":
+      "const { add } = require('./lib');\nconsole.log(process.argv.slice(1), __filename, __dirname, process.cwd(), add(2, 3), require.main === module);\n",
+    "app/lib/index.js": "exports.add = (a, b) => a + b;\n",
+  },
+  command: "node app/main.js a 'b c' > out; tr -d '\\n' < out; echo",
+  stdout: "[ '/workspace/app/main.js', 'a', 'b c' ] /workspace/app/main.js /workspace/app /workspace 5 true\n",
+});
+check("a script on standard input", {
+  command: "node - x <<'EOF'\nconsole.log(process.argv.slice(2))\nEOF",
+  stdout: "[ 'x' ]\n",
+});
+check("data on standard input, as events", {
+  command: `echo hi | node -e 'let all = ""; process.stdin.setEncoding("utf8").on("data", (text) => (all += text)).on("end", () => console.log(all.trim().toUpperCase()))'`,
+  stdout: "HI\n",
+});
+check("data on standard input, at once and by lines", {
+  command: `printf 'a\\nb\\n' | node -e 'console.log(require("fs").readFileSync(0, "utf8").split("\\n").length)'
+printf 'a\\nb\\n' | node --input-type=module -e 'import readline from "node:readline"; for await (const line of readline.createInterface({ input: process.stdin })) console.log("> " + line)'`,
+  stdout: "3\n> a\n> b\n",
+});
+check("inside a substitution and a pipeline", {
+  command: `x=$(node -p '6 * 7'); echo "got $x" | node -e 'process.stdin.pipe(process.stdout)'`,
+  stdout: "got 42\n",
+});
+check("exit codes", {
+  command: `node -e 'process.exit(3)'; echo $?; node -e 'process.exitCode = 4'; echo $?; node -e 'process.on("exit", (code) => console.log("bye", code)); setTimeout(() => process.exit(5), 5); setInterval(() => {}, 1000)'; echo $?`,
+  stdout: "3\n4\nbye 5\n5\n",
+});
+check("an error that nobody catches", {
+  files: { "a.js": "function f() {\n  throw new TypeError('boom');\n}\nconsole.log('before');\nf();\n" },
+  command: "node a.js",
+  exitCode: 1,
+  stdout: "before\n",
+  stderr:
+    "TypeError: boom\n    at f (/workspace/a.js:2:9)\n    at <module> (/workspace/a.js:5:1)\n\nNode.js v22.0.0 (sandbox)\n",
+});
+check("a rejection that nobody catches", {
+  command: `node -e 'Promise.reject(new Error("late"))'`,
+  exitCode: 1,
+  stderr: /^Error: late\n/,
+});
+check("an error in a timer", {
+  command: `node -e 'setTimeout(() => { throw new Error("later") }, 5)'`,
+  exitCode: 1,
+  stderr: /^Error: later\n/,
+});
+check("a syntax error", {
+  files: { "a.js": "const a = ;\n" },
+  command: "node a.js",
+  exitCode: 1,
+  stderr: /^SyntaxError: Unexpected token ';'/,
+});
+check("a script that is not there", {
+  command: "node nope.js",
+  exitCode: 1,
+  stderr: /^Error: Cannot find module '\/workspace\/nope\.js'/,
+});
+check("a module that is not there", {
+  files: { "a.js": "require('./b');\n" },
+  command: "node a.js",
+  exitCode: 1,
+  stderr: /^Error: Cannot find module '\.\/b'\nRequire stack:\n- \/workspace\/a\.js/,
+});
+check("a module of Node that a worker cannot have", {
+  command: `node -e 'require("child_process")'`,
+  exitCode: 1,
+  stderr: /^Error: the sandbox's node has no module `child_process`: it runs in a worker/,
+});
+check("no network, and nothing of the process outside", {
+  command: `node -p '[typeof fetch, typeof WebSocket, typeof process.binding, process.env.PATH, typeof postMessage, typeof indexedDB].join()'`,
+  stdout: "undefined,undefined,undefined,/usr/local/bin:/usr/bin:/bin,undefined,undefined\n",
+});
+check("modules that import each other's names", {
+  files: {
+    "package.json": '{"type": "module"}',
+    "main.js": `#!/usr/bin/env node
+import fs, { readFileSync } from "node:fs";
+import * as path from "path";
+import def, { count, inc, K, x, y, rest, type as kind } from "./b.js";
+import data from "./d.json" with { type: "json" };
+import common, { named } from "./c.cjs";
+console.log(count, def(2), x, y, rest, kind, new K().k, data.d, common.named === named, path.basename(import.meta.url));
+inc();
+console.log(count, readFileSync("d.json", "utf8") === fs.readFileSync("d.json").toString());
+const text = \`a \${"b" + \`\${1}\`} import x from "y"\`, pattern = /import "[/]x"/g, half = 4 / 2 / 1;
+console.log(text, pattern.source, half);
+const b = await import("./b.js");
+const passed = await import("./pass.js");
+console.log(Object.keys(b).sort().join(), passed.again === def, passed.all.x, "count" in passed, "default" in passed);
+`,
+    "b.js": `// export const no = 1
+export let count = 1;
+export function inc() { count += 1; }
+export default function (n) { return n * 2; }
+export class K { k = "k"; }
+export const [x, { y }, ...rest] = [1, { y: 2, z: 3 }, 4, 5], other = (1, 2);
+const local = "t";
+export { local as type };
+`,
+    "pass.js": `export * from "./b.js";\nexport { default as again } from "./b.js";\nexport * as all from "./b.js";\n`,
+    "c.cjs": "module.exports = { named: { a: 1 } };\n",
+    "d.json": '{"d": 1}\n',
+  },
+  command: "node main.js",
+  stdout: `1 4 1 2 [ 4, 5 ] t k 1 true main.js
+2 true
+a b1 import x from "y" import "[/]x" 2
+K,count,default,inc,other,rest,type,x,y true 1 true false
+`,
+});
+check("modules that import each other", {
+  files: {
+    "a.mjs": "import { b } from './b.mjs';\nexport function a() { return 'a' + b(); }\nconsole.log(a());\n",
+    "b.mjs": "import { a } from './a.mjs';\nexport function b() { return 'b' + typeof a; }\n",
+    "c.js": "exports.early = 1; exports.d = require('./d'); console.log(exports.d.seen);",
+    "d.js": "exports.seen = require('./c').early;",
+  },
+  command: "node a.mjs; node c.js",
+  stdout: "abfunction\n1\n",
+});
+check("an import of a name that is not exported", {
+  files: { "a.mjs": "import { nope } from './b.mjs';\n", "b.mjs": "export const yes = 1;\n" },
+  command: "node a.mjs",
+  exitCode: 1,
+  stderr: /^SyntaxError: The requested module '\.\/b\.mjs' does not provide an export named 'nope'/,
+});
+check("packages", {
+  files: {
+    "node_modules/old/package.json": '{"main": "lib/main"}',
+    "node_modules/old/lib/main.js": "module.exports = 'old';",
+    "node_modules/@s/new/package.json":
+      '{"exports": {".": {"import": "./m.mjs", "require": "./c.cjs"}, "./sub/*": "./sub/*.js"}}',
+    "node_modules/@s/new/m.mjs": "export default 'module';",
+    "node_modules/@s/new/c.cjs": "module.exports = 'common';",
+    "node_modules/@s/new/sub/a.js": "module.exports = 'sub';",
+    "src/a.cjs":
+      "console.log(require('old'), require('@s/new'), require('@s/new/sub/a')); import('@s/new').then((m) => console.log(m.default));",
+  },
+  command: "node src/a.cjs",
+  stdout: "old common sub\nmodule\n",
+});
+check("a promise that never settles", {
+  command: `node --input-type=module -e 'await new Promise(() => {})'`,
+  exitCode: 13,
+  stderr: "Warning: Detected unsettled top-level await\n",
+});
+check("the order of events", {
+  command: `node -e '
+setTimeout(() => console.log("timeout"), 5); setImmediate(() => console.log("immediate"));
+Promise.resolve().then(() => console.log("micro")); process.nextTick(() => console.log("tick"));
+require("fs").readFile("none", (error) => console.log(error.code)); console.log("sync")' | sort`,
+  stdout: "ENOENT\nimmediate\nmicro\nsync\ntick\ntimeout\n",
+});
+check("assertions", {
+  command: `node -e '
+const assert = require("node:assert");
+assert.ok(1); assert.deepStrictEqual({ a: [1, new Map([[1, { b: 2 }]])] }, { a: [1, new Map([[1, { b: 2 }]])] });
+assert.throws(() => { throw new TypeError("bad") }, { name: "TypeError", message: /bad/ });
+for (const wrong of [() => assert.equal(1, 2), () => assert.deepStrictEqual([1], ["1"]), () => assert.throws(() => {}), () => assert.match("a", /b/)]) {
+  try { wrong(); console.log("missed"); } catch (error) { console.log(error.name, error.code, error.operator); }
+}'`,
+  stdout:
+    "AssertionError ERR_ASSERTION ==\nAssertionError ERR_ASSERTION deepStrictEqual\nAssertionError ERR_ASSERTION throws\nAssertionError ERR_ASSERTION match\n",
+});
+
+test("values are shown as Node shows them", async () => {
+  const values = `[
+    [1, -0, 1.5, 10n, "it's", 'a\\nb', null, undefined, true, Symbol("s")],
+    { a: { b: { c: { d: 1 } } }, "x-y": [[[[1]]]], f() {}, get g() { return 1; }, [Symbol("k")]: 1 },
+    [new Map([["a", { b: 1 }]]), new Set([1, "2"]), new Date(0), /x/g, class A {}, () => 1, new (class B { x = 1 })(), Object.create(null)],
+    Array.from({ length: 120 }, (_, i) => i),
+    ["apple", "banana", "cherry", "date", "elderberry", "fig", "grape"],
+    [1, , 3], [], {}, new Uint8Array([1, 2]), Buffer.from("hi"), "plain", [undefined, null],
+    { long: "x".repeat(60), other: "y".repeat(30), third: [1, 2, 3] },
+  ]`;
+  const code = `for (const value of ${values}) console.log(value); console.log("%s is %d and %j", "a", 1.5, { b: 1 }, "more"); console.log(Object.assign(() => {}, { a: 1 }));`;
+  const env = await withNode({ "a.js": code });
+  const { execFileSync } = await import("node:child_process");
+  assert.deepEqual(await run(env, "node a.js"), [0, execFileSync(process.execPath, ["-e", code]).toString(), ""]);
+});
+
+test("files are read, written, renamed and removed, at once, later and with promises", async () => {
+  const env = await withNode({ "in.txt": "one\n", "old/a.txt": "a", "gone.txt": "" });
+  await env.write(
+    "main.js",
+    `const fs = require("fs"), path = require("path");
+fs.mkdirSync("out/deep", { recursive: true });
+fs.writeFileSync("out/deep/two.txt", fs.readFileSync("in.txt", "utf8").toUpperCase());
+fs.appendFileSync("log.txt", "1\\n"); fs.appendFileSync("log.txt", "2\\n");
+fs.renameSync("old", "new"); fs.unlinkSync("gone.txt"); fs.copyFileSync("new/a.txt", "new/b.txt"); fs.mkdirSync("empty");
+fs.readdir(".", (error, names) => console.log(error, names.join()));
+fs.promises.readFile(path.join("new", "b.txt"), "utf8").then(async (text) => {
+  await fs.promises.rm("new/a.txt");
+  console.log(text, fs.existsSync("new/a.txt"), fs.statSync("in.txt").size, fs.statSync("out").isDirectory());
+  console.log(fs.readdirSync("out", { recursive: true, withFileTypes: true }).map((entry) => [entry.name, entry.isDirectory()].join()).join(" "));
+});
+for (const wrong of [() => fs.readFileSync("none"), () => fs.readdirSync("in.txt"), () => fs.mkdirSync("out"), () => fs.rmdirSync("out"), () => fs.readFileSync("out")]) {
+  try { wrong(); } catch (error) { console.log(error.message); }
+}
+`,
+  );
+  assert.deepEqual(await run(env, "node main.js"), [
+    0,
+    `ENOENT: no such file or directory, open 'none'
+ENOTDIR: not a directory, scandir 'in.txt'
+EEXIST: file already exists, mkdir 'out'
+ENOTEMPTY: directory not empty, rmdir 'out'
+EISDIR: illegal operation on a directory, read
+a false 4 true
+deep,true two.txt,false
+null empty,in.txt,log.txt,main.js,new,out
+`,
+    "",
+  ]);
+  assert.deepEqual(await run(env, "find . | sort | tr '\\n' ' '; cat log.txt out/deep/two.txt new/b.txt"), [
+    0,
+    ". ./empty ./in.txt ./log.txt ./main.js ./new ./new/b.txt ./out ./out/deep ./out/deep/two.txt 1\n2\nONE\na",
+    "",
+  ]);
+});
+
+test("a red test, an edit, a green test", async () => {
+  const env = await withNode({
+    "calc.js": "exports.add = (a, b) => a - b;\n",
+    "test/calc.test.js": `const { test, describe, it, beforeEach, mock } = require("node:test");
+const assert = require("node:assert/strict");
+const { add } = require("../calc.js");
+test("add", () => assert.equal(add(2, 3), 5));
+describe("a suite", () => {
+  let ready = 0;
+  beforeEach(() => { ready += 1; });
+  it("waits", async () => { await new Promise((resolve) => setTimeout(resolve, 5)); assert.equal(ready, 1); });
+  it("has subtests", async (t) => { await t.test("inner", () => assert.equal(ready, 3)); });
+  it.skip("is left out", () => assert.fail());
+  it("counts calls", () => { const f = mock.fn((x) => x + 1); f(1); assert.equal(f.mock.callCount(), 1); });
+});
+`,
+  });
+  const red = await env.exec("node --test");
+  assert.equal(red.exitCode, 1);
+  assert.match(red.stdout, /✖ add/);
+  assert.match(red.stdout, /-1 !== 5/);
+  assert.match(red.stdout, /\/workspace\/test\/calc\.test\.js:4:\d+/);
+  assert.match(red.stdout, /ℹ tests 6\nℹ suites 1\nℹ pass 4\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\n/);
+  await env.exec("sed -i 's/-/+/' calc.js");
+  const green = await env.exec("node --test test/calc.test.js && node test/calc.test.js");
+  assert.equal(green.exitCode, 0, green.stdout + green.stderr);
+  assert.equal(green.stdout.match(/ℹ pass 5/g).length, 2);
+});
+
+test("a busy loop ends with the time limit, and what it printed is kept", async () => {
+  const env = await withNode({ a: "1" });
+  const result = await env.exec(
+    `node -e 'console.log("before"); require("fs").writeFileSync("a", "2"); for (;;);'; echo never`,
+    { timeoutMs: 1500 },
+  );
+  assert.deepEqual([result.exitCode, result.timedOut, result.stdout], [124, true, "before\n"]);
+  assert.deepEqual(await run(env, `cat a; node -p 1`), [0, "11\n", ""]);
+});
+
+test("what a program prints when it is ended goes where it was sent, and nothing comes after it", async () => {
+  const env = await withNode();
+  const loop = `node -e 'console.log("before"); for (;;);'`;
+  for (const command of [
+    `${loop} > out; echo never; touch made`,
+    `x=$(${loop}); echo "never $x"; touch made`,
+    `${loop} | cat; touch made`,
+  ]) {
+    const result = await env.exec(command, { timeoutMs: 1000 });
+    assert.deepEqual(
+      [result.exitCode, result.timedOut, result.stderr, await env.exists("made")],
+      [124, true, "", false],
+      command,
+    );
+    assert.doesNotMatch(result.stdout, /never/, command);
+  }
+});
+
+test("an abort ends the program at once", async () => {
+  const env = await withNode();
+  const stop = new AbortController();
+  const running = env.exec("node -e 'for (;;);'", { signal: stop.signal });
+  assert.deepEqual(await run(env, "node -p 1"), [0, "1\n", ""]);
+  stop.abort();
+  assert.equal((await running).cancelled, true);
+});
+
+test("every call has globals of its own", async () => {
+  const env = await withNode();
+  const command = `node -e 'console.log(globalThis.mark, Array.prototype.mark); globalThis.mark = Array.prototype.mark = 1'`;
+  for (let call = 0; call < 2; call += 1) assert.equal((await env.exec(command)).stdout, "undefined undefined\n");
+});
