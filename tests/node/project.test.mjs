@@ -166,7 +166,7 @@ test("a history that makes no sense is refused", async () => {
     await assert.rejects(createSession({ apiKey: KEY, history }), (error) => error.kind === "invalid_input" && message.test(error.message));
   }
   const session = await createSession({ apiKey: KEY });
-  assert.throws(() => session.resume(), /resume: not legal in state IDLE; nothing was cut off; use submit\(\)/);
+  await assert.rejects(collect(session.resume()), /resume: not legal in state IDLE; nothing was cut off; use submit\(\)/);
   await session.close();
 });
 
