@@ -3,3 +3,28 @@
 export { init } from "./runtime.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+
+/**
+ * @template {import("./events.js").EventKind} K
+ * @typedef {import("./events.js").EventData<K>} EventData
+ */
+
+/**
+ * @typedef {import("./session.js").SessionOptions} SessionOptions
+ * @typedef {import("./session.js").Tool} Tool
+ * @typedef {import("./session.js").ToolContext} ToolContext
+ * @typedef {import("./session.js").ApprovalCall} ApprovalCall
+ * @typedef {import("./events.js").SessionEvent} SessionEvent
+ * @typedef {import("./events.js").EventKind} EventKind
+ * @typedef {import("./types.js").SessionSettings} SessionSettings
+ * @typedef {import("./types.js").ChangeableSettings} ChangeableSettings
+ * @typedef {import("./types.js").Turn} Turn
+ * @typedef {import("./runtime.js").InitOptions} InitOptions
+ * @typedef {import("./runtime.js").WasmSource} WasmSource
+ * @typedef {import("./environment.js").CustomEnvironment} CustomEnvironment
+ * @typedef {import("./environment.js").ExecOptions} ExecOptions
+ * @typedef {import("./environment.js").ExecResult} ExecResult
+ * @typedef {import("./environment.js").Stat} Stat
+ * @typedef {import("./environment.js").Entry} Entry
+ * @typedef {import("./environment.js").GrepQuery} GrepQuery
+ */

@@ -9,6 +9,7 @@ setDefaultEnvironment(() => MemoryEnvironment.create());
 export * from "./api-slim.js";
 export { Project, deleteProject, listProjects } from "./project.js";
 export { MemoryEnvironment };
+export { scriptedFetch } from "./script.js";
 
 /**
  * Opens a project, or begins one. Rejects with kind `locked` if another tab has
@@ -21,3 +22,11 @@ export { MemoryEnvironment };
 export function openProject(name, options) {
   return openProjectIn(MemoryEnvironment, name, options);
 }
+
+/**
+ * @typedef {import("./sandbox.js").MemoryOptions} MemoryOptions
+ * @typedef {import("./sandbox.js").Files} Files
+ * @typedef {import("./sandbox.js").Program} Program
+ * @typedef {import("./sandbox.js").FileChange} FileChange
+ * @typedef {import("./sandbox.js").Snapshot} Snapshot
+ */

@@ -6,8 +6,13 @@ export class HermitcrabError extends Error {
   /** @param {string} kind @param {string} message @param {ErrorOptions} [options] */
   constructor(kind, message, options) {
     super(message, options);
-    this.name = new.target.name;
+    /** @type {string} */
     this.kind = kind;
+  }
+
+  // Not `new.target.name`: bundlers shorten the names of classes.
+  static {
+    this.prototype.name = "HermitcrabError";
   }
 }
 
@@ -16,7 +21,11 @@ export class HermitcrabError extends Error {
  * `illegal_state`, `closed`, `invalid_config`, `unknown_provider`, `not_found`,
  * `invalid_tool`, `invalid_input`.
  */
-export class SessionError extends HermitcrabError {}
+export class SessionError extends HermitcrabError {
+  static {
+    this.prototype.name = "SessionError";
+  }
+}
 
 /**
  * An environment could not do what was asked. Kinds: `not_found`,
@@ -25,13 +34,21 @@ export class SessionError extends HermitcrabError {}
  * also `locked`, `storage_full` and `storage_denied`. Environments of your own
  * throw it, or any error with such a `kind` or a Node `code`.
  */
-export class EnvironmentError extends HermitcrabError {}
+export class EnvironmentError extends HermitcrabError {
+  static {
+    this.prototype.name = "EnvironmentError";
+  }
+}
 
 /** The core itself failed and can do nothing more. Kind: `core`. */
 export class CoreError extends HermitcrabError {
   /** @param {unknown} cause */
   constructor(cause) {
     super("core", `the core failed and its sessions are lost: ${text(cause)}`, { cause });
+  }
+
+  static {
+    this.prototype.name = "CoreError";
   }
 
   /** With a sentence of its own. @param {string} message @param {ErrorOptions} [options] */

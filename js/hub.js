@@ -86,7 +86,7 @@ export class EventHub {
   }
 }
 
-/** One consumer: an async iterator with a queue. @implements {AsyncIterableIterator<object>} */
+/** One consumer: an async iterator with a queue. */
 class Subscription {
   #hub;
   #isLast;

@@ -11,4 +11,3 @@ setPlatform({
 });
 
 export * from "./api.js";
-export { scriptedFetch } from "./script.js";

@@ -14,4 +14,3 @@ setPlatform({
 
 export * from "./api.js";
 export { directoryStorage } from "./directory-storage.js";
-export { scriptedFetch } from "./script.js";

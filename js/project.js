@@ -12,6 +12,7 @@ import { browserStorage, lockTab } from "./storage.js";
 
 /**
  * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
+ * @typedef {import("./sandbox.js").MemoryEnvironment} MemoryEnvironment
  * @typedef {object} SaveStatus
  * @property {"saved" | "unsaved" | "saving" | "failed"} state
  * @property {EnvironmentError} [error] why the last attempt failed; the next
@@ -31,13 +32,21 @@ const VERSION = 1;
 const INDEX = "project.json";
 /** Rest between a change and saving it, in ms. */
 const DELAY_MS = 300;
+/** Bytes of changes that are kept beside everything, if that is less. */
+const SLACK_BYTES = 1 << 20;
+/** Pieces that a project is stored in at most. */
+const MAX_PARTS = 100;
+/** Bytes of an empty tar archive. */
+const TAR_END = 1024;
+const EMPTY = { archive: new Uint8Array(), removed: [] };
 /** Saving may take this part of the time at most. */
 const SHARE = 0.1;
 
 /**
  * `openProject` with the sandboxes of `Environment`, in the page or in a worker.
  * @param {typeof import("./sandbox.js").MemoryEnvironment} Environment
- * @param {string} name @param {ProjectOptions} [options]
+ * @param {string} name
+ * @param {ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
  * @returns {Promise<Project>}
  */
 export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
@@ -53,7 +62,11 @@ export async function openProjectIn(Environment, name, { storage, readOnly = fal
   try {
     const saved = storage && (await load(name, storage));
     const env = await Environment.create(saved ? options : { ...options, files });
-    if (saved) await env.replaceTree(saved.tree);
+    if (saved) {
+      const [{ archive }, ...deltas] = saved.parts;
+      await env.replaceTree(archive);
+      for (const delta of deltas) await env.applyDelta(delta);
+    }
     await project.begin(env, { saved, readOnly, release, denied });
   } catch (error) {
     release?.();
@@ -87,8 +100,11 @@ export class Project {
   #session;
   #unwatch;
   #unwatchSession;
-  /** What is stored: a snapshot of the files, the name of their archive, the record's text. */
-  #stored = { snapshot: undefined, tree: undefined, history: undefined };
+  /**
+   * What is stored: a snapshot of the files, what they are stored in (everything,
+   * then what changed from time to time), and the record's text.
+   */
+  #stored = { snapshot: undefined, parts: [], history: undefined };
   #number = 0;
   #timer;
   #saving;
@@ -128,7 +144,8 @@ export class Project {
     if (readOnly || denied) return;
     if (saved) {
       this.#number = saved.number;
-      this.#stored = { snapshot: await env.snapshot(), tree: saved.treeName, history: JSON.stringify(saved.history) };
+      const parts = saved.parts.map(({ archive: _, ...part }) => part);
+      this.#stored = { snapshot: await env.snapshot(), parts, history: JSON.stringify(saved.history) };
     }
     this.#unwatch = env.onActivity(() => this.#soon());
     // What was there first counts as a change.
@@ -215,37 +232,41 @@ export class Project {
     this.history = record ?? this.history;
     const history = JSON.stringify(this.history);
     const stored = this.#stored;
-    const filesChanged = !(await isSame(stored.snapshot, snapshot));
-    if (!filesChanged && history === stored.history && stored.tree !== undefined) {
+    const change = await changeOf(snapshot, stored);
+    if (!change && history === stored.history && stored.parts.length > 0) {
       free(snapshot);
       return;
     }
     this.#tell({ state: "saving" });
     let needed = 0;
-    let tree = stored.tree;
+    let { parts } = stored;
+    let file;
     try {
-      if (filesChanged) {
-        const archive = await snapshot.exportTar("/");
-        needed = archive.length;
+      if (change) {
         this.#number += 1;
-        tree = `tree-${this.#number}.tar`;
-        await this.#storage.write(this.name, tree, archive);
+        file = `files-${this.#number}.tar`;
+        const { archive, removed, whole } = change;
+        parts = [...(whole ? [] : parts), { file, removed, bytes: archive.length }];
+        needed = archive.length;
+        await this.#storage.write(this.name, file, archive);
       }
-      const index = JSON.stringify({ version: VERSION, number: this.#number, tree, savedMs: Date.now(), history: this.history });
+      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now(), history: this.history });
       const bytes = new TextEncoder().encode(index);
       needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
     } catch (error) {
       free(snapshot);
-      if (tree !== stored.tree) await this.#storage.remove(this.name, tree).catch(() => {});
+      if (file) await this.#storage.remove(this.name, file).catch(() => {});
       const failure = await storageFailure(this.name, needed, error);
       this.#tell({ state: "failed", error: failure });
       throw failure;
     }
-    if (filesChanged && stored.tree !== undefined) await this.#storage.remove(this.name, stored.tree).catch(() => {});
+    for (const old of stored.parts) {
+      if (!parts.includes(old)) await this.#storage.remove(this.name, old.file).catch(() => {});
+    }
     free(stored.snapshot);
-    this.#stored = { snapshot, tree, history };
+    this.#stored = { snapshot, parts, history };
     this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
     this.#tell({ state: "saved" });
   }
@@ -261,13 +282,24 @@ function free(snapshot) {
   if (snapshot) Promise.resolve().then(() => snapshot.free()).catch(() => {});
 }
 
-/** Whether nothing differs; a snapshot of a worker that is gone tells nothing. */
-async function isSame(one, other) {
+/**
+ * What has to be stored, if anything: what changed, or everything where that is
+ * not much more.
+ */
+async function changeOf(snapshot, { snapshot: old, parts }) {
+  let delta;
   try {
-    return Boolean(one && (await other.isSame(one)));
+    delta = old && ((await snapshot.deltaSince(old)) ?? EMPTY);
   } catch {
-    return false;
+    // A snapshot of a worker that is gone tells nothing.
   }
+  if (delta) {
+    if (delta.removed.length === 0 && delta.archive.length <= TAR_END) return undefined;
+    const [base, ...deltas] = parts;
+    const changed = deltas.reduce((sum, { bytes }) => sum + bytes, delta.archive.length);
+    if (changed <= Math.max(base.bytes, SLACK_BYTES) && parts.length < MAX_PARTS) return { ...delta, whole: false };
+  }
+  return { archive: await snapshot.exportTar("/"), removed: [], whole: true };
 }
 
 async function lock(name, storage, takeOver, lost) {
@@ -287,9 +319,13 @@ async function load(name, storage) {
     throw damaged(error.message);
   }
   if (index.version !== VERSION) throw damaged(`it has format ${index.version}, this version reads format ${VERSION}`);
-  const tree = await storage.read(name, index.tree);
-  if (!tree) throw damaged("its files are missing");
-  return { tree, treeName: index.tree, number: index.number, history: index.history };
+  const parts = [];
+  for (const part of index.parts) {
+    const archive = await storage.read(name, part.file);
+    if (!archive) throw damaged("some of its files are missing");
+    parts.push({ ...part, archive });
+  }
+  return { parts, number: index.number, history: index.history };
 }
 
 /** Why storing failed, and how much is needed. */
@@ -297,7 +333,8 @@ async function storageFailure(name, needed, error) {
   const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC";
   if (full) {
     const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
-    const free = quota === undefined ? "" : `, and ${megabytes(Math.max(0, quota - usage))} are free`;
+    // Some browsers tell pages more than there is.
+    const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
     return new EnvironmentError(
       "storage_full",
       `saving project ${name} needs ${megabytes(needed)}${free}; free some space or export the project; the work goes on in memory`,

@@ -5,6 +5,8 @@ import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 
+/** @typedef {import("./wasm/hermitcrab.js").Core} Core */
+
 /**
  * What an entry file provides, because the core has no clock and no entropy.
  * @typedef {object} Platform

@@ -19,6 +19,9 @@ import { packZip } from "./zip.js";
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
+ * @typedef {object} Snapshot a remembered state; of use to its environment only
+ * @property {() => void} free gives its memory back
+ *
  * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
  *   throws is exit code 126 and a sentence on standard error
  *
@@ -53,6 +56,8 @@ import { packZip } from "./zip.js";
 
 /** Environments of this realm, so that the states of their files have names of their own. */
 let lineages = 0;
+/** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
+let realm;
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
@@ -60,7 +65,7 @@ export class MemoryEnvironment {
   #number;
   #workingDirectory;
 
-  /** @param {MemoryOptions} [options] */
+  /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
     const runtime = await Runtime.create();
     const wanted = snakeCase({
@@ -71,7 +76,8 @@ export class MemoryEnvironment {
     });
     const number = runtime.callSandbox((core) => core.addSandbox(wanted));
     lineages += 1;
-    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: lineages });
+    realm ??= globalThis.crypto.getRandomValues(new Uint32Array(2)).join("-");
+    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: `${realm}-${lineages}` });
     const environment = new MemoryEnvironment(runtime, number);
     environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
     await environment.importFiles(files);
@@ -149,6 +155,7 @@ export class MemoryEnvironment {
   /**
    * Entries below a directory, sorted by path, which is relative to it.
    * @param {string} [path] @param {{depth?: number}} [options] depth 1: the directory itself
+   * @returns {Promise<{path: string, isDir: boolean, size: number | undefined, modifiedMs: number | undefined}[]>}
    */
   async list(path = ".", { depth = 1 } = {}) {
     const { value } = await this.#call({ call: "list", path, depth });
@@ -269,17 +276,21 @@ export class MemoryEnvironment {
     return new Shell(this.#runtime, this.#number, this, options);
   }
 
-  /** Remembers files, clock and randomness, in constant time. */
+  /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
     return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
   }
 
-  /** Goes back to a snapshot of this environment, in constant time. */
+  /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
   async restore(snapshot) {
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
-  /** What changed since a snapshot: `[{path, change}]`, `added`, `changed` or `removed`. */
+  /**
+   * What changed since a snapshot, sorted by path.
+   * @param {Snapshot} snapshot
+   * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
+   */
   async changesSince(snapshot) {
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
@@ -292,6 +303,11 @@ export class MemoryEnvironment {
   /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
   async replaceTree(archive) {
     this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
+  }
+
+  /** Applies what `deltaSince` of a snapshot gave. @param {{archive: Uint8Array, removed: string[]}} delta */
+  async applyDelta({ archive, removed }) {
+    this.#runtime.callSandbox((core) => core.applyDelta(this.#number, archive, removed));
   }
 
   /**

@@ -9,7 +9,7 @@ import { bindings, init } from "./runtime.js";
 /**
  * A `fetch` for `createSession` that answers from `script`, in order.
  * @param {string | object} script
- * @returns {Promise<typeof globalThis.fetch>}
+ * @returns {Promise<(url: string, init: RequestInit) => Promise<Response>>}
  */
 export async function scriptedFetch(script) {
   await init();
@@ -30,6 +30,8 @@ export async function scriptedFetch(script) {
 }
 
 function create(json) {
+  const { ScriptedModel } = bindings();
+  if (!ScriptedModel) throw new SessionError("invalid_input", "the core without a sandbox has no scripted model");
   try {
     return new (bindings().ScriptedModel)(json);
   } catch (error) {

@@ -3,45 +3,55 @@
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
-import { EventHub, endsInput, isSessionEnd } from "./hub.js";
+import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
 import { snakeCase } from "./names.js";
 import { bindings } from "./runtime.js";
+import { scriptedFetch } from "./script.js";
 
 /**
+ * @typedef {object} ToolContext
+ * @property {string} callId
+ * @property {AbortSignal} signal fires when nobody waits for the result any more
+ * @property {(text: string) => void} progress shows a piece of output before the end
+ *
  * @typedef {object} Tool a tool that this page or program executes
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
  * @property {string} description what it does, for the model
  * @property {object} parameters JSON Schema of the arguments; the root is an object
- * @property {(args: any, context: {callId: string, signal: AbortSignal, progress: (text: string) => void}) => unknown} execute
+ * @property {number} [timeoutMs] a call that gives no result within it is an
+ *   error that the model can read; default 600,000; 0: no limit
+ * @property {(args: any, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, `{content, isError}`, or
  *   anything else as JSON; what it throws is an error that the model can read
  *
- * @typedef {object} SessionOptions
- * @property {string} [provider] default `anthropic`
- * @property {string} [model] default: the provider's
+ * @typedef {object} ApprovalCall a call that needs approval
+ * @property {string} name of the tool
+ * @property {any} arguments as the model wrote them
+ * @property {string} callId
+ * @property {string} reason why it needs approval
+ * @property {AbortSignal} signal fires when nobody waits for the answer any more
+ *
+ * @typedef {object} OwnOptions
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
- * @property {string} [baseUrl] default: the provider's
  * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
  *   by provider: for subagents whose model is another provider's
- * @property {Record<string, {baseUrl?: string, credential?: string, options?: object}>} [endpoints]
- *   how providers are reached, by provider; `options` in the core's own names:
- *   `{openai: {options: {organization: "org-1"}}}`
- * @property {MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
+ * @property {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
- * @property {(call: {name: string, arguments: object, callId: string, reason: string, signal: AbortSignal}) =>
- *   boolean | string | Promise<boolean | string>} [approve] `true`: run it; `false`, or the reason as a string: do not
- * @property {{tools?: Record<string, "allow" | "ask" | "deny">, writePaths?: string[], commands?: string[]}} [approval]
- *   which calls need it: docs/approval.md
- * @property {object | object[]} [history] what `record()` or `history()` of an
+ * @property {object | object[] | undefined} [history] what `record()` or `history()` of an
  *   earlier session gave: goes on with its conversation; provider, model and
  *   tools may be others
- * @property {typeof globalThis.fetch} [fetch] sends the requests
+ * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
+ *   run it; `false`, or the reason as a string: do not
+ * @property {(url: string, init: RequestInit) => Promise<Response>} [fetch] sends the requests
+ * @property {string | object} [script] a scripted model plays it instead of the provider's
+ *   model, in the provider's format and without a key: src/script/mod.rs
  * @property {AbortSignal} [signal] aborts the session
  *
- * Every other field of the core's configuration is an option too, in camel
- * case: `maxToolRoundsPerInput`, `reasoningEffort`, `instructions`, ….
+ * @typedef {OwnOptions & import("./types.js").SessionSettings} SessionOptions
+ *
+ * @typedef {import("./events.js").SessionEvent} SessionEvent
  *
  * What a runtime keeps of a session.
  * @typedef {object} SessionPart
@@ -78,9 +88,11 @@ export async function createSession(options = {}) {
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
  */
 export async function openSession(options, hub) {
-  const { apiKey, apiKeys, env, tools = [], approve, fetch, signal, history, ...settings } = options;
+  const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  // Nothing below waits, so no abort can get lost.
+  signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
@@ -90,7 +102,7 @@ export async function openSession(options, hub) {
     hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetch ?? ((url, init) => globalThis.fetch(url, init)), credentials(config, apiKey, apiKeys)),
+    send: createDoor(await sender(fetch, script), credentials(config, script ? null : apiKey, apiKeys)),
   };
   const record = history === undefined || history === null ? undefined : JSON.stringify(history);
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
@@ -103,15 +115,20 @@ export async function openSession(options, hub) {
   return session;
 }
 
+function sender(fetch, script) {
+  if (script !== undefined) return scriptedFetch(script);
+  return fetch ?? ((url, init) => globalThis.fetch(url, init));
+}
+
 export class Session {
   #runtime;
   #core;
   #part;
 
-  /** Id of the session: a UUID. @type {string} */
+  /** A UUID. @type {string} @readonly */
   id;
 
-  /** Resolves when the session is over. @type {Promise<void>} */
+  /** Resolves when the session is over. @type {Promise<void>} @readonly */
   closed;
 
   /** @private use `createSession` */
@@ -146,7 +163,7 @@ export class Session {
     runtime.sessions.set(this.id, part);
   }
 
-  /** `IDLE`, `PROCESSING`, `AWAITING_INPUT` or `CLOSED`. @type {string} */
+  /** What it is doing. @type {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
   get state() {
     return this.#runtime.failed ? "CLOSED" : this.#core.state;
   }
@@ -156,10 +173,11 @@ export class Session {
    * behind it are done. The first iterator of a session also gets the events
    * since it was opened. Leaving the loop early ends listening, not the work;
    * whoever holds an iterator and does not read it holds the model's stream up
-   * after 1,024 events, so use `submit` where nobody listens.
+   * after 1,024 events, so use `submit` where nobody listens. An input that is
+   * refused is told to whoever asks for the first event.
    * @param {string} input
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
-   * @returns {AsyncIterableIterator<object>}
+   * @returns {AsyncIterableIterator<SessionEvent>}
    */
   run(input, options) {
     return this.#begin((core) => core.submit(String(input)), options);
@@ -170,15 +188,24 @@ export class Session {
    * by an error or an interruption: the model is asked with the history as it
    * is. Otherwise as `run`.
    * @param {{signal?: AbortSignal}} [options]
-   * @returns {AsyncIterableIterator<object>}
+   * @returns {AsyncIterableIterator<SessionEvent>}
    */
   resume(options) {
     return this.#begin((core) => core.resume(), options);
   }
 
+  /** Goes on as `resume` does, where nobody listens. */
+  async proceed() {
+    this.#call((core) => core.resume());
+  }
+
   #begin(begin, { signal } = {}) {
     signal?.throwIfAborted();
-    this.#call(begin);
+    try {
+      this.#call(begin);
+    } catch (error) {
+      return late(Promise.reject(error));
+    }
     const interrupt = () => {
       if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
     };
@@ -193,7 +220,7 @@ export class Session {
   /**
    * Iterates over the events from now on, to `SESSION_END`. The first iterator
    * of a session also gets the events since it was opened, up to 1,024.
-   * @returns {AsyncIterableIterator<object>}
+   * @returns {AsyncIterableIterator<SessionEvent>}
    */
   events() {
     return this.#part.hub.subscribe();
@@ -245,12 +272,15 @@ export class Session {
     await this.closed;
   }
 
-  /** Changes settings from the next model or tool call on. @param {object} settings in camel case */
+  /**
+   * Changes settings from the next model or tool call on.
+   * @param {import("./types.js").ChangeableSettings} settings
+   */
   async configure(settings) {
     this.#call((core) => core.configure(coreNames(settings)));
   }
 
-  /** The settings in force, in the core's own names. */
+  /** The settings in force, in the core's own names. @returns {Promise<Record<string, unknown>>} */
   async config() {
     return this.#call((core) => core.config());
   }
@@ -261,7 +291,7 @@ export class Session {
     this.#part.tools.set(tool.name, tool);
   }
 
-  /** Removes a tool; says whether there was one. @param {string} name */
+  /** Removes a tool; says whether there was one. @param {string} name @returns {Promise<boolean>} */
   async unregisterTool(name) {
     const removed = this.#call((core) => core.unregisterTool(name));
     this.#part.tools.delete(name);
@@ -273,7 +303,7 @@ export class Session {
     return this.#call((core) => core.toolNames());
   }
 
-  /** The turns so far. @returns {Promise<object[]>} */
+  /** The turns so far. @returns {Promise<import("./types.js").Turn[]>} */
   async history() {
     return this.#call((core) => core.history());
   }
@@ -319,9 +349,12 @@ function credentials(config, apiKey, apiKeys = {}) {
   return held;
 }
 
-function definition({ execute, ...tool }) {
+function definition({ execute, timeoutMs = 1, ...tool }) {
   if (typeof execute !== "function") {
     throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
+  }
+  if (!(timeoutMs >= 0)) {
+    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
   }
   return tool;
 }

@@ -49,7 +49,7 @@ export class Shell {
   #closed = false;
   #end;
 
-  /** Resolves with the exit code when the shell has ended, by `exit` or `close`. @type {Promise<number>} */
+  /** Resolves with the exit code when the shell has ended, by `exit`, Ctrl-D or `close`. @type {Promise<number>} */
   closed;
 
   /** @private use `MemoryEnvironment.openShell` */

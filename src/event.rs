@@ -38,8 +38,15 @@ pub struct Event {
 impl Event {
     /// The event as JSON bytes, the form in which hosts get it.
     pub fn to_json(&self) -> Bytes {
+        let mut json = Vec::new();
+        self.write_json(&mut json);
+        Bytes::from(json)
+    }
+
+    /// Appends what [`Event::to_json`] returns.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
         // A struct of strings, numbers and JSON values always serialises.
-        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+        let _ = serde_json::to_writer(out, self);
     }
 }
 

@@ -72,7 +72,7 @@ function offline() {
 export default defineConfig({
   // Relative addresses: the files work in any folder of a host.
   base: "./",
-  resolve: { alias: { hermitcrab: here("../js/index.js") } },
+  resolve: { alias: { "hermitcrab/worker": here("../js/worker.js") } },
   server: { fs: { allow: [here("..")] } },
   worker: { format: "es" },
   build: {

@@ -124,7 +124,6 @@ async fn files(hosts: &[Host]) -> Result<(), HostError> {
         "rg needle999",
         "rg -n 'needle99\\d'",
         "find . -name '*7.txt' | wc -l",
-        "cat */*.txt | wc",
     ] {
         commands(&loaded, command, " over them").await?;
     }
@@ -166,8 +165,10 @@ async fn parked(hosts: &[Host]) -> Result<(), HostError> {
     }
     let name = format!("each of {PARKED} sessions, opened and parked");
     row(&name, &opening);
-    let name = "memory per parked session, one command run";
-    println!("| {name} | {} |", memory.join(" | "));
+    // A second core lives in what the first one's sessions have given back.
+    if let [memory] = &memory[..] {
+        println!("| memory per parked session, one command run | {memory} |");
+    }
     Ok(())
 }
 

@@ -45,4 +45,4 @@ pub use tool::{
 
 pub use hermitcrab::effect::{Approval, HostToolResult};
 pub use hermitcrab::llm::ToolDefinition;
-pub use hermitcrab::session::{SessionConfig, Turn};
+pub use hermitcrab::session::{SessionConfig, SessionRecord, Turn};

@@ -6,6 +6,7 @@ import { MemoryEnvironment } from "./sandbox.js";
 
 export { MemoryEnvironment };
 export { Project, deleteProject, listProjects } from "../project.js";
+export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
 

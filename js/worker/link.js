@@ -18,11 +18,14 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
  * @typedef {object} Port
  * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
  *
+ * What the other end knows of an object: the methods that it can call.
+ * @typedef {{id: number, methods: string[]}} Handle
+ *
  * @typedef {object} LinkOptions
- * @property {(message: object) => void} [before] called before a message leaves
+ * @property {() => void} [before] called before a message of the worker leaves
  * @property {boolean} [worker] this end is the worker: what it sends in bytes is
  *   its own and moves, and nobody waits for the functions that it hands out
- * @property {(handle: {id: number, type: string, methods: string[]}) => object} [proxy]
+ * @property {(handle: {id: number, methods: string[]}) => object} [proxy]
  *   makes what stands for an object of the other end
  * @property {(note: object, transfer: Transferable[]) => void} [note] takes one-way
  *   calls, to send them with other news
@@ -34,6 +37,9 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
 export class Scope {
   ids = new Set();
 }
+
+/** What stands for objects of any worker, also of one that is gone. */
+const everProxies = new WeakSet();
 
 /** Functions that give nothing back and are not waited for. */
 const oneWays = new WeakSet();
@@ -49,11 +55,13 @@ export class Link {
   #options;
   #next = 1;
   #pending = new Map();
+  #idle = 0;
   #functions = new Map();
   #objects = new Map();
   #proxies = new WeakMap();
   #signals = new Map();
   #streams = new Map();
+  #batch = [];
   #closed;
 
   /** @param {Port} port @param {LinkOptions} options */
@@ -67,9 +75,9 @@ export class Link {
     return this.#closed !== undefined;
   }
 
-  /** Calls that have no answer yet. */
+  /** Calls that have no answer yet, those aside that wait for somebody. */
   get waiting() {
-    return this.#pending.size;
+    return this.#pending.size - this.#idle;
   }
 
   /**
@@ -83,20 +91,30 @@ export class Link {
   /**
    * Calls a method of an object of the other end.
    * @param {number} target @param {string} method @param {unknown[]} args
-   * @param {{scope?: Scope, hold?: boolean}} [options] `scope` keeps functions
-   *   among the arguments callable after the answer; `hold`: the answer comes
-   *   before any news of what the call caused
+   * @param {{scope?: Scope, hold?: boolean, idle?: boolean}} [options] `scope`
+   *   keeps functions among the arguments callable after the answer; `hold`: the
+   *   answer comes before any news of what the call caused; `idle`: the other
+   *   end is not at work on it
    * @returns {Promise<any>}
    */
-  call(target, method, args, { scope, hold } = {}) {
-    return this.#request({ type: "call", target, method, hold }, args, scope);
+  call(target, method, args, { scope, hold, idle = false } = {}) {
+    const answer = this.#request({ type: "call", target, method, hold }, args, scope);
+    if (!idle) return answer;
+    this.#idle += 1;
+    return answer.finally(() => (this.#idle -= 1));
   }
 
   /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
   send(message, transfer = []) {
     if (this.#closed) return;
-    this.#options.before?.(message);
-    this.#port.postMessage(message, transfer);
+    if (this.#options.worker) {
+      this.#options.before();
+      this.#port.postMessage(message, transfer);
+    } else {
+      // What a page asks for in one turn begins in one turn of the worker.
+      if (this.#batch.length === 0) queueMicrotask(() => this.#post());
+      this.#batch.push(message);
+    }
   }
 
   /** Takes a message of the other end; says whether it was one of this class. @param {any} message */
@@ -111,6 +129,12 @@ export class Link {
         return true;
       case "abort":
         this.#signals.get(message.signal)?.abort(this.#decode(message.reason, []));
+        return true;
+      case "run":
+        this.run(message);
+        return true;
+      case "batch":
+        for (const one of message.messages) this.receive(one);
         return true;
       case "release":
         for (const id of message.objects) this.#objects.delete(id);
@@ -128,7 +152,10 @@ export class Link {
   /** No answer will come any more. @param {Error} reason */
   close(reason) {
     this.#closed = reason;
-    for (const { reject } of this.#pending.values()) reject(reason);
+    for (const { reject, outgoing } of this.#pending.values()) {
+      outgoing.end();
+      reject(reason);
+    }
     this.#pending.clear();
     for (const controller of this.#signals.values()) controller.abort(reason);
     this.#signals.clear();
@@ -145,11 +172,40 @@ export class Link {
   /** Says that `proxy` stands for object `id` of the other end. */
   adopt(proxy, id) {
     this.#proxies.set(proxy, id);
+    everProxies.add(proxy);
   }
 
   /** The other end's object `id` is not needed any more. @param {number} id */
   release(id) {
     this.send({ type: "release", objects: [id] });
+  }
+
+  #post() {
+    const batch = this.#batch.splice(0);
+    if (this.#closed) return;
+    try {
+      this.#port.postMessage(batch.length === 1 ? batch[0] : { type: "batch", messages: batch });
+    } catch (error) {
+      if (batch.length === 1) return this.#refuse(batch[0], error);
+      // One of them cannot be cloned; the others can.
+      for (const message of batch) {
+        this.#batch.push(message);
+        this.#post();
+      }
+    }
+  }
+
+  /** A message that could not be sent: a call fails, an answer becomes a failure. */
+  #refuse({ type, id }, { message }) {
+    if (type === "call") {
+      const call = this.#pending.get(id);
+      this.#pending.delete(id);
+      call?.outgoing.end();
+      call?.reject(new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${message}`));
+    } else if (type === "done" || type === "fail") {
+      const error = new HermitcrabError("io", `the result cannot be sent to the worker: ${message}`);
+      this.send({ type: "fail", id, value: new Outgoing(this).encode(error) });
+    }
   }
 
   #request(message, args, scope) {
@@ -159,13 +215,7 @@ export class Link {
     return new Promise((resolve, reject) => {
       message.args = args.map((value) => outgoing.encode(value));
       this.#pending.set(id, { resolve, reject, outgoing });
-      try {
-        this.send({ ...message, id }, outgoing.transfer);
-      } catch (error) {
-        this.#pending.delete(id);
-        outgoing.end();
-        reject(new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${error.message}`));
-      }
+      this.send({ ...message, id }, outgoing.transfer);
     });
   }
 
@@ -183,7 +233,7 @@ export class Link {
     const signals = [];
     let answer;
     const outgoing = new Outgoing(this, new Scope());
-    if (hold) this.#options.hold?.(true);
+    if (hold) this.#options.hold(true);
     try {
       const object = method === undefined ? this.#functions.get(target) : this.#objects.get(target);
       if (!object) throw new HermitcrabError("illegal_state", "what is called does not exist any more");
@@ -198,10 +248,9 @@ export class Link {
     try {
       this.send(answer, outgoing.transfer);
     } catch (error) {
-      const sentence = `the result cannot be sent: ${error.message}`;
-      this.send({ type: "fail", id, value: outgoing.encode(new HermitcrabError("io", sentence)) });
+      this.#refuse(answer, error);
     }
-    if (hold) this.#options.hold?.(false);
+    if (hold) this.#options.hold(false);
   }
 
   // What `Outgoing` needs.
@@ -290,9 +339,9 @@ export class Link {
     if (!forgets) return (...args) => this.#request({ type: "call", target: id }, args);
     return (...args) => {
       const outgoing = new Outgoing(this, new Scope());
-      const call = { target: id, args: args.map((value) => outgoing.encode(value)) };
-      if (this.#options.note) this.#options.note({ type: "run", ...call }, outgoing.transfer);
-      else this.send({ type: "notes", notes: [{ type: "run", ...call }] }, outgoing.transfer);
+      const note = { type: "run", target: id, args: args.map((value) => outgoing.encode(value)) };
+      if (this.#options.note) this.#options.note(note, outgoing.transfer);
+      else this.send(note);
     };
   }
 
@@ -356,6 +405,9 @@ class Outgoing {
     if (value instanceof URL) return value.href;
     const number = this.#link.numberOf(value);
     if (number !== undefined) return { [MARK]: "own", id: number };
+    if (everProxies.has(value)) {
+      throw new EnvironmentError("not_found", "an argument was lost with the worker that had it");
+    }
     if (isNative(value)) return value;
     // A page's objects travel as what they hold, the worker's stay there.
     return this.#link.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
@@ -369,12 +421,13 @@ class Outgoing {
 
   #bytes(view) {
     const { buffer, byteLength } = view;
-    const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-    if (this.#link.movesBytes && whole && byteLength > 0 && !this.transfer.includes(buffer)) {
-      this.transfer.push(buffer);
+    if (!(buffer instanceof ArrayBuffer) || byteLength === 0) return view;
+    if (this.#link.movesBytes) {
+      if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
+      return view;
     }
     // Otherwise the whole buffer behind a small view would be copied.
-    return whole || !(view instanceof Uint8Array) ? view : view.slice();
+    return buffer.byteLength === byteLength || !(view instanceof Uint8Array) ? view : view.slice();
   }
 
   #function(call) {
@@ -417,8 +470,7 @@ class Outgoing {
   }
 
   #handle(object) {
-    const type = object.constructor.name;
-    return { [MARK]: "handle", id: this.#link.keepObject(object), type, methods: methodsOf(object) };
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object) };
   }
 }
 

@@ -1,13 +1,14 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
-import { complete, connection } from "./connection.js";
+import { CoreError, EnvironmentError } from "../errors.js";
+import { complete, connection, quiet } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
 /** Methods that an environment of the user's may have. */
 const METHODS = [
   ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
-  ...["grep", "glob", "initialize", "cleanup"],
+  ...["realPath", "grep", "glob", "initialize", "cleanup"],
 ];
 
 /** @type {WeakMap<MemoryEnvironment, Sandbox>} */
@@ -23,6 +24,7 @@ class Sandbox {
   #options;
   #deltas = [];
   #made;
+  #here;
   watchers = new Set();
 
   constructor({ files, ...options }) {
@@ -51,18 +53,27 @@ class Sandbox {
 
   /** @param {Promise<import("./link.js").Link>} starting another worker */
   restore(starting) {
+    this.#here = undefined;
     this.#made = this.#make(starting, undefined, this.#deltas);
     this.#made.catch(() => {});
   }
 
   lose(error) {
+    this.#here = undefined;
     this.#made = Promise.reject(error);
     this.#made.catch(() => {});
   }
 
   async call(name, args, options) {
-    const { link, remote } = await this.#made;
-    return connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+    // Called at once where that is possible: what follows may be an abort.
+    const { link, remote } = this.#here ?? (await this.#made);
+    try {
+      return await connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+    } catch (error) {
+      if (!link.ended || !(error instanceof CoreError)) throw error;
+      const sentence = `${name} was given up with its worker; files are as before it: ${error.message}`;
+      throw new EnvironmentError("cancelled", sentence, { cause: error });
+    }
   }
 
   async dispose() {
@@ -77,8 +88,9 @@ class Sandbox {
     const link = await starting;
     const args = [this.#number, { ...this.#options, files }, deltas];
     const remote = await connection.call(link, ROOT, "createSandbox", args, { scope: this.#scope });
+    this.#here = { link, remote };
     complete(MemoryEnvironment, remote.handle.methods, (self, name, given) => sandboxes.get(self).call(name, given));
-    return { link, remote };
+    return this.#here;
   }
 }
 
@@ -125,6 +137,16 @@ export class MemoryEnvironment {
     }
   }
 
+  async importFiles(files, options) {
+    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files].map(inFolder) : files;
+    await sandboxes.get(this).call("importFiles", [listed, options]);
+  }
+
+  async openShell({ onData, ...options } = {}) {
+    const show = typeof onData === "function" ? oneWay(quiet(onData)) : onData;
+    return new Shell(await sandboxes.get(this).call("openShell", [{ ...options, onData: show }]));
+  }
+
   async program(name, program) {
     await sandboxes.get(this).lend(name, program);
   }
@@ -138,6 +160,58 @@ export class MemoryEnvironment {
   async dispose() {
     await sandboxes.get(this).dispose();
   }
+}
+
+/** A terminal's other end. Of a worker that is gone it shows and takes nothing any more. */
+class Shell {
+  #remote;
+
+  constructor(remote) {
+    this.#remote = remote;
+  }
+
+  async closed() {
+    const { id, link } = this.#remote.handle;
+    return link.call(id, "closed", [], { idle: true });
+  }
+
+  async write(data) {
+    // Ctrl-C: what runs may be deaf.
+    if (typeof data === "string" ? data.includes("\x03") : data.includes(3)) connection.hurry();
+    await this.#call("write", [data]);
+  }
+
+  async interrupt() {
+    connection.hurry();
+    await this.#call("interrupt", []);
+  }
+
+  async resize(cols, rows) {
+    await this.#call("resize", [cols, rows]);
+  }
+
+  async close() {
+    await this.#call("close", []);
+  }
+
+  async history() {
+    return (await this.#call("history", [])) ?? [];
+  }
+
+  async #call(name, args) {
+    try {
+      return await this.#remote[name](...args);
+    } catch (error) {
+      // `closed()` tells it.
+      if (!(error instanceof CoreError)) throw error;
+    }
+  }
+}
+
+/** A file that keeps its folder: copies of a `File` lose the path, not the name. */
+function inFolder(file) {
+  const { webkitRelativePath: path } = file;
+  return path ? new File([file], path, { type: file.type, lastModified: file.lastModified }) : file;
 }
 
 /**

@@ -25,7 +25,6 @@ export function serve(api, port, listen) {
     if (message.type === "ping") port.postMessage({ type: "pong" });
     else if (message.type === "taken") outbox.taken();
     else if (message.type === "full") root.full(message);
-    else if (message.type === "notes") for (const note of message.notes) link.run(note);
     else link.receive(message);
   });
   port.postMessage({ type: "ready" });
@@ -38,6 +37,7 @@ class Root {
   #hubs = new Map();
   #keepers = new Map();
   #customs = new Map();
+  #players = new Map();
   #changed = false;
 
   constructor(api, link, outbox) {
@@ -51,13 +51,19 @@ class Root {
   }
 
   /** @param {number} number that the page's news of it bear @param {object} options */
-  async createSession(number, { custom, ...options }) {
+  async createSession(number, { custom, player, ...options }) {
+    if (player !== undefined) options.fetch = this.#players.get(player);
     if (custom !== undefined) options.env = this.#customs.get(custom);
     const hub = new RemoteHub(this.#outbox, number, () => (this.#changed = true));
     const session = await openSession(options, hub);
     this.#hubs.set(number, hub);
     session.closed.then(() => this.#hubs.delete(number));
     return { session, id: session.id };
+  }
+
+  /** A scripted model. */
+  async addScript(number, script) {
+    this.#players.set(number, await this.#api.scriptedFetch(script));
   }
 
   /** An environment that the page answers for. */

@@ -4,9 +4,10 @@ import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope } from "./link.js";
 import { place } from "./sandbox.js";
+import { playerOf } from "./script.js";
 
 /** @type {typeof import("../session.js").createSession} */
-export async function createSession({ env, signal, ...options } = {}) {
+export async function createSession({ env, fetch, signal, ...options } = {}) {
   signal?.throwIfAborted();
   const link = await connection.link();
   const scope = new Scope();
@@ -14,6 +15,7 @@ export async function createSession({ env, signal, ...options } = {}) {
   const session = new Session(number, link, scope);
   const { tools, ...rest } = options;
   const asked = { ...rest, ...(tools && { tools: tools.map(bound) }), ...(await place(env, link)) };
+  Object.assign(asked, await playerOf(fetch, link));
   try {
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
     session.open(made);
@@ -62,7 +64,7 @@ export class Session {
   }
 
   resume(options) {
-    return this.#begin("resume", [], options);
+    return this.#begin("proceed", [], options);
   }
 
   onActivity(callback) {

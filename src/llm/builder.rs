@@ -58,6 +58,10 @@ impl ResponseBuilder {
         self.ended
     }
 
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
+    }
+
     /// Model that answers, as far as known.
     pub(crate) fn model(&self) -> &str {
         &self.response.model

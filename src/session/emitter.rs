@@ -17,6 +17,9 @@ pub struct SessionEvent {
     pub json: Bytes,
 }
 
+/// Bytes of an event that tells a piece of text.
+const USUAL_BYTES: usize = 192;
+
 /// Events that wait for the end of the step. Shared by all sessions of an instance.
 #[derive(Clone, Default)]
 pub(crate) struct Outbox(Rc<RefCell<Vec<Event>>>);
@@ -28,15 +31,22 @@ impl Outbox {
         if events.is_empty() {
             return Vec::new();
         }
-        let timestamp = rfc3339(now_ms);
-        events
-            .into_iter()
-            .map(|mut event| {
-                event.timestamp.clone_from(&timestamp);
-                SessionEvent {
-                    session_id: event.session_id.clone(),
-                    json: event.to_json(),
-                }
+        // One buffer for all: a step that brings news of an answer has tens.
+        let mut timestamp = rfc3339(now_ms);
+        let mut json = Vec::with_capacity(events.len() * USUAL_BYTES);
+        let mut ends = Vec::with_capacity(events.len());
+        for event in events {
+            let mut event = Event { timestamp, ..event };
+            event.write_json(&mut json);
+            timestamp = std::mem::take(&mut event.timestamp);
+            ends.push((event.session_id, json.len()));
+        }
+        let json = Bytes::from(json);
+        let mut start = 0;
+        ends.into_iter()
+            .map(|(session_id, end)| SessionEvent {
+                session_id,
+                json: json.slice(std::mem::replace(&mut start, end)..end),
             })
             .collect()
     }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use similar::{ChangeTag, TextDiff};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{ChangeTag, DiffableStr};
 
 /// Hunks that turn `old` into `new`, with `context` lines around each change;
 /// empty when they are equal. There are no file headers.
@@ -13,9 +14,13 @@ pub fn unified_diff(old: &str, new: &str, context: usize) -> String {
 
 /// The same for pieces of files that both begin at line `first_line`.
 pub fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
-    let diff = TextDiff::from_lines(old, new);
+    // Myers by name: what chooses among algorithms brings all six into the core.
+    let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
+    let mut changes = Compact::new(Replace::new(Capture::new()), &old[..], &new[..]);
+    let Ok(()) = myers::diff(&mut changes, &old[..], 0..old.len(), &new[..], 0..new.len());
+    let changes = changes.into_inner().into_inner();
     let mut text = String::new();
-    for group in diff.grouped_ops(context) {
+    for group in changes.into_grouped_ops(context) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
@@ -27,7 +32,7 @@ pub fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize
             range(first.old_range(), last.old_range()),
             range(first.new_range(), last.new_range()),
         );
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+        for change in group.iter().flat_map(|op| op.iter_changes(&old, &new)) {
             text.push(match change.tag() {
                 ChangeTag::Equal => ' ',
                 ChangeTag::Delete => '-',

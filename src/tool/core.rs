@@ -70,11 +70,11 @@ impl Registry {
     /// offer.
     pub fn offered(json: &str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
         let declarations = Declaration::parse_list(json)?;
-        let offered = |declaration: &&Declaration| match declaration.executor.strip_prefix(HOST) {
+        let offered = |declaration: &Declaration| match declaration.executor.strip_prefix(HOST) {
             Some(name) => offers.host_tools.iter().any(|tool| tool.name == name),
             None => declaration.executor != WEB_FETCH || !offers.web_fetch_hosts.is_empty(),
         };
-        let mut declarations: Vec<_> = declarations.iter().filter(offered).cloned().collect();
+        let mut declarations: Vec<_> = declarations.into_iter().filter(offered).collect();
         for declaration in &mut declarations {
             present(declaration, offers)?;
         }

@@ -1,5 +1,6 @@
 //! The tool registry (spec 3.8): names to tools, in a stable order.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -12,7 +13,9 @@ use crate::llm::ToolDefinition;
 #[derive(Clone)]
 pub struct Registry {
     tools: Rc<Vec<Registered>>,
-    definitions: Rc<[ToolDefinition]>,
+    /// Made when somebody asks: to copy all schemas at every registration was
+    /// a good part of opening a session.
+    definitions: OnceCell<Rc<[ToolDefinition]>>,
     vocabulary: Rc<Vocabulary>,
 }
 
@@ -87,7 +90,7 @@ impl Registry {
     pub fn new() -> Self {
         Self {
             tools: Rc::default(),
-            definitions: Rc::new([]),
+            definitions: OnceCell::new(),
             vocabulary: Rc::default(),
         }
     }
@@ -127,7 +130,7 @@ impl Registry {
             Some(position) => tools[position] = registered,
             None => tools.push(registered),
         }
-        self.refresh();
+        self.definitions.take();
         Ok(())
     }
 
@@ -137,7 +140,7 @@ impl Registry {
             return false;
         };
         Rc::make_mut(&mut self.tools).remove(position);
-        self.refresh();
+        self.definitions.take();
         true
     }
 
@@ -148,12 +151,14 @@ impl Registry {
 
     /// What the model is told, in order of registration.
     pub fn definitions(&self) -> Rc<[ToolDefinition]> {
-        self.definitions.clone()
+        let copies = || self.tools.iter().map(|t| t.tool.definition().clone());
+        self.definitions.get_or_init(|| copies().collect()).clone()
     }
 
     /// Names in order of registration.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.definitions.iter().map(|tool| tool.name.as_str())
+        let definitions = self.tools.iter().map(|t| t.tool.definition());
+        definitions.map(|definition| definition.name.as_str())
     }
 
     /// The tools themselves, in order of registration.
@@ -174,7 +179,7 @@ impl Registry {
     /// Removes the tools that `keep` does not want.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
         Rc::make_mut(&mut self.tools).retain(|registered| keep(&*registered.tool));
-        self.refresh();
+        self.definitions.take();
     }
 
     /// What a subagent gets of them.
@@ -190,11 +195,6 @@ impl Registry {
 
     fn position(&self, name: &str) -> Option<usize> {
         self.names().position(|known| known == name)
-    }
-
-    fn refresh(&mut self) {
-        let definitions = self.tools.iter().map(|t| t.tool.definition().clone());
-        self.definitions = definitions.collect();
     }
 }
 

@@ -12,6 +12,7 @@ mod http;
 mod perform;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "sandbox")]
 mod script;
 #[cfg(feature = "sandbox")]
 mod terminal;

@@ -66,6 +66,16 @@ impl Snapshot {
         self.0.export_tar(directory).map_err(|error| thrown(&error))
     }
 
+    /// What changed since `old`, as `deltaSince` of [`Core`] gives it.
+    #[wasm_bindgen(js_name = deltaSince)]
+    pub fn delta_since(&self, old: &Snapshot) -> Result<JsValue, JsValue> {
+        if self.is_same(old) {
+            return Ok(JsValue::UNDEFINED);
+        }
+        let delta = self.0.delta_since(&old.0).map_err(|error| thrown(&error))?;
+        Ok(delta_object(&delta))
+    }
+
     /// Whether no file, directory or link differs from `other`, found without
     /// looking inside.
     #[wasm_bindgen(js_name = isSame)]
@@ -274,15 +284,7 @@ impl Core {
         let delta = sandbox
             .delta_since(&snapshot.0)
             .map_err(|error| thrown(&error))?;
-        let removed: Array = delta
-            .removed
-            .iter()
-            .map(|path| JsValue::from_str(path))
-            .collect();
-        let record = convert::Record::new()
-            .bytes("archive", &delta.archive)
-            .value("removed", &removed);
-        Ok(record.object().into())
+        Ok(delta_object(&delta))
     }
 
     /// Applies what `deltaSince` gave; all or nothing.
@@ -306,6 +308,18 @@ impl Core {
         let sandbox = self.sandboxes.borrow().get(&number).cloned();
         sandbox.ok_or_else(|| invalid(format!("environment {number} is not a sandbox")))
     }
+}
+
+fn delta_object(delta: &Delta) -> JsValue {
+    let removed: Array = delta
+        .removed
+        .iter()
+        .map(|path| JsValue::from_str(path))
+        .collect();
+    let record = convert::Record::new()
+        .bytes("archive", &delta.archive)
+        .value("removed", &removed);
+    record.object().into()
 }
 
 fn thrown(error: &EnvironmentError) -> JsValue {

@@ -1,9 +1,9 @@
-// The playground in Chromium: the demo, the sandbox behind every part, and what
-// is kept in the browser.
+// The playground in Chromium: the demo, typing, steering, stopping, and what is
+// said when something goes wrong.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open, serve } from "./support.mjs";
+import { choose, editorText, launch, model, open, say, serve, shows, state, terminal } from "./playground-support.mjs";
 
 let server;
 let browser;
@@ -16,34 +16,172 @@ after(async () => {
   await server?.close();
 });
 
-const idle = (page) => page.waitForSelector('.status[data-state="IDLE"]', { timeout: 60_000 });
-
-/** Types a line into the terminal and waits for the next prompt. */
-async function terminal(page, line) {
-  await page.click(".terminal .screen");
-  await page.keyboard.type(line);
-  await page.keyboard.press("Enter");
-  await page.waitForFunction(() => !document.querySelector(".terminal.running"), undefined, { timeout: 60_000 });
-}
-
-const screenText = (page) => page.locator(".terminal .xterm-rows").innerText();
-
 test("the demo fixes its bug and the sandbox's tests are green", async () => {
   const { context, page, problems } = await open(browser, server.url);
   await terminal(page, "sh test.sh");
-  await page.waitForFunction(() => document.querySelector(".xterm-rows").innerText.includes("2 passed, 2 failed"));
+  await shows(page, "2 passed, 2 failed");
   await page.click("#run-demo");
-  await page.waitForSelector('.status[data-state="PROCESSING"]');
-  await idle(page);
+  await state(page, "PROCESSING");
+  await state(page, "IDLE");
   const cards = await page.locator(".tool").evaluateAll((all) => all.map((card) => [card.dataset.state, card.querySelector(".name").textContent]));
   assert.deepEqual(cards, [["failed", "shell"], ["done", "read_file"], ["done", "edit_file"], ["done", "shell"]]);
   assert.match(await page.locator(".tool").nth(2).innerText(), /slug\.sh\s*\+1\s*−1/);
   assert.match(await page.locator(".answer").last().innerText(), /All four tests pass\./);
-  assert.match(await page.locator(".cm-content").innerText(), /tr -cs 'a-z0-9' '-'/);
+  assert.match(await editorText(page), /tr -cs 'a-z0-9' '-'/);
   await terminal(page, "clear");
   await terminal(page, "sh test.sh");
-  await page.waitForFunction(() => document.querySelector(".xterm-rows").innerText.includes("4 passed, 0 failed"));
-  assert.match(await screenText(page), /ok {4}Rock & Roll/);
+  await shows(page, "4 passed, 0 failed");
   assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("what is typed in the editor is in the sandbox", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  await page.click('.tree [data-path="README.md"]');
+  await page.click(".cm-content");
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("Typed by a person. ");
+  assert.equal(await page.locator(".tab-box.current .dirty").innerText(), "●");
+  await page.keyboard.press("Control+s");
+  await page.waitForFunction(() => document.querySelector(".tab-box.current .dirty").innerText === "");
+  await terminal(page, "head -n 1 README.md; echo new > made.txt");
+  await shows(page, "Typed by a person. # Tide pool");
+  await page.click('.tree [data-path="made.txt"]');
+  assert.equal((await editorText(page)).trim(), "new");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a file that changes underneath unsaved text is asked about", async () => {
+  const { context, page } = await open(browser, server.url);
+  await page.click(".cm-content");
+  const held = await model({ steps: [
+    { tool_calls: [{ name: "shell", arguments: { command: "echo theirs > slug.sh" } }], hold: "go", hold_before: "tool_calls", text: "Soon." },
+    { text: "Done." },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "change it");
+  await page.waitForSelector(".answer:has-text('Soon.')");
+  await page.click(".cm-content");
+  await page.keyboard.type("mine ");
+  await held.release("go");
+  await page.waitForSelector(".conflict:not([hidden])");
+  await page.click(".conflict button:first-of-type");
+  await page.waitForFunction(() => document.querySelector(".cm-content").innerText.trim() === "theirs");
+  held.close();
+  await context.close();
+});
+
+test("steering is queued, then delivered", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  const held = await model({ steps: [
+    { text: "I look around.", tool_calls: [{ name: "shell", arguments: { command: "ls" } }], hold: "go", hold_before: "tool_calls" },
+    { expect: { contains: "write it in French" }, text: "Bonjour." },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "greet me");
+  await page.waitForSelector(".answer:has-text('I look around.')");
+  assert.equal(await page.locator(".send span").innerText(), "Steer");
+  await say(page, "write it in French");
+  await page.waitForSelector(".queue li:has-text('queued')");
+  await held.release("go");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.match(await page.locator(".item.steering").innerText(), /delivered\s+write it in French/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.match(await page.locator(".cost").innerText(), /in · .* out · ≤ \$/);
+  assert.deepEqual(problems, []);
+  held.close();
+  await context.close();
+});
+
+test("stopping ends the input, and the conversation goes on", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  const held = await model({ steps: [
+    { text: "This takes long.", hold: "never", hold_before: "end" },
+    { text: "I am still here." },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "work");
+  await page.waitForSelector(".answer:has-text('This takes long.')");
+  await page.click(".stop");
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  await state(page, "IDLE");
+  await say(page, "are you there");
+  await page.waitForSelector(".answer:has-text('I am still here.')");
+  await say(page, "again");
+  await page.keyboard.press("Escape");
+  await state(page, "IDLE");
+  assert.deepEqual(problems.filter((text) => !/400/.test(text)), []);
+  held.close();
+  await context.close();
+});
+
+test("a subagent's events stand in a card of their own", async () => {
+  const { context, page } = await open(browser, server.url);
+  const scripted = await model({ steps: [
+    { match: { contains: "ask a helper" }, tool_calls: [{ name: "spawn_agent", arguments: { task: "count the posts" } }] },
+    { match: { contains: "count the posts" }, tool_calls: [{ name: "shell", arguments: { command: "ls posts | wc -l" } }] },
+    { text: "Three." }, { text: "Waiting." }, { text: "Waiting." },
+  ], repeat_last: true });
+  await choose(page, { baseUrl: scripted.url });
+  await say(page, "ask a helper");
+  await page.waitForSelector(".item.agent .tool[data-state='done']", { state: "attached" });
+  assert.match(await page.locator(".item.agent summary").first().innerText(), /subagent\s+count the posts/);
+  scripted.close();
+  await context.close();
+});
+
+const FAILURES = {
+  "a wrong key": [{ error: { status: 401, message: "invalid x-api-key" } }, /key/i, true],
+  "no credit": [{ error: { status: 402, message: "credit balance is too low" } }, /credit|quota|balance/i, true],
+  "an unknown model": [{ error: { status: 404, message: "model: nope" } }, /nope/, true],
+};
+for (const [name, [step, expected, settings]] of Object.entries(FAILURES)) {
+  test(`${name} is said in one sentence`, async () => {
+    const { context, page } = await open(browser, server.url);
+    const failing = await model({ steps: [step], repeat_last: true });
+    await choose(page, { baseUrl: failing.url });
+    await say(page, "hello");
+    const notice = page.locator(".notice.error");
+    await notice.waitFor({ timeout: 60_000 });
+    assert.match(await notice.innerText(), expected);
+    assert.equal(await notice.locator("button").count(), settings ? 1 : 0);
+    failing.close();
+    await context.close();
+  });
+}
+
+test("a server that refuses the page (CORS) is told from the rest by saying what a proxy is for", async () => {
+  const { context, page } = await open(browser, server.url);
+  // The page's own server answers, but never allows another origin.
+  const other = server.url.replace("127.0.0.1", "localhost");
+  await choose(page, { baseUrl: other });
+  await say(page, "hello");
+  const notice = page.locator(".notice.error");
+  await notice.waitFor({ timeout: 60_000 });
+  assert.match(await notice.innerText(), /CORS.*proxy/);
+  await context.close();
+});
+
+test("settings are checked before they are used, and the key stays in the tab", async () => {
+  const { context, page } = await open(browser, server.url);
+  await page.click("#model");
+  await page.selectOption("#set-provider", "openai");
+  await page.click("dialog button.primary");
+  assert.match(await page.locator(".problem").innerText(), /Paste a key/);
+  await page.fill("#set-key", "sk-secret-of-mine");
+  await page.click("dialog button.primary");
+  await page.waitForSelector("dialog", { state: "hidden" });
+  const kept = await page.evaluate(async () => {
+    const databases = await indexedDB.databases();
+    return JSON.stringify({ ...localStorage }) + JSON.stringify(databases);
+  });
+  assert.ok(!kept.includes("sk-secret-of-mine"));
+  assert.ok(kept.includes("openai"));
+  await page.reload();
+  await page.waitForSelector("body[data-ready]", { state: "attached" });
+  await page.click("#model");
+  assert.equal(await page.inputValue("#set-provider"), "openai");
+  assert.equal(await page.inputValue("#set-key"), "");
   await context.close();
 });

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "../../js/node.js";
+import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -70,7 +70,7 @@ test("what changes is saved by itself, and once", async (t) => {
   assert.equal(writes, 4);
   await project.save();
   assert.equal(writes, 4, "nothing has changed");
-  assert.deepEqual((await readdir(join(directory, "p"))).sort(), ["lock", "project.json", "tree-2.tar"]);
+  assert.deepEqual((await readdir(join(directory, "p"))).sort(), ["files-1.tar", "files-2.tar", "lock", "project.json"]);
   await project.close();
   const again = await openProject("p", { storage: directoryStorage(directory) });
   assert.equal(await again.env.readText("f3"), "3\n");
@@ -228,7 +228,7 @@ test("a failed save leaves what was saved before", async (t) => {
   };
   const project = await openProject("p", { storage, files: { a: "1" } });
   await project.save();
-  for (failing of [/^tree/, /^project/]) {
+  for (failing of [/^files/, /^project/]) {
     await project.env.write("a", String(failing));
     await rejectsWith(project.save(), "io", /project p cannot be saved: device/);
     const seen = await openProject("p", { storage: files, readOnly: true });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MemoryEnvironment } from "../../js/node.js";
+import { MemoryEnvironment } from "./face.mjs";
 
 /** Guards against a hang; nothing here sleeps in real time. */
 const GUARD = { timeout: 10_000 };

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import xterm from "@xterm/headless";
-import { MemoryEnvironment } from "../../js/node.js";
+import { MemoryEnvironment } from "./face.mjs";
 
 /** A terminal with a shell behind it. */
 async function open({ files = {}, cols = 60, rows = 20, env, ...options } = {}) {

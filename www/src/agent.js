@@ -1,8 +1,7 @@
 // The seam to the package: everything that the playground asks of Hermitcrab
 // goes through this module.
 
-import { MemoryEnvironment, createSession, scriptedFetch } from "hermitcrab";
-import wasmUrl from "../../js/wasm/hermitcrab_bg.wasm?url";
+import { MemoryEnvironment, createSession, init } from "hermitcrab/worker";
 import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
 
@@ -31,23 +30,20 @@ export function model(id) {
   return catalogue.find((model) => model.id === id || model.aliases.includes(id));
 }
 
+/** How long a command may ignore that it was stopped before its worker is ended, in ms. */
+const STOP_MS = 1_500;
+
 /**
- * Downloads the core, so that what comes next finds it in the cache.
+ * Starts the worker and loads the core.
  * @param {(done: number, total: number | undefined) => void} progress bytes
+ * @param {(reason: string) => void} restarted the worker was ended because it did not answer
  */
-export async function preload(progress) {
-  const response = await fetch(wasmUrl);
-  if (!response.ok) throw new Error(`the core cannot be downloaded: HTTP ${response.status}`);
-  // With compression the header counts other bytes than the stream.
-  const plain = !response.headers.get("content-encoding");
-  const total = plain ? Number(response.headers.get("content-length")) || undefined : undefined;
-  let done = 0;
-  for (const reader = response.body.getReader(); ; ) {
-    const piece = await reader.read();
-    if (piece.done) return;
-    done += piece.value.length;
-    progress(done, total);
-  }
+export async function start(progress, restarted) {
+  await init({
+    onProgress: ({ loaded, total }) => progress(loaded, total),
+    onRestart: restarted,
+    stopMs: STOP_MS,
+  });
 }
 
 /** A new sandbox. @param {Record<string, string | Uint8Array>} [files] */
@@ -61,8 +57,7 @@ export function openSandbox(files) {
  */
 export async function openSession(env, choice) {
   if (choice.provider === SCRIPTED) {
-    const fetch = await scriptedFetch(script);
-    return createSession({ env, provider: "anthropic", model: "scripted", apiKey: null, fetch });
+    return createSession({ env, model: "scripted", script });
   }
   return createSession({
     env,

@@ -1,9 +1,10 @@
 // A conversation with the agent about a project: opens sessions, keeps the log
 // of what happened, and says what went wrong in words for people.
 
-import { model, openSession, SCRIPTED } from "./agent.js";
+import { model, openSession } from "./agent.js";
+import { sentence } from "./explain.js";
 import { decode } from "./project.js";
-import { Run, sentence } from "./run.js";
+import { Run } from "./run.js";
 
 /** Characters of a file that a log keeps. */
 const MOST_CHARS = 200_000;
@@ -96,7 +97,9 @@ export class Conversation extends EventTarget {
   }
 
   #keepChanges({ changes, call }) {
-    const diffs = changes.map(({ path, before, after }) => {
+    const files = changes.filter(({ before, after }) => before || after);
+    if (files.length === 0) return;
+    const diffs = files.map(({ path, before, after }) => {
       const texts = { before: decode(before), after: decode(after) };
       const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
       const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
@@ -106,7 +109,7 @@ export class Conversation extends EventTarget {
   }
 
   #keep(entry) {
-    this.log.push(entry);
+    if (!joined(this.log.at(-1), entry)) this.log.push(entry);
     this.run.apply(entry);
     this.dispatchEvent(new Event("change"));
   }
@@ -122,8 +125,18 @@ export class Conversation extends EventTarget {
     this.run.queued = [];
     this.#note("The page was closed while the agent worked; what it had done by then is here.", "warning");
   }
+}
 
-  get isScripted() {
-    return this.#settings.choice.provider === SCRIPTED;
-  }
+/** Pieces of one text within this time are one entry of the log, in ms. */
+const JOINED_MS = 100;
+const PIECES = new Set(["ASSISTANT_TEXT_DELTA", "REASONING_DELTA", "TOOL_CALL_OUTPUT_DELTA"]);
+
+/** Adds a piece to the entry before, if it goes on there. */
+function joined(last, { event }) {
+  const before = last?.event;
+  if (!event || !PIECES.has(event.kind) || before?.kind !== event.kind) return false;
+  if (before.agent_id !== event.agent_id || before.data.call_id !== event.data.call_id) return false;
+  if (Date.parse(event.timestamp) - Date.parse(before.timestamp) > JOINED_MS) return false;
+  last.event = { ...before, data: { ...before.data, text: before.data.text + event.data.text } };
+  return true;
 }

@@ -4,7 +4,7 @@
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/parts.css";
-import { preload } from "./agent.js";
+import { start as startAgent } from "./agent.js";
 import { Settings } from "./settings.js";
 import { applyTheme } from "./theme.js";
 import { Workbench } from "./workbench.js";
@@ -15,14 +15,15 @@ applyTheme(settings);
 async function start() {
   const bar = document.getElementById("boot-bar");
   const label = document.getElementById("boot-label");
-  await preload((done, total) => {
+  const workbench = new Workbench(settings);
+  const progress = (done, total) => {
     const part = total ? done / total : undefined;
     label.textContent = `Loading the sandbox… ${(done / 1e6).toFixed(1)} MB`;
     if (part === undefined) bar.removeAttribute("value");
     else bar.value = part;
-  });
+  };
+  await startAgent(progress, () => workbench.restarted());
   label.textContent = "Starting…";
-  const workbench = new Workbench(settings);
   await workbench.start();
   document.getElementById("boot").remove();
   document.body.dataset.ready = "yes";

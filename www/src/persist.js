@@ -21,6 +21,30 @@ export function save(saved) {
   return request("readwrite", (store) => store.put(saved, KEY));
 }
 
+/**
+ * Makes this tab the one that saves.
+ * @param {() => void} lost another tab has taken over
+ * @param {boolean} steal take over from another tab
+ * @returns {Promise<boolean>} whether it is now
+ */
+export function claim(lost, steal) {
+  // Without locks there is no telling; the last tab to save wins.
+  if (!navigator.locks) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    let held = false;
+    const options = steal ? { steal } : { ifAvailable: true };
+    const keep = (lock) => {
+      held = Boolean(lock);
+      resolve(held);
+      return held ? new Promise(() => {}) : undefined;
+    };
+    navigator.locks.request(DATABASE, options, keep).catch(() => {
+      resolve(false);
+      if (held) lost();
+    });
+  });
+}
+
 /** Asks the browser not to delete it when space is short. */
 export function keep() {
   return navigator.storage?.persist?.().catch(() => false);

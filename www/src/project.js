@@ -110,15 +110,13 @@ export class Project extends EventTarget {
     const since = this.#snapshot;
     // Taken first: what changes in between is found again next time.
     this.#snapshot = await this.sandbox.snapshot();
-    const found = await this.sandbox.changesSince(since);
     const changes = [];
-    for (const { path: absolute, change } of found) {
-      const path = relative(absolute);
-      if (path === undefined) continue;
+    for (const [path, after] of await this.#changedSince(since)) {
+      if (after === null && this.directories.has(path)) continue;
       const before = this.files.get(path);
-      const after = change === "removed" ? undefined : await this.#read(absolute);
       this.#set(path, after);
-      if (after === null || (before === undefined && after === undefined)) {
+      if (after === null || after === undefined) {
+        // Empty directories that came or went change the tree, too.
         changes.push({ path, before, after: undefined });
       } else if (!equal(before, after)) {
         changes.push({ path, before, after });
@@ -126,6 +124,26 @@ export class Project extends EventTarget {
     }
     if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
     return changes;
+  }
+
+  /** New contents by path. @returns {Promise<[string, Uint8Array | null | undefined][]>} */
+  async #changedSince(snapshot) {
+    let found;
+    try {
+      found = await this.sandbox.changesSince(snapshot);
+    } catch {
+      // The worker was restarted, and its snapshots are gone: compare everything.
+      return this.#compare();
+    }
+    const inside = found.map(({ path, change }) => ({ path: relative(path), change })).filter(({ path }) => path !== undefined);
+    return Promise.all(inside.map(async ({ path, change }) => [path, change === "removed" ? undefined : await this.#read(this.absolute(path))]));
+  }
+
+  async #compare() {
+    const entries = readTar(await this.sandbox.exportTar());
+    const there = new Set(entries.map(({ path }) => path));
+    const gone = [...this.files.keys(), ...this.directories].filter((path) => !there.has(path));
+    return [...gone.map((path) => [path, undefined]), ...entries.map(({ path, content }) => [path, content])];
   }
 
   /** `null` for a directory, `undefined` for what is gone by now. */

@@ -1,6 +1,8 @@
 // What a run looks like: turns the entries of a log into items for people.
 // Live sessions, restored ones and shared files all come through here.
 
+import { explain, sentence } from "./explain.js";
+
 /**
  * An entry of a log: an event of the session, files that changed after it, or
  * a note of the page's.
@@ -105,7 +107,7 @@ export class Run extends EventTarget {
         return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${LIMITS[data.limit] ?? data.limit} (${data.value}).` });
       case "ERROR":
         this.#settle(lane);
-        return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: sentence(data.message) });
+        return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: explain(data, globalThis.navigator?.onLine !== false) });
       case "PROCESSING_END":
         this.#settle(lane);
         if (data.reason === "interrupted") this.#add(lane, { type: "notice", kind: "info", text: "Stopped." });
@@ -239,9 +241,3 @@ export class Run extends EventTarget {
 }
 
 const LIMITS = { tool_rounds: "tool rounds of one task", turns: "answers of the session", wall_time: "time" };
-
-/** The core's messages start in lower case and have no full stop. @param {string} message */
-export function sentence(message) {
-  const text = message.charAt(0).toUpperCase() + message.slice(1);
-  return /[.!?…]$/.test(text) ? text : `${text}.`;
-}

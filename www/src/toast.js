@@ -4,14 +4,17 @@ import { h, iconButton } from "./dom.js";
 
 let place;
 
-/** @param {string} text @param {"info" | "error"} [kind] */
-export function toast(text, kind = "info") {
+/**
+ * @param {string} text @param {"info" | "error"} [kind]
+ * @param {{label: string, act: () => void}} [action] what one can do about it
+ */
+export function toast(text, kind = "info", action) {
   if (!place) {
     place = h("div", { class: "toasts" });
     document.body.append(place);
   }
   const close = () => element.remove();
-  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text), iconButton("close", "Close this message", close));
+  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text, action && h("button", { type: "button", class: "link", onClick: () => { close(); action.act(); } }, action.label)), iconButton("close", "Close this message", close));
   place.append(element);
   if (kind !== "error") setTimeout(close, 4000);
 }

@@ -4,10 +4,10 @@
 import { SCRIPTED, PROVIDERS, model, openTerminal } from "./agent.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
-import { announce, download, h, icon, iconButton, pickFiles } from "./dom.js";
+import { announce, download, h, icon, pickFiles } from "./dom.js";
+import { sentence } from "./explain.js";
 import * as persist from "./persist.js";
 import { Project } from "./project.js";
-import { sentence } from "./run.js";
 import { packRun, unpackRun } from "./share.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
@@ -21,8 +21,8 @@ import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
 import { terminalView } from "./view/terminal.js";
 
-/** Pause after the last change before it is saved, in ms. */
-const SAVE_AFTER = 400;
+/** Pause between a change and saving it, in ms; many changes are saved once. */
+const SAVE_AFTER = 500;
 
 export class Workbench {
   /** @type {Project} */
@@ -32,7 +32,11 @@ export class Workbench {
   #terminal;
   #settings;
   #saving;
+  /** The files as they are stored; `undefined` when they have changed since. */
+  #archive;
   #storageProblem = false;
+  /** Whether this tab is the one that saves. */
+  #owner = false;
   #replay;
   #views;
   #layout;
@@ -117,7 +121,31 @@ export class Workbench {
     this.#showModel();
   }
 
+  /** The worker was ended, and its sandbox is as it was before the command. */
+  restarted() {
+    toast("A command did not stop, so the sandbox was restarted; its files are as they were before that command.");
+    void this.#project?.sync();
+  }
+
+  /** Two tabs would overwrite each other's work: one of them saves. */
+  async #claim(steal) {
+    const lost = () => {
+      this.#owner = false;
+      toast("Another tab has taken the project over; changes here are not kept any more.", "error");
+    };
+    this.#owner = await persist.claim(lost, steal);
+    if (this.#owner) return;
+    toast("The project is open in another tab, so changes here are not kept.", "error", {
+      label: "Keep them here instead",
+      act: async () => {
+        await this.#claim(true);
+        await this.#save();
+      },
+    });
+  }
+
   async #load() {
+    await this.#claim(false);
     try {
       return await persist.load();
     } catch {
@@ -161,6 +189,7 @@ export class Workbench {
     void this.#conversation?.close();
     const old = this.#project;
     this.#project = project;
+    this.#archive = undefined;
     this.#conversation = conversation;
     this.#terminal = openTerminal(project.sandbox);
     if (old) {
@@ -169,6 +198,7 @@ export class Workbench {
     }
     project.addEventListener("change", ({ detail: { changes } }) => {
       if (project !== this.#project) return;
+      this.#archive = undefined;
       editor.follow(changes);
       files.draw();
       preview.follow(changes);
@@ -275,6 +305,7 @@ export class Workbench {
   async #openRun(text) {
     const shared = unpackRun(text);
     const { chat, files, editor, preview } = this.#views;
+    await editor.saveAll();
     await this.#save();
     const previous = { project: this.#project, conversation: this.#conversation };
     const leave = () => {
@@ -341,19 +372,21 @@ export class Workbench {
   }
 
   #saveSoon() {
-    clearTimeout(this.#saving);
-    this.#saving = setTimeout(() => void this.#save(), SAVE_AFTER);
+    this.#saving ??= setTimeout(() => void this.#save(), SAVE_AFTER);
   }
 
   async #save() {
     clearTimeout(this.#saving);
-    const { name, sandbox } = this.#project;
+    this.#saving = undefined;
+    if (!this.#owner) return;
+    const project = this.#project;
     const { log, before } = this.#conversation;
     try {
-      await persist.save({ name, tar: await sandbox.exportTar(), log, before, last: this.#views.editor.current });
+      this.#archive ??= await project.sandbox.exportTar();
+      await persist.save({ name: project.name, tar: this.#archive, log, before, last: this.#views.editor.current });
       document.body.dataset.saved = String(Date.now());
     } catch (error) {
-      this.#warnStorage(error);
+      if (project === this.#project) this.#warnStorage(error);
     }
   }
 

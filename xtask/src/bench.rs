@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::usage::Used;
 use crate::workspace::{NATIVE, cargo, shell};
-use crate::{build, floor};
+use crate::{bench_web, build, floor};
 
 /// What to measure.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Which table; both when left out.
+    /// Which table; `run` and `sandbox` when left out.
     #[arg(value_enum)]
     table: Option<Table>,
     /// Cycles over all subjects; medians are over all rounds of all cycles.
@@ -36,24 +36,45 @@ enum Table {
     Run,
     /// The sandbox, in process.
     Sandbox,
+    /// Streamed deltas inside the core, provider by provider.
+    Deltas,
+    /// The web face: sizes, and its work in Chromium beside its peers on npm.
+    Web,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let binary = build::binary()?;
-    if options.table != Some(Table::Sandbox) {
-        run_table(&binary, options.cycles.max(1))?;
+    let cycles = options.cycles.max(1);
+    let cores = options.cores.iter().map(std::path::absolute);
+    let cores = cores.collect::<std::io::Result<Vec<_>>>()?;
+    match options.table {
+        Some(Table::Run) => run_table(&build::binary()?, cycles),
+        Some(Table::Sandbox) => {
+            build::binary()?;
+            in_process("sandbox", &cores)
+        }
+        Some(Table::Deltas) => {
+            build::binary()?;
+            in_process("deltas", &[])
+        }
+        Some(Table::Web) => bench_web::run(cycles),
+        None => {
+            run_table(&build::binary()?, cycles)?;
+            in_process("sandbox", &cores)
+        }
     }
-    if options.table != Some(Table::Run) {
-        let shell = shell()?;
-        let cores = options.cores.iter().map(std::path::absolute);
-        cargo(&shell)
-            .arg("test")
-            .args(NATIVE)
-            .args(["--bench", "sandbox", "--"])
-            .args(cores.collect::<std::io::Result<Vec<_>>>()?)
-            .env(build::EMBED, build::core_path())
-            .run()?;
-    }
+}
+
+/// Runs a bench target of the workspace, which needs the core that
+/// `build::binary` left.
+fn in_process(name: &str, cores: &[PathBuf]) -> Result<()> {
+    let shell = shell()?;
+    cargo(&shell)
+        .arg("test")
+        .args(NATIVE)
+        .args(["--bench", name, "--"])
+        .args(cores)
+        .env(build::EMBED, build::core_path())
+        .run()?;
     Ok(())
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
     let module = std::fs::read(&module_path)
         .with_context(|| format!("cannot read {}", module_path.display()))?;
     let component = ComponentEncoder::default()
-        .module(&module)?
+        .module(&without_names(&module)?)?
         .validate(true)
         .encode()
         .context("cannot encode the core as a component; does it import something?")?;
@@ -67,6 +67,40 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
     );
     write_if_changed(out, &component)?;
     Ok(component.len())
+}
+
+/// The module without the custom sections that only debuggers read. The
+/// encoder needs the others.
+fn without_names(module: &[u8]) -> Result<Vec<u8>> {
+    let (header, mut rest) = module.split_at_checked(8).context("not a module")?;
+    let mut kept = header.to_vec();
+    while let Some((id, after)) = rest.split_first() {
+        let (size, content) = leb128(after)?;
+        let content = content.get(..size).context("a section is cut off")?;
+        let length = after.len() - leb128(after)?.1.len() + 1 + size;
+        let is_for_debuggers = |content| -> Result<bool> {
+            let (size, name) = leb128(content)?;
+            let name = name.get(..size).context("a name is cut off")?;
+            Ok(name == b"name" || name == b"producers" || name.starts_with(b".debug"))
+        };
+        if *id != 0 || !is_for_debuggers(content)? {
+            kept.extend_from_slice(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    Ok(kept)
+}
+
+/// The number at the beginning of `bytes`, and what follows it.
+fn leb128(bytes: &[u8]) -> Result<(usize, &[u8])> {
+    let mut value = 0;
+    for (index, byte) in bytes.iter().enumerate().take(5) {
+        value |= usize::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Ok((value, &bytes[index + 1..]));
+        }
+    }
+    anyhow::bail!("a number has no end")
 }
 
 /// Names of what the component imports.

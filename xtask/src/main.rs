@@ -2,17 +2,22 @@
 //! file per command; each does what it needs and says what it cannot do.
 
 mod bench;
+mod bench_web;
 mod browser;
 mod build;
 mod component;
 mod demo;
+#[cfg(test)]
+mod events;
 mod floor;
 mod matrix;
+mod npm;
 mod python;
 mod test;
 mod usage;
 mod web;
 mod workspace;
+mod www;
 
 use clap::Parser;
 
@@ -32,6 +37,10 @@ enum Command {
     Web(web::Options),
     /// Fetch CPython and pack it for the sandbox into js/python.
     Python(python::Options),
+    /// Pack the npm package.
+    Npm(npm::Options),
+    /// Build the playground and serve it.
+    Www(www::Options),
     /// Measure and print.
     Bench(bench::Options),
     /// The bare loop that `bench` compares with.
@@ -50,6 +59,8 @@ fn main() -> anyhow::Result<()> {
         Command::Component(options) => component::run(&options),
         Command::Web(options) => web::run(&options),
         Command::Python(options) => python::run(&options),
+        Command::Npm(options) => npm::run(&options),
+        Command::Www(options) => www::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Floor(options) => floor::run(&options),
         Command::Usage(options) => usage::run(&options),

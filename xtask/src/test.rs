@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, python, web};
+use crate::{browser, build, matrix, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -26,8 +26,12 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
+    /// The packed npm package in fresh projects (downloads bundlers).
+    Package,
     /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
     Programs,
+    /// The playground in Chromium (downloads its packages).
+    Playground,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -40,7 +44,14 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Matrix, Suite::Sdk, Suite::Peers];
+    let extra = [
+        Suite::Package,
+        Suite::Programs,
+        Suite::Playground,
+        Suite::Matrix,
+        Suite::Sdk,
+        Suite::Peers,
+    ];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -50,13 +61,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         lint(&shell)?;
     }
     let binary = build::binary()?;
-    if [Suite::Node, Suite::Browser, Suite::Programs]
-        .into_iter()
-        .any(wants)
+    if [
+        Suite::Node,
+        Suite::Browser,
+        Suite::Programs,
+        Suite::Playground,
+    ]
+    .into_iter()
+    .any(wants)
     {
         let web = web::build()?;
+        check_node(&shell)?;
         if wants(Suite::Node) {
-            check_node(&shell)?;
+            web::build_slim()?;
+            npm::tools(&shell)?;
             let tests = node_tests("tests/node")?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
@@ -65,15 +83,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of the web face in Node failed")?;
         }
         if wants(Suite::Browser) {
-            browser::smoke(&shell, &binary)?;
+            browser::cases(&shell, &binary)?;
         }
         if wants(Suite::Programs) {
-            check_node(&shell)?;
             python::build()?;
             let tests = node_tests("tests/programs")?;
             cmd!(shell, "node --test {tests...}")
                 .run()
                 .context("the tests of lent programs failed")?;
+        }
+        if wants(Suite::Playground) {
+            www::test(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {
@@ -88,6 +108,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             test = test.env("HERMITCRAB_TEST_ALL", "1");
         }
         test.run().context("Rust tests failed")?;
+    }
+    if wants(Suite::Package) {
+        check_node(&shell)?;
+        browser::package(&shell, &binary)?;
     }
     if wants(Suite::Matrix) {
         matrix::run(&shell, &binary, &web::build()?)?;

@@ -14,7 +14,8 @@ use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, targ
 /// Which build, and where to.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Directory to write to; `js/wasm`, where the entry files look, when left out.
+    /// Directory to write to; `js/wasm`, where the entry files look (`js/wasm/slim`
+    /// without the sandbox), when left out.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Leave the in-memory sandbox out.
@@ -23,12 +24,16 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let features: &[&str] = if options.slim { &[] } else { &["sandbox"] };
+    let core = match options.slim {
+        true => Core::Slim,
+        false => Core::Full,
+    };
     let out = match &options.out {
         Some(out) => std::path::absolute(out)?,
+        None if options.slim => slim_out(),
         None => default_out(),
     };
-    let size = write(&out, features)?;
+    let size = write(&out, core)?;
     println!("{}: {size} bytes of wasm", out.display());
     Ok(())
 }
@@ -36,31 +41,54 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Builds the full core where the entry files look for it; returns that directory.
 pub(crate) fn build() -> Result<PathBuf> {
     let out = default_out();
-    write(&out, &["sandbox"])?;
+    write(&out, Core::Full)?;
     Ok(out)
+}
+
+/// Builds the core without a sandbox where its entry file looks for it.
+pub(crate) fn build_slim() -> Result<PathBuf> {
+    let out = slim_out();
+    write(&out, Core::Slim)?;
+    Ok(out)
+}
+
+fn slim_out() -> PathBuf {
+    default_out().join("slim")
 }
 
 fn default_out() -> PathBuf {
     root().join("js/wasm")
 }
 
-/// Builds the core with `features` beside `web` and writes `hermitcrab.js` and
-/// `hermitcrab_bg.wasm` to `out`. Returns the size of the latter in bytes.
-fn write(out: &Path, features: &[&str]) -> Result<u64> {
+/// Which of the two cores.
+#[derive(Clone, Copy)]
+enum Core {
+    /// With the in-memory sandbox.
+    Full,
+    /// Without it.
+    Slim,
+}
+
+/// Builds a core and writes `hermitcrab.js` and `hermitcrab_bg.wasm` to `out`.
+/// Returns the size of the latter in bytes.
+fn write(out: &Path, core: Core) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
     // The default features would bring the parser of commands into the slim core.
-    let features = [&["web"], features].concat().join(",");
+    let (features, profile) = match core {
+        Core::Full => ("web,sandbox", "wasm"),
+        Core::Slim => ("web", "wasm-slim"),
+    };
     cargo(&shell)
         .args(["build", "--package", "hermitcrab", "--lib"])
         .arg("--no-default-features")
-        .args(["--profile", "wasm", "--target", WASM_TARGET])
-        .args(["--features", &features])
+        .args(["--profile", profile, "--target", WASM_TARGET])
+        .args(["--features", features])
         .quiet()
         .run()?;
     let module = target_dir()
         .join(WASM_TARGET)
-        .join("wasm")
+        .join(profile)
         .join("hermitcrab.wasm");
     let mut output = Bindgen::new()
         .input_path(&module)

@@ -166,6 +166,58 @@ async fn a_tool_that_hangs_is_over_2_5_s_after_an_interrupt() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_in_another_host_of_the_other_face() {
+    for native_first in [true, false] {
+        let open = |model: &ServeModel, native: bool| {
+            let builder = if native {
+                Host::builder().native_core()
+            } else {
+                component()
+            };
+            with_key(builder, model)
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = |model: &ServeModel, tool: HostTool| {
+            let local = LocalEnvironment::builder(directory.path())
+                .build()
+                .expect("local");
+            let choice = EnvironmentChoice::Host(Arc::new(local));
+            SessionOptions::new(config(model), choice).tool(tool)
+        };
+        let model = serve(tool_script());
+        let host = open(&model, native_first);
+        let hang = HostTool::new(definition("add_one"), |_| std::future::pending());
+        let session = host.open_session(options(&model, hang)).await;
+        let mut session = session.expect("a session");
+        session.submit("add").await.expect("idle");
+        until(&mut session, "TOOL_CALL_START").await;
+        let record = session.record().await.expect("a record");
+        drop(session);
+
+        let model = serve(json!({"steps": [{"text": "It was cut off."}]}));
+        let host = open(&model, !native_first);
+        let session = host
+            .open_session(options(&model, add_one()).record(record))
+            .await;
+        let mut session = session.expect("a session");
+        session.resume().await.expect("a call is open");
+        let events = until(&mut session, "PROCESSING_END").await;
+        assert_eq!(
+            one(&events, "ASSISTANT_TEXT_END").data()["text"],
+            "It was cut off."
+        );
+        let history = session.history().await.expect("a history");
+        let json = serde_json::to_value(&history).expect("JSON");
+        assert_eq!(
+            json[2]["results"][0]["content"],
+            "Tool error (add_one): interrupted before it ended"
+        );
+        let again = session.resume().await.expect_err("nothing is open");
+        assert!(again.to_string().contains("nothing was cut off"), "{again}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_answers_while_a_tool_ignores_its_cancel() {
     let model = serve(tool_script());
     let host = with_key(component(), &model);

@@ -13,7 +13,10 @@ mod failure;
 mod freeform;
 mod media;
 mod openai_error;
+mod provider;
 mod reader;
+mod segments;
+mod text;
 
 use serde_json::Value;
 

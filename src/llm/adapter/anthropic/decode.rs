@@ -1,6 +1,5 @@
 //! The event stream of an answer (LLM-client brief §9.4).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -11,6 +10,7 @@ use super::error::of_body;
 use crate::llm::adapter::call::{invalid_input, raw_object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
@@ -19,7 +19,7 @@ use crate::llm::response::{FinishKind, FinishReason, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
-pub(super) struct Events {
+pub(in crate::llm::adapter) struct Events {
     names: Names,
     freeform: Freeform,
     builder: ResponseBuilder,
@@ -66,7 +66,7 @@ impl Events {
 #[derive(Deserialize)]
 struct DeltaEvent<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+    kind: Text<'a>,
     index: u32,
     #[serde(borrow)]
     delta: Delta<'a>,
@@ -75,21 +75,21 @@ struct DeltaEvent<'a> {
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+    kind: Text<'a>,
     #[serde(borrow, default)]
-    text: Cow<'a, str>,
+    text: Text<'a>,
     #[serde(borrow, default)]
-    partial_json: Cow<'a, str>,
+    partial_json: Text<'a>,
     #[serde(borrow, default)]
-    thinking: Cow<'a, str>,
+    thinking: Text<'a>,
     #[serde(borrow, default)]
-    signature: Cow<'a, str>,
+    signature: Text<'a>,
 }
 
 impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
-            && event.kind == "content_block_delta"
+            && *event.kind == *"content_block_delta"
             && self.delta(&event, out)?
         {
             return Ok(());
@@ -252,7 +252,7 @@ impl Events {
             ("text_delta" | "thinking_delta" | "input_json_delta" | "signature_delta", _) => {
                 return Err(Misuse(format!(
                     "content block {index} got a {}",
-                    delta.kind
+                    &*delta.kind
                 )));
             }
             _ => return Ok(false),

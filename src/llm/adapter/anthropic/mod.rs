@@ -13,12 +13,13 @@ mod error;
 mod messages;
 mod thinking;
 
-use super::reader::Reader;
-use super::{Adapter, Encoded, ProviderVariables, failure};
+use serde_json::Value;
+
+use super::provider::Provider;
+use super::{Encoded, ProviderVariables};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
-use crate::llm::stream::StreamDecoder;
 
 /// Name of the adapter, of its options and of its replays.
 pub(super) const NAME: &str = "anthropic";
@@ -27,46 +28,32 @@ pub(super) const NAME: &str = "anthropic";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Anthropic;
 
-impl Adapter for Anthropic {
-    fn name(&self) -> &'static str {
-        NAME
+impl Provider for Anthropic {
+    const NAME: &'static str = NAME;
+    const BASE_URL: &'static str = "https://api.anthropic.com";
+    const VARIABLES: ProviderVariables = ProviderVariables {
+        keys: &["ANTHROPIC_API_KEY"],
+        base_url: "ANTHROPIC_BASE_URL",
+        options: &[],
+        key_optional: false,
+    };
+    const ID_HEADER: &'static str = "request-id";
+
+    type Answer = decode::Events;
+
+    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
+        encode::encode(request, target, base_url)
     }
 
-    fn default_base_url(&self) -> &'static str {
-        "https://api.anthropic.com"
+    fn answer(request: &Request, names: Names) -> Self::Answer {
+        decode::Events::new(request, names)
     }
 
-    fn variables(&self) -> ProviderVariables {
-        ProviderVariables {
-            keys: &["ANTHROPIC_API_KEY"],
-            base_url: "ANTHROPIC_BASE_URL",
-            options: &[],
-            key_optional: false,
-        }
+    fn error_of_body(names: &Names, status: Option<u16>, body: Value) -> LlmError {
+        error::of_body(names, status, body)
     }
 
-    fn encode(&self, request: &Request, target: &Endpoint) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, self.default_base_url())
-    }
-
-    fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(Reader::new(decode::Events::new(
-            request,
-            Names::of(NAME, request, target),
-        )))
-    }
-
-    fn error(
-        &self,
-        names: &Names,
-        status: u16,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> LlmError {
-        failure::of_response(names, status, headers, body, "request-id", error::of_body)
-    }
-
-    fn rate_limit(&self, headers: &[(String, String)]) -> Option<RateLimit> {
+    fn rate_limit(headers: &[(String, String)]) -> Option<RateLimit> {
         error::rate_limit(headers)
     }
 }

@@ -3,6 +3,7 @@
 //! generously: reasoning under three names, calls without index or id, an end
 //! without `[DONE]`.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
@@ -11,6 +12,8 @@ use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::segments::Segments;
+use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::Replay;
@@ -22,16 +25,10 @@ use crate::llm::stream::StreamEvent;
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// The answer so far.
-pub(super) struct Events {
+pub(in crate::llm::adapter) struct Events {
     names: Names,
     freeform: Freeform,
-    builder: ResponseBuilder,
-    /// Makes ids of calls unique in the conversation.
-    seed: String,
-    /// Number of the next segment.
-    next: u32,
-    /// The segment that text goes to, and whether it is reasoning.
-    open: Option<(u32, bool)>,
+    segments: Segments,
     text: String,
     /// Reasoning text, with the name of its field.
     reasoning: Option<(&'static str, String)>,
@@ -41,6 +38,51 @@ pub(super) struct Events {
     finish: Option<String>,
     refused: bool,
     usage: Value,
+}
+
+/// The chunk that comes thousands of times, read without building a tree: a
+/// piece of text or reasoning and nothing else. A `()` is a field that must be
+/// absent or null for that.
+#[derive(Deserialize)]
+struct TextChunk<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(borrow, default)]
+    object: Text<'a>,
+    #[serde(rename = "type", default)]
+    _kind: (),
+    #[serde(rename = "error", default)]
+    _error: (),
+    #[serde(rename = "usage", default)]
+    _usage: (),
+    #[serde(borrow)]
+    choices: [TextChoice<'a>; 1],
+}
+
+#[derive(Deserialize)]
+struct TextChoice<'a> {
+    #[serde(borrow)]
+    delta: TextDelta<'a>,
+    #[serde(rename = "finish_reason", default)]
+    _finish_reason: (),
+}
+
+#[derive(Deserialize)]
+struct TextDelta<'a> {
+    #[serde(borrow, default)]
+    reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    #[serde(rename = "reasoning_details", default)]
+    _reasoning_details: (),
+    #[serde(rename = "refusal", default)]
+    _refusal: (),
+    #[serde(rename = "tool_calls", default)]
+    _tool_calls: (),
 }
 
 /// A call as it grows.
@@ -60,11 +102,8 @@ impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
             freeform: Freeform::of(&request.tools),
-            builder: ResponseBuilder::new(&names.provider, &request.model),
+            segments: Segments::new(&names.provider, request),
             names,
-            seed: request.conversation.len().to_string(),
-            next: 0,
-            open: None,
             text: String::new(),
             reasoning: None,
             details: Vec::new(),
@@ -78,6 +117,11 @@ impl Events {
 
 impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if let Ok(chunk) = serde_json::from_str::<TextChunk<'_>>(data)
+            && *chunk.object != *"error"
+        {
+            return self.text_chunk(&chunk, out);
+        }
         let mut chunk: Value = serde_json::from_str(data)
             .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
         if !chunk.is_object() {
@@ -92,18 +136,13 @@ impl Answer for Events {
             return Ok(());
         }
         let text = |name: &str| chunk[name].as_str().unwrap_or_default();
-        let (id, model) = (text("id").to_owned(), text("model").to_owned());
-        if !id.is_empty() {
-            self.seed = id.clone();
-        }
-        // Every chunk names the answer; the first one counts.
-        let _ = self.builder.start(&id, &model, out);
+        self.segments.start(text("id"), text("model"), out)?;
         if chunk["usage"].is_object() {
             self.usage = chunk["usage"].take();
         }
         let Some(mut choice) = chunk.pointer_mut("/choices/0").map(Value::take) else {
             if chunk.get("choices").is_none() {
-                self.builder.provider_event(chunk, out);
+                self.segments.builder.provider_event(chunk, out);
             }
             return Ok(());
         };
@@ -128,7 +167,7 @@ impl Answer for Events {
     }
 
     fn builder(&mut self) -> &mut ResponseBuilder {
-        &mut self.builder
+        &mut self.segments.builder
     }
 
     fn names(&self) -> &Names {
@@ -157,6 +196,19 @@ impl Answer for Events {
 }
 
 impl Events {
+    fn text_chunk(
+        &mut self,
+        chunk: &TextChunk<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        self.segments.start(&chunk.id, &chunk.model, out)?;
+        let [choice] = &chunk.choices;
+        let delta = &choice.delta;
+        let reasoning = [&*delta.reasoning_content, &*delta.reasoning];
+        self.reason(reasoning, out)?;
+        self.say(&delta.content, out)
+    }
+
     fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if !delta.is_object() && !delta.is_null() {
             return Err(Misuse("the delta of an event is not an object".to_owned()));
@@ -164,19 +216,8 @@ impl Events {
         if let Some(details) = delta["reasoning_details"].as_array() {
             details.iter().for_each(|detail| self.detail(detail));
         }
-        // Some servers send the same text under both names.
-        let reasoning = REASONING.into_iter().find_map(|field| {
-            Some((
-                field,
-                delta[field].as_str().filter(|text| !text.is_empty())?,
-            ))
-        });
-        if let Some((field, text)) = reasoning {
-            let segment = self.segment(true, out)?;
-            self.builder.delta(segment, text, out)?;
-            let (_, kept) = self.reasoning.get_or_insert((field, String::new()));
-            kept.push_str(text);
-        }
+        let reasoning = REASONING.map(|field| delta[field].as_str().unwrap_or_default());
+        self.reason(reasoning, out)?;
         for field in ["content", "refusal"] {
             let text = match &delta[field] {
                 Value::Null => continue,
@@ -188,13 +229,8 @@ impl Events {
                     .collect(),
                 _ => return Err(Misuse(format!("the {field} of a delta is not a text"))),
             };
-            if text.is_empty() {
-                continue;
-            }
-            self.refused |= field == "refusal";
-            let segment = self.segment(false, out)?;
-            self.builder.delta(segment, &text, out)?;
-            self.text.push_str(&text);
+            self.refused |= field == "refusal" && !text.is_empty();
+            self.say(&text, out)?;
         }
         match &delta["tool_calls"] {
             Value::Null => Ok(()),
@@ -203,6 +239,25 @@ impl Events {
                 "the tool calls of a delta are not a list".to_owned(),
             )),
         }
+    }
+
+    /// Takes reasoning text, given under each of [`REASONING`]: some servers
+    /// send the same one under both names.
+    fn reason(&mut self, texts: [&str; 2], out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        let named = REASONING.into_iter().zip(texts);
+        let Some((field, text)) = named.into_iter().find(|(_, text)| !text.is_empty()) else {
+            return Ok(());
+        };
+        self.segments.text(text, true, out)?;
+        let (_, kept) = self.reasoning.get_or_insert((field, String::new()));
+        kept.push_str(text);
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        self.segments.text(text, false, out)?;
+        self.text.push_str(text);
+        Ok(())
     }
 
     /// Adds a piece of signed reasoning: text goes to the piece before it with
@@ -259,7 +314,7 @@ impl Events {
                 self.calls.len() - 1
             }
         };
-        let default_id = format!("call_{}_{position}", self.seed);
+        let default_id = format!("call_{}_{position}", self.segments.seed);
         let known = &mut self.calls[position];
         if known.id.is_empty() {
             known.id = id;
@@ -273,7 +328,7 @@ impl Events {
             }
         }
         if let Some(segment) = known.segment {
-            return self.builder.delta(segment, &arguments, out);
+            return self.segments.builder.delta(segment, &arguments, out);
         }
         known.waiting.push_str(&arguments);
         if known.name.is_empty() {
@@ -284,12 +339,14 @@ impl Events {
         }
         let (id, name) = (known.id.clone(), known.name.clone());
         let waiting = std::mem::take(&mut known.waiting);
-        self.close(out)?;
-        let segment = self.number();
+        self.segments.close(out)?;
+        let segment = self.segments.number();
         self.calls[position].segment = Some(segment);
         let custom = self.freeform.contains(&name);
-        self.builder.call_start(segment, &id, &name, custom, out)?;
-        self.builder.delta(segment, &waiting, out)
+        self.segments
+            .builder
+            .call_start(segment, &id, &name, custom, out)?;
+        self.segments.builder.delta(segment, &waiting, out)
     }
 
     /// The call that a piece belongs to. An index may be missing, or the same
@@ -311,32 +368,6 @@ impl Events {
         (!other_id && !other_name).then_some(position)
     }
 
-    /// The open segment for text; switching between text and reasoning closes
-    /// the other.
-    fn segment(&mut self, reasoning: bool, out: &mut Vec<StreamEvent>) -> Result<u32, Misuse> {
-        if let Some((segment, is_reasoning)) = self.open
-            && is_reasoning == reasoning
-        {
-            return Ok(segment);
-        }
-        self.close(out)?;
-        let segment = self.number();
-        if reasoning {
-            self.builder.reasoning_start(segment, out)?;
-        } else {
-            self.builder.text_start(segment, out)?;
-        }
-        self.open = Some((segment, reasoning));
-        Ok(segment)
-    }
-
-    fn close(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
-        match self.open.take() {
-            Some((segment, _)) => self.builder.end(segment, out),
-            None => Ok(()),
-        }
-    }
-
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let nothing = self.text.is_empty() && self.calls.is_empty() && self.reasoning.is_none();
         if nothing && self.finish.is_none() {
@@ -351,7 +382,7 @@ impl Events {
             "error" => FinishKind::Error,
             _ => FinishKind::Other,
         };
-        self.close(out)?;
+        self.segments.close(out)?;
         if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
             self.drop_cut_off_call();
         }
@@ -365,7 +396,8 @@ impl Events {
         }
         let replay = self.replay(calls);
         let usage = self.usage();
-        self.builder
+        self.segments
+            .builder
             .finish(FinishReason { reason, raw }, usage, replay, out);
         Ok(())
     }
@@ -377,14 +409,14 @@ impl Events {
             let Some(segment) = call.segment else {
                 return Err(Misuse("a tool call has no name".to_owned()));
             };
-            let arguments = object(self.builder.collected(segment));
+            let arguments = object(self.segments.builder.collected(segment));
             if self.freeform.contains(&call.name) {
                 let input = serde_json::from_str(&arguments).unwrap_or_default();
                 if let Some(text) = self.freeform.unwrap(&call.name, &input) {
-                    self.builder.set_arguments(segment, text)?;
+                    self.segments.builder.set_arguments(segment, text)?;
                 }
             }
-            self.builder.end(segment, out)?;
+            self.segments.builder.end(segment, out)?;
             let mut value = json!({
                 "id": call.id,
                 "type": "function",
@@ -415,7 +447,7 @@ impl Events {
         }
         Some(Replay {
             provider: NAME.to_owned(),
-            model: self.builder.model().to_owned(),
+            model: self.segments.builder.model().to_owned(),
             items: vec![message],
         })
     }
@@ -428,18 +460,15 @@ impl Events {
         };
         let cut_off = call
             .segment
-            .is_none_or(|segment| raw_object(self.builder.collected(segment)).is_none());
+            .is_none_or(|segment| raw_object(self.segments.builder.collected(segment)).is_none());
         if cut_off && let Some(call) = self.calls.pop() {
             if let Some(segment) = call.segment {
-                self.builder.drop_call(segment);
+                self.segments.builder.drop_call(segment);
             }
             let message = "the last tool call was cut off and is left out";
-            self.builder.warn(Warning::new("call_truncated", message));
+            self.segments
+                .builder
+                .warn(Warning::new("call_truncated", message));
         }
-    }
-
-    fn number(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
     }
 }

@@ -12,6 +12,8 @@ use super::{NAME, OWN_ID};
 use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::segments::Segments;
+use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
@@ -20,22 +22,25 @@ use crate::llm::response::{FinishKind, FinishReason, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
-pub(super) struct Events {
+pub(in crate::llm::adapter) struct Events {
     names: Names,
     freeform: Freeform,
-    builder: ResponseBuilder,
-    /// Makes ids of calls unique in the conversation.
-    seed: String,
-    /// Number of the next segment.
-    next: u32,
-    /// The segment that text goes to, and whether it is reasoning.
-    open: Option<(u32, bool)>,
-    /// Parts in the shape in which they go back.
-    parts: Vec<Map<String, Value>>,
+    segments: Segments,
+    /// Parts to go back.
+    parts: Vec<Kept>,
     continuation: Option<Value>,
     calls: usize,
     finish: Option<Finish>,
-    usage: Value,
+    /// The last count, as it came: most chunks bring a new one.
+    usage: String,
+}
+
+/// A part to go back.
+enum Kept {
+    /// Text that carries nothing else, its neighbours included.
+    Plain { text: String, thought: bool },
+    /// Anything else, as it came.
+    Part(Map<String, Value>),
 }
 
 struct Finish {
@@ -43,6 +48,57 @@ struct Finish {
     message: Option<String>,
     /// The prompt was refused: there is no answer at all.
     blocked: bool,
+}
+
+/// The chunk that comes thousands of times, read without building a tree: a
+/// piece of text or reasoning and nothing else. A `()` is a field that must be
+/// absent or null for that.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TextChunk<'a> {
+    #[serde(borrow, default)]
+    response_id: Text<'a>,
+    #[serde(borrow, default)]
+    model_version: Text<'a>,
+    #[serde(borrow)]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(rename = "promptFeedback", default)]
+    _prompt_feedback: (),
+    #[serde(rename = "error", default)]
+    _error: (),
+    #[serde(borrow)]
+    candidates: [TextCandidate<'a>; 1],
+}
+
+#[derive(Deserialize)]
+struct TextCandidate<'a> {
+    #[serde(borrow)]
+    content: TextContent<'a>,
+    #[serde(rename = "finishReason", default)]
+    _finish_reason: (),
+    #[serde(rename = "continuationToken", default)]
+    _continuation_token: (),
+    #[serde(rename = "groundingMetadata", default)]
+    _grounding: (),
+    #[serde(rename = "citationMetadata", default)]
+    _citations: (),
+    #[serde(rename = "urlContextMetadata", default)]
+    _url_context: (),
+}
+
+#[derive(Deserialize)]
+struct TextContent<'a> {
+    #[serde(borrow)]
+    parts: Vec<TextPart<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextPart<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(default)]
+    thought: bool,
 }
 
 /// What of a chunk holds text of calls: their numbers must not change.
@@ -81,22 +137,22 @@ impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
             freeform: Freeform::of(&request.tools),
-            builder: ResponseBuilder::new(&names.provider, &request.model),
+            segments: Segments::new(&names.provider, request),
             names,
-            seed: request.conversation.len().to_string(),
-            next: 0,
-            open: None,
             parts: Vec::new(),
             continuation: None,
             calls: 0,
             finish: None,
-            usage: Value::Null,
+            usage: String::new(),
         }
     }
 }
 
 impl Answer for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
+        if let Ok(chunk) = serde_json::from_str::<TextChunk<'_>>(data) {
+            return self.text_chunk(&chunk, out);
+        }
         let mut chunk: Value = serde_json::from_str(data)
             .map_err(|_| Misuse(format!("an event is not JSON: `{}`", clip(data))))?;
         let failed = |chunk: &Value| chunk.get("error").is_some_and(|error| !error.is_null());
@@ -111,22 +167,15 @@ impl Answer for Events {
             )));
         }
         let text = |name: &str| chunk[name].as_str().unwrap_or_default();
-        let (id, model) = (
-            text("responseId").to_owned(),
-            text("modelVersion").to_owned(),
-        );
-        if !id.is_empty() {
-            self.seed = id.clone();
-        }
-        // Every chunk names the answer; the first one counts.
-        let _ = self.builder.start(&id, &model, out);
+        self.segments
+            .start(text("responseId"), text("modelVersion"), out)?;
         let known = ["candidates", "usageMetadata", "promptFeedback"];
         if !known.iter().any(|field| chunk.get(field).is_some()) {
-            self.builder.provider_event(chunk, out);
+            self.segments.builder.provider_event(chunk, out);
             return Ok(());
         }
         if chunk["usageMetadata"].is_object() {
-            self.usage = chunk["usageMetadata"].take();
+            self.usage = chunk["usageMetadata"].to_string();
         }
         if let Some(reason) = chunk["promptFeedback"]["blockReason"].as_str() {
             self.finish = Some(Finish {
@@ -152,7 +201,7 @@ impl Answer for Events {
     }
 
     fn builder(&mut self) -> &mut ResponseBuilder {
-        &mut self.builder
+        &mut self.segments.builder
     }
 
     fn names(&self) -> &Names {
@@ -162,7 +211,8 @@ impl Answer for Events {
     /// Output includes the reasoning, as with the other providers; the API
     /// counts it apart.
     fn usage(&self) -> Usage {
-        let count = |name: &str| self.usage[name].as_u64();
+        let usage: Value = serde_json::from_str(&self.usage).unwrap_or_default();
+        let count = |name: &str| usage[name].as_u64();
         let input = count("promptTokenCount").unwrap_or(0);
         let thoughts = count("thoughtsTokenCount");
         let output = count("candidatesTokenCount")
@@ -176,12 +226,28 @@ impl Answer for Events {
             cache_read_tokens: count("cachedContentTokenCount"),
             cache_write_tokens: None,
             uncounted_input_tokens: 0,
-            raw: self.usage.is_object().then(|| self.usage.clone()),
+            raw: usage.is_object().then(|| usage.clone()),
         }
     }
 }
 
 impl Events {
+    fn text_chunk(
+        &mut self,
+        chunk: &TextChunk<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        self.segments
+            .start(&chunk.response_id, &chunk.model_version, out)?;
+        let usage = chunk.usage_metadata.map_or("", RawValue::get);
+        if usage.starts_with('{') {
+            usage.clone_into(&mut self.usage);
+        }
+        let [candidate] = &chunk.candidates;
+        let mut parts = candidate.content.parts.iter();
+        parts.try_for_each(|part| self.text(&part.text, part.thought, out))
+    }
+
     fn candidate(
         &mut self,
         mut candidate: Value,
@@ -220,7 +286,7 @@ impl Events {
         ] {
             if let Some(value) = candidate.get(extra).filter(|value| !value.is_null()) {
                 let event = serde_json::json!({extra: value});
-                self.builder.provider_event(event, out);
+                self.segments.builder.provider_event(event, out);
             }
         }
         Ok(())
@@ -233,61 +299,57 @@ impl Events {
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Misuse> {
         if let Some(call) = part.get("functionCall") {
-            self.close(out)?;
+            self.segments.close(out)?;
             self.call(call, arguments, out)?;
-            self.parts.push(part);
+            self.parts.push(Kept::Part(part));
             return Ok(());
         }
         let Some(Value::String(text)) = part.get("text") else {
             if part.contains_key("text") {
                 return Err(Misuse("the text of a part is not a string".to_owned()));
             }
-            self.close(out)?;
-            let segment = self.number();
+            self.segments.close(out)?;
+            let segment = self.segments.number();
             let kind = part.keys().find(|name| !name.starts_with("thought"));
             let content = ContentPart::Other {
                 kind: kind.cloned().unwrap_or_default(),
                 value: Value::Object(part.clone()),
             };
-            self.builder.whole(segment, content)?;
-            self.builder.end(segment, out)?;
-            self.builder
+            self.segments.builder.whole(segment, content)?;
+            self.segments.builder.end(segment, out)?;
+            self.segments
+                .builder
                 .provider_event(Value::Object(part.clone()), out);
-            self.parts.push(part);
+            self.parts.push(Kept::Part(part));
             return Ok(());
         };
         let thought = part.get("thought") == Some(&Value::Bool(true));
-        if !text.is_empty() {
-            let segment = self.segment(thought, out)?;
-            self.builder.delta(segment, text, out)?;
+        if part.keys().all(|name| name == "text" || name == "thought") {
+            return self.text(text, thought, out);
         }
-        self.keep_text(part, thought);
+        // A signature stays on the very part that carried it.
+        self.segments.text(text, thought, out)?;
+        self.parts.push(Kept::Part(part));
         Ok(())
     }
 
-    /// Keeps a text for the replay. A signature stays on the very part that
-    /// carried it; plain neighbours become one.
-    fn keep_text(&mut self, part: Map<String, Value>, thought: bool) {
-        let is_plain =
-            |part: &Map<String, Value>| part.keys().all(|name| name == "text" || name == "thought");
-        let same = |last: &Map<String, Value>| {
-            is_plain(last)
-                && last.contains_key("text")
-                && (last.get("thought") == Some(&Value::Bool(true))) == thought
-        };
-        if is_plain(&part) {
-            let more = part.get("text").and_then(Value::as_str).unwrap_or_default();
-            if more.is_empty() {
-                return;
-            }
-            if let Some(last) = self.parts.last_mut().filter(|last| same(last))
-                && let Some(Value::String(text)) = last.get_mut("text")
-            {
-                text.push_str(more);
-                return;
-            }
+    /// Takes a text that carries nothing else; neighbours become one.
+    fn text(
+        &mut self,
+        more: &str,
+        is_thought: bool,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Misuse> {
+        self.segments.text(more, is_thought, out)?;
+        match self.parts.last_mut() {
+            _ if more.is_empty() => {}
+            Some(Kept::Plain { text, thought }) if *thought == is_thought => text.push_str(more),
+            _ => self.parts.push(Kept::Plain {
+                text: more.to_owned(),
+                thought: is_thought,
+            }),
         }
-        self.parts.push(part);
+        Ok(())
     }
 
     fn call(
@@ -302,7 +364,7 @@ impl Events {
         };
         let id = match call["id"].as_str() {
             Some(id) if !id.is_empty() => id.to_owned(),
-            _ => format!("{OWN_ID}{}_{}", self.seed, self.calls),
+            _ => format!("{OWN_ID}{}_{}", self.segments.seed, self.calls),
         };
         self.calls += 1;
         let text = match (&call["args"], arguments) {
@@ -310,40 +372,16 @@ impl Events {
             (_, Some(arguments)) => arguments.clone(),
             (args, None) => args.to_string(),
         };
-        let segment = self.number();
+        let segment = self.segments.number();
         let custom = self.freeform.contains(name);
-        self.builder.call_start(segment, &id, name, custom, out)?;
-        self.builder.delta(segment, &text, out)?;
+        self.segments
+            .builder
+            .call_start(segment, &id, name, custom, out)?;
+        self.segments.builder.delta(segment, &text, out)?;
         if let Some(text) = self.freeform.unwrap(name, &call["args"]) {
-            self.builder.set_arguments(segment, text)?;
+            self.segments.builder.set_arguments(segment, text)?;
         }
-        self.builder.end(segment, out)
-    }
-
-    /// The open segment for text; switching between text and reasoning closes
-    /// the other.
-    fn segment(&mut self, thought: bool, out: &mut Vec<StreamEvent>) -> Result<u32, Misuse> {
-        if let Some((segment, is_thought)) = self.open
-            && is_thought == thought
-        {
-            return Ok(segment);
-        }
-        self.close(out)?;
-        let segment = self.number();
-        if thought {
-            self.builder.reasoning_start(segment, out)?;
-        } else {
-            self.builder.text_start(segment, out)?;
-        }
-        self.open = Some((segment, thought));
-        Ok(segment)
-    }
-
-    fn close(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
-        match self.open.take() {
-            Some((segment, _)) => self.builder.end(segment, out),
-            None => Ok(()),
-        }
+        self.segments.builder.end(segment, out)
     }
 
     fn end(&mut self, finish: Finish, out: &mut Vec<StreamEvent>) {
@@ -369,16 +407,18 @@ impl Events {
         if finish.blocked {
             reason = FinishKind::ContentFilter;
         }
-        if reason == FinishKind::Stop && self.builder.has_calls() {
+        if reason == FinishKind::Stop && self.segments.builder.has_calls() {
             reason = FinishKind::ToolCalls;
         }
         if let Some(message) = finish.message {
             let message = clip(&format!("{}: {message}", finish.reason));
-            self.builder.warn(Warning::new("finish_message", message));
+            self.segments
+                .builder
+                .warn(Warning::new("finish_message", message));
         }
         let mut items: Vec<Value> = std::mem::take(&mut self.parts)
             .into_iter()
-            .map(Value::Object)
+            .map(Kept::into_value)
             .collect();
         if finish.reason == "CONTINUATION"
             && let Some(token) = self.continuation.take()
@@ -387,7 +427,7 @@ impl Events {
         }
         let replay = Replay {
             provider: NAME.to_owned(),
-            model: self.builder.model().to_owned(),
+            model: self.segments.builder.model().to_owned(),
             items,
         };
         let reason = FinishReason {
@@ -395,12 +435,22 @@ impl Events {
             raw: finish.reason,
         };
         let usage = self.usage();
-        self.builder.finish(reason, usage, Some(replay), out);
+        self.segments
+            .builder
+            .finish(reason, usage, Some(replay), out);
     }
+}
 
-    fn number(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
+impl Kept {
+    /// The part in the shape in which it goes back.
+    fn into_value(self) -> Value {
+        match self {
+            Self::Plain { text, thought } => match thought {
+                true => serde_json::json!({"text": text, "thought": true}),
+                false => serde_json::json!({"text": text}),
+            },
+            Self::Part(part) => Value::Object(part),
+        }
     }
 }
 

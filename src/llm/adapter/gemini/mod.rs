@@ -13,12 +13,13 @@ mod encode;
 mod error;
 mod thinking;
 
-use super::reader::Reader;
-use super::{Adapter, Encoded, ProviderVariables, failure};
+use serde_json::Value;
+
+use super::provider::Provider;
+use super::{Encoded, ProviderVariables};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::model::ThinkingControl;
 use crate::llm::request::{Endpoint, Request};
-use crate::llm::stream::StreamDecoder;
 
 /// Name of the adapter, of its options and of its replays.
 pub(super) const NAME: &str = "gemini";
@@ -30,43 +31,29 @@ const OWN_ID: &str = "call_gemini_";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gemini;
 
-impl Adapter for Gemini {
-    fn name(&self) -> &'static str {
-        NAME
+impl Provider for Gemini {
+    const NAME: &'static str = NAME;
+    const BASE_URL: &'static str = "https://generativelanguage.googleapis.com";
+    const VARIABLES: ProviderVariables = ProviderVariables {
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url: "GEMINI_BASE_URL",
+        options: &[],
+        key_optional: false,
+    };
+    const ID_HEADER: &'static str = "x-request-id";
+
+    type Answer = decode::Events;
+
+    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
+        encode::encode(request, target, base_url)
     }
 
-    fn default_base_url(&self) -> &'static str {
-        "https://generativelanguage.googleapis.com"
+    fn answer(request: &Request, names: Names) -> Self::Answer {
+        decode::Events::new(request, names)
     }
 
-    fn variables(&self) -> ProviderVariables {
-        ProviderVariables {
-            keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-            base_url: "GEMINI_BASE_URL",
-            options: &[],
-            key_optional: false,
-        }
-    }
-
-    fn encode(&self, request: &Request, target: &Endpoint) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, self.default_base_url())
-    }
-
-    fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(Reader::new(decode::Events::new(
-            request,
-            Names::of(NAME, request, target),
-        )))
-    }
-
-    fn error(
-        &self,
-        names: &Names,
-        status: u16,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> LlmError {
-        failure::of_response(names, status, headers, body, "x-request-id", error::of_body)
+    fn error_of_body(names: &Names, status: Option<u16>, body: Value) -> LlmError {
+        error::of_body(names, status, body)
     }
 }
 

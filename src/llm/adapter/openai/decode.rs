@@ -1,7 +1,6 @@
 //! The event stream of an answer (LLM-client brief §8). An item's `done` event
 //! is authoritative; deltas are for showing what arrives.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -11,6 +10,7 @@ use super::NAME;
 use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
@@ -19,7 +19,7 @@ use crate::llm::response::{FinishKind, FinishReason, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
-pub(super) struct Events {
+pub(in crate::llm::adapter) struct Events {
     names: Names,
     builder: ResponseBuilder,
     /// Output items by index.
@@ -67,12 +67,12 @@ impl Events {
 #[derive(Deserialize)]
 struct DeltaEvent<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+    kind: Text<'a>,
     output_index: u32,
     #[serde(default)]
     content_index: u32,
     #[serde(borrow)]
-    delta: Cow<'a, str>,
+    delta: Text<'a>,
 }
 
 impl Answer for Events {
@@ -180,7 +180,7 @@ impl Events {
         let kind = self.open_item(event.output_index)?.kind;
         let segment = match (&*event.kind, kind) {
             ("response.output_text.delta" | "response.refusal.delta", ItemKind::Message) => {
-                self.refused |= event.kind == "response.refusal.delta";
+                self.refused |= *event.kind == *"response.refusal.delta";
                 self.text(event.output_index, event.content_index, out)?
             }
             (
@@ -192,7 +192,7 @@ impl Events {
                 ItemKind::Reasoning(segment),
             ) => segment,
             _ => {
-                let message = format!("output item {} got a {}", event.output_index, event.kind);
+                let message = format!("output item {} got a {}", event.output_index, &*event.kind);
                 return Err(Misuse(message));
             }
         };

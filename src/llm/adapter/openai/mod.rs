@@ -11,12 +11,13 @@ mod decode;
 mod encode;
 mod input;
 
-use super::reader::Reader;
-use super::{Adapter, Encoded, ProviderVariables, failure, openai_error};
+use serde_json::Value;
+
+use super::provider::Provider;
+use super::{Encoded, ProviderVariables, openai_error};
 use crate::llm::error::{LlmError, Names};
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
-use crate::llm::stream::StreamDecoder;
 
 /// Name of the adapter, of its options and of its replays.
 pub(super) const NAME: &str = "openai";
@@ -25,50 +26,35 @@ pub(super) const NAME: &str = "openai";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenAi;
 
-impl Adapter for OpenAi {
-    fn name(&self) -> &'static str {
-        NAME
+impl Provider for OpenAi {
+    const NAME: &'static str = NAME;
+    const BASE_URL: &'static str = "https://api.openai.com/v1";
+    const VARIABLES: ProviderVariables = ProviderVariables {
+        keys: &["OPENAI_API_KEY"],
+        base_url: "OPENAI_BASE_URL",
+        options: &[
+            ("OPENAI_ORG_ID", "organization"),
+            ("OPENAI_PROJECT_ID", "project"),
+        ],
+        key_optional: false,
+    };
+    const ID_HEADER: &'static str = openai_error::ID_HEADER;
+
+    type Answer = decode::Events;
+
+    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
+        encode::encode(request, target, base_url)
     }
 
-    fn default_base_url(&self) -> &'static str {
-        "https://api.openai.com/v1"
+    fn answer(request: &Request, names: Names) -> Self::Answer {
+        decode::Events::new(request, names)
     }
 
-    fn variables(&self) -> ProviderVariables {
-        ProviderVariables {
-            keys: &["OPENAI_API_KEY"],
-            base_url: "OPENAI_BASE_URL",
-            options: &[
-                ("OPENAI_ORG_ID", "organization"),
-                ("OPENAI_PROJECT_ID", "project"),
-            ],
-            key_optional: false,
-        }
+    fn error_of_body(names: &Names, status: Option<u16>, body: Value) -> LlmError {
+        openai_error::of_body(names, status, body)
     }
 
-    fn encode(&self, request: &Request, target: &Endpoint) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, self.default_base_url())
-    }
-
-    fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
-        Box::new(Reader::new(decode::Events::new(
-            request,
-            Names::of(NAME, request, target),
-        )))
-    }
-
-    fn error(
-        &self,
-        names: &Names,
-        status: u16,
-        headers: &[(String, String)],
-        body: &[u8],
-    ) -> LlmError {
-        let id = openai_error::ID_HEADER;
-        failure::of_response(names, status, headers, body, id, openai_error::of_body)
-    }
-
-    fn rate_limit(&self, headers: &[(String, String)]) -> Option<RateLimit> {
+    fn rate_limit(headers: &[(String, String)]) -> Option<RateLimit> {
         openai_error::rate_limit(headers)
     }
 }

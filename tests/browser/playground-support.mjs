@@ -1,15 +1,18 @@
 // What the browser tests of the playground share: the built page behind a small
 // server, a browser, and the playground's parts by name.
 
+import { spawn } from "node:child_process";
 import { createReadStream } from "node:fs";
-import { access, mkdir, stat } from "node:fs/promises";
+import { access, mkdir, mkdtemp, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
+import { chromium } from "playwright-core";
+
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const { chromium } = createRequire(join(root, "www/package.json"))("playwright-core");
 
 /** Where screenshots are kept, to be looked at. */
 export const SCREENSHOTS = join(root, "target/screenshots");
@@ -89,4 +92,80 @@ export async function saved(page) {
 export async function screenshot(page, name) {
   await mkdir(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+}
+
+/**
+ * A scripted model behind HTTP, as a provider would be.
+ * @param {object} script @returns {Promise<{url: string, release: (name: string) => Promise<void>, requests: () => Promise<object[]>, close: () => void}>}
+ */
+export async function model(script) {
+  const directory = await mkdtemp(join(tmpdir(), "hermitcrab-model-"));
+  const file = join(directory, "script.json");
+  await writeFile(file, JSON.stringify(script));
+  const binary = process.env.HERMITCRAB_BIN ?? join(root, "target/release/hermitcrab");
+  const child = spawn(binary, ["serve-model", "--port", "0", file], { stdio: ["ignore", "pipe", "inherit"] });
+  // A test that fails leaves it running; the process of the tests ends all the same.
+  process.once("exit", () => child.kill());
+  child.unref();
+  const url = await new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`serve-model ended with ${code}`)));
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const found = line.match(/^listening on (\S+)/);
+      if (found) resolve(found[1]);
+    });
+  });
+  child.stdout.unref();
+  return {
+    url,
+    release: async (name) => void (await fetch(`${url}/_script/release/${name}`, { method: "POST" })),
+    requests: async () => (await fetch(`${url}/_script/requests`)).json(),
+    close: () => child.kill(),
+  };
+}
+
+/** Chooses a provider in the settings, as a person would. */
+export async function choose(page, { provider = "anthropic", key = "page-key", baseUrl = "", name = "" }) {
+  await page.click("#model");
+  await page.selectOption("#set-provider", provider);
+  await page.fill("#set-model", name);
+  await page.fill("#set-key", key);
+  await page.fill("#set-base", baseUrl);
+  await page.click("dialog button.primary");
+  await page.waitForSelector("dialog", { state: "hidden" });
+}
+
+/** Sends a message to the agent. */
+export async function say(page, text) {
+  await page.fill("#composer", text);
+  await page.press("#composer", "Enter");
+}
+
+/** Waits until the conversation is in `state`. */
+export async function state(page, state) {
+  await page.waitForSelector(`.status[data-state="${state}"]`, { timeout: 60_000 });
+}
+
+/** Types a line into the terminal; waits for the next prompt unless told not to. */
+export async function terminal(page, line, { wait = true } = {}) {
+  await page.click(".terminal .screen");
+  await page.keyboard.type(line);
+  await page.keyboard.press("Enter");
+  if (wait) await page.waitForFunction(() => !document.querySelector(".terminal.running"), undefined, { timeout: 60_000 });
+}
+
+/** Waits until the terminal shows `text`. */
+export async function shows(page, text) {
+  await page.waitForFunction((text) => document.querySelector(".xterm-rows").innerText.replaceAll("\u00a0", " ").includes(text), text, { timeout: 30_000 });
+}
+
+/** Chooses from the project's menu. */
+export async function menu(page, label) {
+  await page.click('[aria-haspopup="menu"]');
+  await page.click(`.menu button:text-is("${label}")`);
+}
+
+/** The text of the file that the editor shows. */
+export function editorText(page) {
+  return page.evaluate(() => document.querySelector(".cm-content").innerText.replaceAll("\u200b", ""));
 }

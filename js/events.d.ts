@@ -1,0 +1,342 @@
+// Made from docs/events.schema.json (xtask/src/events.rs); not edited by hand.
+// Consumers ignore kinds and fields that they do not know.
+
+/** What every event has. */
+export interface EventBase {
+  /** 1, 2, 3, … on the session's stream. */
+  seq: number;
+  /** When, RFC 3339 in UTC. */
+  timestamp: string;
+  /** Session that the host opened. */
+  session_id: string;
+  /** Id of the subagent, for events of a subagent. */
+  agent_id?: string | null;
+  /** Session or subagent that spawned the subagent, for events of a subagent. */
+  parent_id?: string | null;
+}
+
+/** The session exists and accepts input. First event of a session. */
+export interface SessionStartEvent extends EventBase {
+  kind: "SESSION_START";
+  data: {
+    /** Provider in use, such as `anthropic`. */
+    provider: string;
+    /** Model in use. */
+    model: string;
+    /** Directory that relative paths start at. */
+    working_directory: string;
+    /** Platform of the environment. */
+    platform: string;
+  };
+}
+
+/** The session is closed. Last event of a session. */
+export interface SessionEndEvent extends EventBase {
+  kind: "SESSION_END";
+  data: {
+    /** Always `CLOSED`. */
+    state: SessionState;
+    /** Why. */
+    reason: CloseReason;
+  };
+}
+
+/** The session moved to another state (spec 2.3). */
+export interface StateChangedEvent extends EventBase {
+  kind: "STATE_CHANGED";
+  data: {
+    /** State before. */
+    from: SessionState;
+    /** State now. */
+    to: SessionState;
+  };
+}
+
+/** An input is about to be processed; also for follow-ups and answers. */
+export interface UserInputEvent extends EventBase {
+  kind: "USER_INPUT";
+  data: {
+    /** The input. */
+    content: string;
+  };
+}
+
+/** An input is done. The session is ready for the next one unless `SESSION_END` follows. */
+export interface ProcessingEndEvent extends EventBase {
+  kind: "PROCESSING_END";
+  data: {
+    /** Why the loop stopped. */
+    reason: EndReason;
+    /** Tool rounds used by this input. */
+    rounds: number;
+    /** Assistant turns of the session so far. */
+    turns: number;
+  };
+}
+
+/** The model began to answer. */
+export interface AssistantTextStartEvent extends EventBase {
+  kind: "ASSISTANT_TEXT_START";
+  data: Record<string, never>;
+}
+
+/** A piece of the answer. */
+export interface AssistantTextDeltaEvent extends EventBase {
+  kind: "ASSISTANT_TEXT_DELTA";
+  data: {
+    /** The piece. */
+    text: string;
+  };
+}
+
+/** A piece of the model's reasoning. */
+export interface ReasoningDeltaEvent extends EventBase {
+  kind: "REASONING_DELTA";
+  data: {
+    /** The piece. */
+    text: string;
+  };
+}
+
+/** The answer is complete. Emitted once per model response, also when it holds no text but only tool calls. */
+export interface AssistantTextEndEvent extends EventBase {
+  kind: "ASSISTANT_TEXT_END";
+  data: {
+    /** All text of the answer. */
+    text: string;
+    /** All reasoning text, if any. */
+    reasoning?: string | null;
+    /** The provider's id of the response. */
+    response_id?: string | null;
+    /** Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`, `error`, `other`. */
+    finish_reason: string;
+  };
+}
+
+/** Tokens and time of one model response. */
+export interface UsageEvent extends EventBase {
+  kind: "USAGE";
+  data: {
+    /** Input tokens as the provider counts them. */
+    input_tokens: number;
+    /** Output tokens, reasoning included. */
+    output_tokens: number;
+    /** Part of the output that was reasoning. */
+    reasoning_tokens?: number | null;
+    /** Input tokens read from the provider's cache. */
+    cache_read_tokens?: number | null;
+    /** Input tokens written to the provider's cache. */
+    cache_write_tokens?: number | null;
+    /** Time from sending the request to the end of the stream, in ms. */
+    model_ms: number;
+    /** 1 for the first attempt, 2 for the first retry, and so on. */
+    attempt: number;
+  };
+}
+
+/** A tool is about to run. */
+export interface ToolCallStartEvent extends EventBase {
+  kind: "TOOL_CALL_START";
+  data: {
+    /** Tool. */
+    tool_name: string;
+    /** Id of the call. */
+    call_id: string;
+    /** Arguments: the parsed object, or the raw text if it is not JSON. */
+    arguments: unknown;
+  };
+}
+
+/** Output of a running tool, as it arrives; together all of it. */
+export interface ToolCallOutputDeltaEvent extends EventBase {
+  kind: "TOOL_CALL_OUTPUT_DELTA";
+  data: {
+    /** Id of the call. */
+    call_id: string;
+    /** `stdout`, `stderr`, or absent for progress of a host tool. */
+    stream?: string | null;
+    /** The piece; invalid UTF-8 becomes U+FFFD. */
+    text: string;
+  };
+}
+
+/** A tool has finished. */
+export interface ToolCallEndEvent extends EventBase {
+  kind: "TOOL_CALL_END";
+  data: {
+    /** Tool. */
+    tool_name: string;
+    /** Id of the call. */
+    call_id: string;
+    /** Full, untruncated output (bounded by `max_captured_bytes`). */
+    output?: string | null;
+    /** Why it failed, when it could not produce output. */
+    error?: string | null;
+    /** Whether the model is told that it failed. */
+    is_error: boolean;
+    /** Bytes of output that there were. */
+    output_bytes: number;
+    /** Whether `output` holds all of them. */
+    output_complete: boolean;
+    /** Exit code, of commands. */
+    exit_code?: number | null;
+    /** Whether the time limit ended it, of commands. */
+    timed_out?: boolean | null;
+    /** Time it took in ms. */
+    duration_ms: number;
+  };
+}
+
+/** The host is asked whether a tool may run. */
+export interface ApprovalRequestedEvent extends EventBase {
+  kind: "APPROVAL_REQUESTED";
+  data: {
+    /** Tool. */
+    tool_name: string;
+    /** Id of the call. */
+    call_id: string;
+    /** Validated arguments. */
+    arguments: unknown;
+    /** Why the policy asks. */
+    reason: string;
+  };
+}
+
+/** A steering message waits for the end of the tool round. */
+export interface SteeringQueuedEvent extends EventBase {
+  kind: "STEERING_QUEUED";
+  data: {
+    /** Number of the message within the session, from 1. */
+    id: number;
+    /** The message. */
+    content: string;
+  };
+}
+
+/** A steering message was added to the history. */
+export interface SteeringInjectedEvent extends EventBase {
+  kind: "STEERING_INJECTED";
+  data: {
+    /** Number of the message within the session. */
+    id: number;
+    /** The message. */
+    content: string;
+  };
+}
+
+/** A steering message will never be delivered: the session closed. */
+export interface SteeringDroppedEvent extends EventBase {
+  kind: "STEERING_DROPPED";
+  data: {
+    /** Number of the message within the session. */
+    id: number;
+    /** The message. */
+    content: string;
+  };
+}
+
+/** A limit ended the input. */
+export interface TurnLimitEvent extends EventBase {
+  kind: "TURN_LIMIT";
+  data: {
+    /** Which limit. */
+    limit: LimitKind;
+    /** Its value. */
+    value: number;
+  };
+}
+
+/** The last tool calls repeat a pattern; the model has been told. */
+export interface LoopDetectionEvent extends EventBase {
+  kind: "LOOP_DETECTION";
+  data: {
+    /** What the model was told. */
+    message: string;
+    /** Length of the pattern: 1, 2 or 3. */
+    pattern_length: number;
+  };
+}
+
+/** Something that a person should know and that stops nothing. */
+export interface WarningEvent extends EventBase {
+  kind: "WARNING";
+  data: {
+    /** Stable name, such as `context_usage`. */
+    code: string;
+    /** One sentence. */
+    message: string;
+  };
+}
+
+/** A model call failed and will be made again. */
+export interface RetryEvent extends EventBase {
+  kind: "RETRY";
+  data: {
+    /** Number of the coming attempt, from 2. */
+    attempt: number;
+    /** Wait before it, in ms. */
+    delay_ms: number;
+    /** Why the last attempt failed. */
+    message: string;
+    /** The answer shown so far is void; clear it. */
+    discard_partial: boolean;
+  };
+}
+
+/** A model call failed for good, or the session cannot go on. */
+export interface ErrorEvent extends EventBase {
+  kind: "ERROR";
+  data: {
+    /** Stable name, such as `authentication`. */
+    code: string;
+    /** One sentence that names the thing and the way out. */
+    message: string;
+    /** HTTP status, if there was one. */
+    status?: number | null;
+    /** Whether the same request may succeed later. */
+    retryable: boolean;
+  };
+}
+
+/** One event of a session, told apart by `kind`. */
+export type SessionEvent =
+  | SessionStartEvent
+  | SessionEndEvent
+  | StateChangedEvent
+  | UserInputEvent
+  | ProcessingEndEvent
+  | AssistantTextStartEvent
+  | AssistantTextDeltaEvent
+  | ReasoningDeltaEvent
+  | AssistantTextEndEvent
+  | UsageEvent
+  | ToolCallStartEvent
+  | ToolCallOutputDeltaEvent
+  | ToolCallEndEvent
+  | ApprovalRequestedEvent
+  | SteeringQueuedEvent
+  | SteeringInjectedEvent
+  | SteeringDroppedEvent
+  | TurnLimitEvent
+  | LoopDetectionEvent
+  | WarningEvent
+  | RetryEvent
+  | ErrorEvent;
+
+/** The kinds of events. */
+export type EventKind = SessionEvent["kind"];
+
+/** What the events of one kind bear. */
+export type EventData<K extends EventKind> = Extract<SessionEvent, { kind: K }>["data"];
+
+/** State of a session (spec 2.3). */
+export type SessionState = "IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED";
+
+/** Why a session closed. */
+export type CloseReason = "closed" | "aborted" | "error";
+
+/** Why an input ended. */
+export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";
+
+/** Which limit was reached. */
+export type LimitKind = "tool_rounds" | "turns" | "wall_time";

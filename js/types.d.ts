@@ -1,0 +1,147 @@
+// Types of data that the core defines: the settings of a session, in camel
+// case, and the turns of its history. tests/node/types.test.mjs compares the
+// settings with those that the core knows.
+
+/** Settings that may change while the session is open. */
+export interface ChangeableSettings {
+  /** Model id or alias; default: the provider's. */
+  model?: string;
+  /** Origin and path of the provider's API; default: the provider's own. */
+  baseUrl?: string;
+  /** Assistant turns in the whole session; 0: unlimited. */
+  maxTurns?: number;
+  /** Tool rounds for one input; default 200. */
+  maxToolRoundsPerInput?: number;
+  /** Wall time for one input, in ms; 0: unlimited. */
+  maxWallMs?: number;
+  /** Time limit of a command whose call names none, in ms. */
+  defaultCommandTimeoutMs?: number;
+  /** Upper bound of any command's time limit, in ms; default 600,000. */
+  maxCommandTimeoutMs?: number;
+  /** `low`, `medium`, `high` or what else the provider has. */
+  reasoningEffort?: string;
+  /** Output tokens per model response. */
+  maxTokens?: number;
+  /** Characters of a tool's output that the model gets, by tool. */
+  toolOutputLimits?: Record<string, number>;
+  /** Lines of a tool's output that the model gets, by tool; null: no limit. */
+  toolLineLimits?: Record<string, number | null>;
+  /** Whether repeated tool calls are noticed; default true. */
+  enableLoopDetection?: boolean;
+  /** How many of the last tool calls must repeat a pattern; default 10. */
+  loopDetectionWindow?: number;
+  /** How deep subagents may nest; default 1. */
+  maxSubagentDepth?: number;
+  /** How many subagents may work at the same time; default 8. */
+  maxSubagents?: number;
+  /**
+   * How providers are reached, by provider; `options` in the core's own names:
+   * `{ openai: { options: { organization: "org-1" } } }`.
+   */
+  endpoints?: Record<string, { baseUrl?: string; credential?: string; options?: object }>;
+  /** When a text answer counts as a question to the user. */
+  awaitingInput?: "heuristic" | "always" | "never";
+  /** Bytes of one tool call's output that are kept in full; default 8 MiB. */
+  maxCapturedBytes?: number;
+  /** Silence on a model stream after which it counts as broken, in ms; default 300,000. */
+  streamIdleTimeoutMs?: number;
+  /** Time limit for connecting, in ms; `fetch` cannot tell connecting from waiting. */
+  connectTimeoutMs?: number;
+  /** Retries of a model call that failed before any content arrived. */
+  retry?: {
+    /** Most retries after the first try; default 2. */
+    maxRetries?: number;
+    /** First delay in ms; default 1,000. */
+    baseDelayMs?: number;
+    /** Factor from one delay to the next; default 2. */
+    multiplier?: number;
+    /** Longest delay in ms; a longer Retry-After fails at once; default 60,000. */
+    maxDelayMs?: number;
+    /** Whether delays are spread over 50 to 150 %; default true. */
+    jitter?: boolean;
+  };
+  /** Retries of a model stream that broke after content had arrived; default 2. */
+  maxStreamRetries?: number;
+  /** Tokens that fit the model; default: from the model catalogue. */
+  contextWindow?: number;
+  /** Which calls need approval: docs/approval.md. */
+  approval?: {
+    tools?: Record<string, "allow" | "ask" | "deny">;
+    writePaths?: string[];
+    commands?: string[];
+  };
+  /** Whether cache breakpoints are set where the provider has them; default true. */
+  autoCache?: boolean;
+  /** Extra options by provider, merged into the request last. */
+  providerOptions?: Record<string, Record<string, unknown>>;
+}
+
+/** Settings of a session. */
+export interface SessionSettings extends ChangeableSettings {
+  /** `anthropic`, `openai`, `gemini` or `chat`; default `anthropic`. */
+  provider?: string;
+  /** Name under which the core asks for the key; default: the provider's name. */
+  credential?: string;
+  /** Text that replaces the profile's base instructions. */
+  baseInstructions?: string;
+  /** The user's own instructions; last part of the system prompt. */
+  instructions?: string;
+  /** Names that the model is told for its tools; default `spec`. */
+  toolset?: "spec" | "native";
+  /** Declarations that replace the profile's: docs/toolsets.md. */
+  toolDeclarations?: object[] | string;
+  /** Hosts that `web_fetch` may ask; the tool is not there when there are none. */
+  webFetchHosts?: string[];
+  /** Whether `apply_patch` takes freeform text where the provider has freeform tools. */
+  freeformTools?: boolean;
+  /** The session runs in a web page: providers want to be told; default: whether it does. */
+  browser?: boolean;
+}
+
+/** Tokens, as the provider counts them. */
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  total_tokens: number;
+  reasoning_tokens?: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  /** Tokens of the prompt that `input_tokens` leaves out. */
+  uncounted_input_tokens?: number;
+  /** The provider's own usage object. */
+  raw?: unknown;
+}
+
+/** A call of the model's. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON text, or freeform text of a custom tool. */
+  arguments: string;
+  custom: boolean;
+}
+
+/** What the model got for a call. */
+export interface ToolResult {
+  tool_call_id: string;
+  tool_name: string;
+  content: string;
+  media?: unknown[];
+  is_error: boolean;
+}
+
+/** One turn of the history, told apart by `turn`. */
+export type Turn =
+  | { turn: "user"; content: string; timestamp_ms: number }
+  | {
+      turn: "assistant";
+      content: string;
+      tool_calls: ToolCall[];
+      reasoning: string | null;
+      usage: Usage;
+      response_id: string | null;
+      timestamp_ms: number;
+    }
+  | { turn: "tool_results"; results: ToolResult[]; timestamp_ms: number }
+  | { turn: "system"; content: string; timestamp_ms: number }
+  | { turn: "steering"; content: string; timestamp_ms: number };

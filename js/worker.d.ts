@@ -1,0 +1,22 @@
+// Types of `hermitcrab/worker`: those of `hermitcrab`, and the worker itself.
+
+import type { WorkerOptions } from "./worker/connection.js";
+
+export * from "./index.js";
+export type { WorkerOptions };
+
+/**
+ * Starts the worker and loads the core now, perhaps from elsewhere. Without
+ * this call the first session or environment does.
+ */
+export declare function init(options?: WorkerOptions): Promise<void>;
+
+/**
+ * Ends the worker, whatever it does, and starts another: for a command that
+ * hears no stop. Sandboxes are as before the commands that were running,
+ * sessions get `ERROR` and `SESSION_END`.
+ */
+export declare function restart(): Promise<void>;
+
+/** Ends the worker and all that it holds. The next call starts another. */
+export declare function terminate(): Promise<void>;

@@ -1,0 +1,34 @@
+// The scripted model, in the page: it plays in the worker, beside the sessions.
+
+import { SessionError } from "../errors.js";
+import { connection } from "./connection.js";
+import { ROOT } from "./link.js";
+
+/** Scripts by the function that stands for their model. */
+const scripts = new WeakMap();
+
+/** @type {typeof import("../script.js").scriptedFetch} */
+export async function scriptedFetch(script) {
+  const play = async () => {
+    throw new SessionError("invalid_input", "the scripted model of a worker answers its sessions only; pass it as fetch");
+  };
+  scripts.set(play, { script });
+  await playerOf(play, await connection.link());
+  return play;
+}
+
+/**
+ * What the worker's `createSession` needs to find the model; after a restart
+ * that is a new one, which plays from the start.
+ * @param {Function | undefined} fetch @param {import("./link.js").Link} link
+ */
+export async function playerOf(fetch, link) {
+  const player = fetch && scripts.get(fetch);
+  if (!player) return fetch && { fetch: (url, init) => fetch(url, init) };
+  if (player.link !== link) {
+    const number = connection.nextNumber();
+    Object.assign(player, { link, number, made: link.call(ROOT, "addScript", [number, player.script]) });
+  }
+  await player.made;
+  return { player: player.number };
+}

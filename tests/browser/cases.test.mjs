@@ -1,0 +1,54 @@
+// Every session case in Chromium, with the agent in a worker and in the page
+// itself, under a strict content security policy, against the scripted model on
+// another origin: the transcripts that all faces share.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+
+import { caseNames, golden, specOf } from "../node/cases.mjs";
+import { serveModel } from "../node/support.mjs";
+import { STRICT, launch, serveFiles } from "./page.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What ends with the file, and with the case that is running. */
+const ends = [];
+let current;
+let page;
+
+before(async () => {
+  const whole = { after: (end) => ends.push(end) };
+  const answer = async (request, response) => {
+    if (request.method !== "POST" || request.url !== "/model") return false;
+    const { url } = await serveModel(current, JSON.parse(await text(request)));
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ url }));
+    return true;
+  };
+  const url = await serveFiles(whole, ROOT, { policy: STRICT, answer });
+  const browser = await launch(whole);
+  page = await browser.newPage();
+  page.on("pageerror", (error) => console.error(error));
+  await page.goto(`${url}/tests/browser/cases.html`);
+  await page.waitForFunction(() => globalThis.playCase);
+});
+
+after(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+test("the page is not isolated from other origins, and needs not be", async () => {
+  assert.equal(await page.evaluate(() => globalThis.crossOriginIsolated), false);
+});
+
+for (const face of ["worker", "page"]) {
+  for (const name of await caseNames()) {
+    test(`case ${name}, ${face}`, { timeout: 60_000 }, async (t) => {
+      current = t;
+      const transcript = await page.evaluate(([face, spec]) => globalThis.playCase(face, spec), [face, await specOf(name)]);
+      assert.deepEqual(transcript, await golden(name));
+    });
+  }
+}

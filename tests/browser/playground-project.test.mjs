@@ -1,0 +1,232 @@
+// The playground in Chromium: what is kept, taken in and handed out, and what
+// happens when a command does not end.
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { choose, editorText, launch, menu, model, open, ready, saved, say, serve, shows, state, terminal } from "./playground-support.mjs";
+
+let server;
+let browser;
+before(async () => {
+  server = await serve();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+const paths = (page) => page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
+
+/** What a menu entry downloads, as bytes. */
+async function downloaded(page, label) {
+  const [file] = await Promise.all([page.waitForEvent("download"), menu(page, label)]);
+  return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
+}
+
+/** Gives files to the menu entry that asks for them. */
+async function chosen(page, label, files) {
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);
+  await chooser.setFiles(files);
+}
+
+test("a reload keeps the project and the conversation", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  await page.click("#run-demo");
+  await state(page, "PROCESSING");
+  await state(page, "IDLE");
+  await terminal(page, "mkdir -p kept && echo here > kept/note.txt");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator(".tool").count(), 4);
+  assert.ok((await paths(page)).includes("kept/note.txt"));
+  await terminal(page, "cat kept/note.txt && sh test.sh");
+  await shows(page, "here");
+  await shows(page, "4 passed, 0 failed");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a page that is closed while the agent works finds what was done", async () => {
+  const { context, page } = await open(browser, server.url);
+  const held = await model({ steps: [
+    { tool_calls: [{ name: "write_file", arguments: { file_path: "half.txt", content: "half done\n" } }] },
+    { text: "Now the rest.", hold: "never", hold_before: "end" },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "do it");
+  await page.waitForSelector(".answer:has-text('Now the rest.')");
+  await saved(page);
+  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  await page.reload();
+  await ready(page);
+  assert.ok((await paths(page)).includes("half.txt"));
+  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed while the agent worked/);
+  held.close();
+  await context.close();
+});
+
+test("an exported project, imported again, is the same", async () => {
+  const { context, page } = await open(browser, server.url);
+  await terminal(page, "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'; find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
+  const before = await page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
+  const { name, content } = await downloaded(page, "Export as zip");
+  assert.equal(name, "tide-pool.zip");
+  const file = join(tmpdir(), `playground-${process.pid}.zip`);
+  await writeFile(file, content);
+  const second = await open(browser, server.url);
+  second.page.on("dialog", (dialog) => void dialog.accept(dialog.type() === "prompt" ? "again" : undefined));
+  await menu(second.page, "New project");
+  await second.page.waitForSelector(".tree .quiet");
+  await chosen(second.page, "Import files…", file);
+  await second.page.waitForSelector('.tree [data-path="bytes.bin"]');
+  await terminal(second.page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
+  const after = await second.page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
+  assert.equal(after, before);
+  assert.deepEqual(second.problems, []);
+  await second.context.close();
+  await context.close();
+});
+
+test("files are created, renamed and deleted in the tree", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.click('[aria-label="New file"]');
+  await page.keyboard.type("notes.txt");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector('.tab-box.current [data-path="notes.txt"]');
+  await page.focus('.tree [data-path="notes.txt"]');
+  await page.keyboard.press("F2");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("moved.txt");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector('.tree [data-path="moved.txt"]');
+  await terminal(page, "ls");
+  await shows(page, "moved.txt");
+  await page.focus('.tree [data-path="moved.txt"]');
+  await page.keyboard.press("Delete");
+  await page.waitForSelector('.tree [data-path="moved.txt"]', { state: "detached" });
+  assert.ok(!(await paths(page)).includes("notes.txt"));
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a project of 1,000 files loads", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  await terminal(page, "for d in $(seq 1 25); do mkdir -p many/$d; for f in $(seq 1 40); do echo \"line $d $f\" > many/$d/$f.txt; done; done; find many -type f | wc -l");
+  await shows(page, "1000");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  await page.click('.tree [data-path="many"]');
+  await page.click('.tree [data-path="many/25"]');
+  await page.click('.tree [data-path="many/25/40.txt"]');
+  assert.equal((await editorText(page)).trim(), "line 25 40");
+  await terminal(page, "grep -rl 'line 7 ' many | wc -l");
+  await shows(page, "40");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
+  test(`\`${command}\` leaves the page responsive and can be stopped`, async () => {
+    const { context, page } = await open(browser, server.url);
+    await terminal(page, "echo before > state.txt");
+    await terminal(page, `echo during >> state.txt; ${command}`, { wait: false });
+    await page.waitForSelector(".terminal.running");
+    // The page draws frames meanwhile.
+    const frames = await page.evaluate(() => new Promise((resolve) => {
+      let count = 0;
+      const end = performance.now() + 500;
+      const frame = () => (count++, performance.now() < end ? requestAnimationFrame(frame) : resolve(count));
+      requestAnimationFrame(frame);
+    }));
+    assert.ok(frames > 3, `${frames} frames in half a second`);
+    await page.click('.tree [data-path="README.md"]');
+    await page.waitForSelector('.tab-box.current [data-path="README.md"]');
+    await page.click(".terminal .screen");
+    await page.keyboard.press("Control+c");
+    await page.waitForFunction(() => !document.querySelector(".terminal.running"), undefined, { timeout: 60_000 });
+    await terminal(page, "cat state.txt; sh test.sh");
+    await shows(page, "before");
+    await shows(page, "2 passed, 2 failed");
+    await context.close();
+  });
+}
+
+test("a reload without a network works", async () => {
+  const { context, page } = await open(browser, server.url);
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(async () => {
+    const [name] = await caches.keys();
+    return name && (await (await caches.open(name)).keys()).length > 10;
+  });
+  await terminal(page, "echo offline > kept.txt");
+  await saved(page);
+  await context.setOffline(true);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "cat kept.txt");
+  await shows(page, "offline");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
+  await context.close();
+});
+
+test("of two tabs one saves, and the other can take over", async () => {
+  const { context, page } = await open(browser, server.url);
+  const second = await context.newPage();
+  await second.goto(server.url);
+  await ready(second);
+  assert.match(await second.locator(".toast.error").innerText(), /open in another tab/);
+  await terminal(second, "echo second > tab.txt");
+  await second.click('.toast button:text-is("Keep them here instead")');
+  await page.waitForSelector(".toast.error:has-text('taken the project over')");
+  await second.waitForSelector("body[data-saved]");
+  await second.reload();
+  await ready(second);
+  assert.ok((await paths(second)).includes("tab.txt"));
+  await context.close();
+});
+
+test("a run is shared as one file and played again", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  await page.click("#run-demo");
+  await state(page, "PROCESSING");
+  await state(page, "IDLE");
+  const { name, content } = await downloaded(page, "Share this run…");
+  assert.equal(name, "tide-pool.run.json");
+  const file = join(tmpdir(), `playground-${process.pid}.run.json`);
+  await writeFile(file, content);
+  const second = await open(browser, server.url);
+  await chosen(second.page, "Open a run…", file);
+  await second.page.waitForSelector(".replay");
+  assert.equal(await second.page.locator(".tool").count(), 4);
+  assert.match(await editorText(second.page), /tr -cs/);
+  await second.page.locator('.replay input[type="range"]').fill("0");
+  assert.equal(await second.page.locator(".tool").count(), 0);
+  await second.page.click('.tree [data-path="slug.sh"]');
+  assert.match(await editorText(second.page), /tr -c /);
+  await second.page.click('.replay [aria-label="Play"]');
+  await second.page.waitForSelector(".answer:has-text('I'll run')");
+  const slider = second.page.locator('.replay input[type="range"]');
+  await slider.fill(await slider.getAttribute("max"));
+  await second.page.click('.replay button:text-is("Continue from here")');
+  await second.page.waitForSelector(".replay", { state: "detached" });
+  await terminal(second.page, "sh test.sh");
+  await shows(second.page, "4 passed, 0 failed");
+  assert.deepEqual([...problems, ...second.problems], []);
+  await second.context.close();
+  await context.close();
+});
+
+test("a file that is no run is refused in one sentence", async () => {
+  const { context, page } = await open(browser, server.url);
+  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+  assert.match(await page.locator(".toast.error").innerText(), /not a run/);
+  await context.close();
+});

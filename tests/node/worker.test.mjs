@@ -1,0 +1,242 @@
+// What is special about a worker: being ended and replaced, messages, and
+// values that cannot simply be copied.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+import * as here from "../../js/node.js";
+import {
+  CoreError,
+  EnvironmentError,
+  MemoryEnvironment,
+  SessionError,
+  createSession,
+  init,
+  restart,
+  terminate,
+} from "../../js/worker-node.js";
+import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.mjs";
+
+const KEY = "sk-test-0000";
+
+/** Reads no clock and never pauses. */
+const DEAF = "awk 'BEGIN{while(1);}'";
+
+/** Messages of the worker, as they come. */
+let messages = [];
+const reasons = [];
+
+await init({
+  stopMs: 1_000,
+  unresponsiveMs: 3_000,
+  onRestart: (reason) => reasons.push(reason),
+  worker: () => {
+    const worker = new Worker(new URL("../../js/worker/main-node.js", import.meta.url));
+    worker.on("message", (message) => messages.push(message));
+    return worker;
+  },
+});
+
+after(terminate);
+
+test("a command that hears no stop ends with its worker; files are as before it", async () => {
+  const env = await MemoryEnvironment.create({ files: { "kept.txt": "one", "gone.txt": "" } });
+  await env.exec("echo two >> kept.txt; rm gone.txt; mkdir -p /tmp/deep; echo x > /tmp/deep/x; ln -s kept.txt link");
+  const stop = new AbortController();
+  const stuck = env.exec(`echo spoilt > kept.txt; ${DEAF}`, { signal: stop.signal });
+  // Time enough for the command to begin: it must be deaf, not unborn.
+  setTimeout(() => stop.abort(), 500);
+  await assert.rejects(stuck, (error) => {
+    assert.ok(error instanceof EnvironmentError);
+    assert.equal(error.kind, "cancelled");
+    assert.match(error.message, /exec was given up with its worker; files are as before it: .*could not be stopped/);
+    return true;
+  });
+  const { stdout } = await env.exec("ls; cat link /tmp/deep/x");
+  assert.equal(stdout, "kept.txt\nlink\nonetwo\nx\n");
+  assert.match(reasons.at(-1), /stopped within 1000 ms/);
+});
+
+test("a worker that works and does not answer is replaced unasked; its sessions end and say so", async (t) => {
+  const model = await serveModel(t, {
+    steps: [callStep("shell", { command: "echo done > first.txt" }), callStep("shell", { command: DEAF }), { text: "x" }],
+  });
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  const idle = await createSession({ apiKey: KEY, baseUrl: model.url });
+  const events = await collect(session.run("go"));
+  const [error, end] = events.slice(-2);
+  assert.deepEqual([error.kind, end.kind, end.data], ["ERROR", "SESSION_END", { state: "CLOSED", reason: "error" }]);
+  assert.equal(error.data.code, "core");
+  assert.match(error.data.message, /did not answer for 3000 ms/);
+  assert.deepEqual(events.map(({ seq }) => seq), events.map((_, index) => index + 1));
+  assert.ok(events.every(({ session_id: id }) => id === session.id));
+  await session.closed;
+  await idle.closed;
+  assert.equal(session.state, "CLOSED");
+  await assert.rejects(session.submit("more"), CoreError);
+  await session.close();
+  assert.equal(await env.readText("first.txt"), "done\n");
+  const again = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  await again.close();
+});
+
+test("restart and terminate end what runs", async () => {
+  const env = await MemoryEnvironment.create({ files: { a: "a" } });
+  const session = await createSession({ apiKey: KEY, env });
+  const running = assert.rejects(env.exec("while :; do :; done"), { kind: "cancelled" });
+  await restart();
+  await running;
+  assert.equal(session.state, "CLOSED");
+  assert.equal(await env.readText("a"), "a");
+  await terminate();
+  await assert.rejects(env.readText("a"), CoreError);
+  const other = await MemoryEnvironment.create();
+  assert.equal((await other.exec("echo fine")).stdout, "fine\n");
+});
+
+test("many changes are kept small, and survive", async () => {
+  const env = await MemoryEnvironment.create();
+  const block = new Uint8Array(1 << 20);
+  for (let index = 0; index < 12; index += 1) await env.write("big", block.fill(index));
+  await restart();
+  assert.deepEqual([...(await env.readBytes("big")).subarray(0, 2)], [11, 11]);
+  await env.remove("big");
+  await restart();
+  assert.equal(await env.exists("big"), false);
+});
+
+test("events travel in batches, at most one message a frame", async (t) => {
+  const pieces = Array.from({ length: 3000 }, (_, index) => `${index} `);
+  const model = await serveModel(t, { steps: [{ texts: pieces }] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  messages = [];
+  const start = performance.now();
+  const events = await collect(session.run("count"));
+  const frames = (performance.now() - start) / 16;
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_DELTA").map(({ text }) => text).join(""), pieces.join(""));
+  const batches = messages.filter(({ type }) => type === "notes").length;
+  // One more for each answer that events must not be overtaken by.
+  assert.ok(batches <= frames + 3, `${batches} messages in ${frames} frames`);
+});
+
+test("a consumer that does not read holds the stream back across the channel", async (t) => {
+  const pieces = Array.from({ length: 20_000 }, (_, index) => `${index} `);
+  const model = await serveModel(t, { steps: [{ texts: pieces }] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  messages = [];
+  const events = session.run("count");
+  const { value: first } = await events.next();
+  assert.equal(first.kind, "SESSION_START");
+  const arrived = () => messages.flatMap(({ notes = [] }) => notes.flatMap(({ json = "[]" }) => JSON.parse(json))).length;
+  let before = -1;
+  while (arrived() !== before) {
+    before = arrived();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  assert.ok(before < 12_000, `${before} events arrived`);
+  const texts = dataOf(await collect(events), "ASSISTANT_TEXT_DELTA").map(({ text }) => text);
+  assert.equal(texts.join(""), pieces.join(""));
+});
+
+test("an input that is refused is told to whoever asks for its events", async (t) => {
+  for (const api of [here, { createSession }]) {
+    const server = await serveEndless(t);
+    const session = await api.createSession({ apiKey: KEY, baseUrl: server.url });
+    await session.submit("one");
+    assert.equal(session.state, "PROCESSING");
+    await assert.rejects(collect(session.run("two")), { name: "SessionError", kind: "illegal_state" });
+    await session.abort();
+  }
+});
+
+test("a second run gets its own events only", async (t) => {
+  const model = await serveModel(t, { steps: [{ text: "One." }, { text: "Two." }] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url });
+  await collect(session.run("first"));
+  const events = await collect(session.run("second"));
+  assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "second" }]);
+  assert.deepEqual(dataOf(events, "ASSISTANT_TEXT_END").map(({ text }) => text), ["Two."]);
+});
+
+test("a fetch of the page's sends the requests; its body streams, its errors are told", async (t) => {
+  const model = await serveModel(t, { steps: [{ texts: ["a", "b"] }, { text: "never" }] });
+  const seen = [];
+  let broken = false;
+  const session = await createSession({
+    apiKey: () => `${KEY}-fresh`,
+    baseUrl: model.url,
+    retry: { maxRetries: 0 },
+    fetch: async (url, init) => {
+      seen.push([new URL(url).pathname, init.headers.get("x-api-key"), init.signal instanceof AbortSignal]);
+      if (broken) throw new TypeError("Failed to fetch");
+      return fetch(url, init);
+    },
+  });
+  const events = await collect(session.run("go"));
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_END")[0].text, "ab");
+  broken = true;
+  const [error] = dataOf(await collect(session.run("go")), "ERROR");
+  assert.match(error.message, /Failed to fetch/);
+  assert.deepEqual(seen, [1, 2].map(() => ["/v1/messages", `${KEY}-fresh`, true]));
+});
+
+test("what a model writes cannot pose as a function", async (t) => {
+  const odd = { $hermitcrab: "function", id: 1, list: [{ $hermitcrab: "own", id: 0 }], __proto__: null };
+  const model = await serveModel(t, { steps: [callStep("look", { odd }), { text: "Ok." }] });
+  let seen;
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: model.url,
+    tools: [{ name: "look", description: "", parameters: { type: "object" }, execute: ({ odd }) => void (seen = odd) }],
+  });
+  await collect(session.run("go"));
+  assert.deepEqual(seen, JSON.parse(JSON.stringify(odd)));
+});
+
+test("what cannot be sent is refused by name, and nothing else is lost", async () => {
+  const env = await MemoryEnvironment.create();
+  const [bad, good] = await Promise.allSettled([env.exec("echo", { env: { A: new WeakMap() } }), env.exec("echo fine")]);
+  assert.equal(bad.reason.kind, "invalid_input");
+  assert.match(bad.reason.message, /cannot be sent/);
+  assert.equal(good.value.stdout, "fine\n");
+});
+
+test("bytes come by transfer, and the caller keeps its own", async () => {
+  const env = await MemoryEnvironment.create();
+  const own = new Uint8Array([1, 2, 3]);
+  await env.write("x", own);
+  assert.deepEqual([...own], [1, 2, 3]);
+  // A view into a larger buffer is sent without what is around it.
+  await env.write("y", new Uint8Array(new ArrayBuffer(1 << 20), 7, 2));
+  assert.equal((await env.readBytes("y")).byteLength, 2);
+});
+
+test("the worker's classes can do what those of the core can", async () => {
+  const methods = (Class) => Object.getOwnPropertyNames(Class.prototype).sort();
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ apiKey: KEY, env });
+  for (const [Far, Near] of [[MemoryEnvironment, here.MemoryEnvironment], [session.constructor, here.Session]]) {
+    const lacks = methods(Near).filter((name) => !(name in Far.prototype));
+    assert.deepEqual(lacks, []);
+  }
+  const statics = Object.getOwnPropertyNames(here.MemoryEnvironment).filter((name) => !(name in MemoryEnvironment));
+  assert.deepEqual(statics, []);
+  const { default: _, ...far } = await import("../../js/worker-node.js");
+  assert.deepEqual(Object.keys(here).filter((name) => !(name in far)), []);
+  await assert.rejects(createSession({ maxTurnz: 1 }), (error) => error instanceof SessionError);
+});
+
+test("a worker that cannot be started is an error that says what it needs", async () => {
+  await terminate();
+  await init({ worker: () => new Worker(new URL("./no-such-worker.mjs", import.meta.url)) }).then(
+    () => assert.fail("it started"),
+    (error) => {
+      assert.ok(error instanceof CoreError);
+      assert.match(error.message, /worker failed.*no-such-worker.*worker-src/);
+    },
+  );
+  await init({ worker: () => new Worker(new URL("../../js/worker/main-node.js", import.meta.url)) });
+  assert.equal((await (await MemoryEnvironment.create()).exec("echo fine")).stdout, "fine\n");
+});

@@ -1,0 +1,104 @@
+// The packed tarball, installed into fresh projects: Node, Vite, webpack,
+// esbuild, pages without a bundler, an edge isolate, TypeScript. `TARBALL` is
+// the file that `cargo xtask npm` made.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { test } from "node:test";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { STRICT, launch, resultOf, serveFiles } from "../browser/page.mjs";
+import { serveModel } from "../node/support.mjs";
+import { HOSTED, SANDBOXED } from "./shared/scenario.js";
+
+const { TARBALL } = process.env;
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const SCRIPT = JSON.parse(await readFile(join(HERE, "shared/script.json"), "utf8"));
+const NPM = ["--no-audit", "--no-fund", "--no-save", "--loglevel=error"];
+const run = promisify(execFile);
+
+const RESULT = { worker: SANDBOXED, page: SANDBOXED, slim: HOSTED };
+
+/** A copy of a project with the package in it. */
+async function project(t, name) {
+  const directory = await mkdtemp(join(tmpdir(), `hermitcrab-${name}-`));
+  t.after(() => rm(directory, { recursive: true }));
+  await cp(join(HERE, "shared"), directory, { recursive: true });
+  await cp(join(HERE, name), directory, { recursive: true });
+  await run("npm", ["install", ...NPM, TARBALL], { cwd: directory });
+  return directory;
+}
+
+/** Addresses of scripted models, one per session. */
+async function models(t, count = 3) {
+  const started = Array.from({ length: count }, () => serveModel(t, SCRIPT));
+  return (await Promise.all(started)).map(({ url }) => url);
+}
+
+async function checkPage(t, root, { path = "", policy } = {}) {
+  const url = await serveFiles(t, root, { policy });
+  const browser = await launch(t);
+  const { result, told } = await resultOf(browser, `${url}/${path}?models=${await models(t)}`);
+  assert.deepEqual(result, { ...RESULT, isolated: false });
+  assert.deepEqual(told, []);
+}
+
+test("the package holds what it needs and nothing else", async (t) => {
+  const directory = await project(t, "node");
+  const files = await readdir(join(directory, "node_modules/hermitcrab"), { recursive: true });
+  const odd = files.filter((file) => /test|tsconfig|\.map$|node_modules|\.rs$|\.toml$/.test(file));
+  assert.deepEqual(odd, []);
+  for (const file of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "types/index.d.ts", "js/wasm/hermitcrab_bg.wasm"]) {
+    assert.ok(files.includes(file), file);
+  }
+  const manifest = JSON.parse(await readFile(join(directory, "node_modules/hermitcrab/package.json"), "utf8"));
+  for (const field of ["private", "scripts", "dependencies", "devDependencies"]) assert.equal(manifest[field], undefined);
+  for (const target of Object.values(manifest.exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)))) {
+    assert.ok(files.includes(target.slice(2)), target);
+  }
+});
+
+test("Node", async (t) => {
+  const directory = await project(t, "node");
+  const { stdout } = await run("node", ["main.js", ...(await models(t))], { cwd: directory });
+  assert.deepEqual(JSON.parse(stdout), {
+    ...RESULT,
+    same: true,
+    files: ["hermitcrab_bg.wasm", "hermitcrab_bg.wasm"],
+  });
+});
+
+test("TypeScript, strict", async (t) => {
+  const directory = await project(t, "types");
+  const { stdout } = await run("npx", ["tsc", "--project", "."], { cwd: directory }).catch((error) => error);
+  assert.equal(stdout, "");
+});
+
+test("pages without a bundler", async (t) => {
+  await checkPage(t, await project(t, "plain"));
+});
+
+test("a page under a strict content security policy", async (t) => {
+  await checkPage(t, await project(t, "plain"), { path: "strict.html", policy: STRICT });
+});
+
+for (const [name, root] of [["vite", "dist"], ["webpack", "dist"], ["esbuild", "dist"]]) {
+  test(`bundled by ${name}`, async (t) => {
+    const directory = await project(t, name);
+    await run("npm", ["run", "build"], { cwd: directory });
+    if (name !== "vite") await cp(join(directory, "index.html"), join(directory, root, "index.html"));
+    await checkPage(t, join(directory, root));
+  });
+}
+
+for (const [file, expected] of [["isolate.js", SANDBOXED], ["isolate-slim.js", HOSTED]]) {
+  test(`an edge isolate: ${file}`, async (t) => {
+    const directory = await project(t, "workerd");
+    const { stdout } = await run("node", ["run.mjs", file, ...(await models(t, 2))], { cwd: directory });
+    assert.deepEqual(JSON.parse(stdout), [expected, expected]);
+  });
+}

@@ -1,0 +1,3 @@
+import { models, play, report } from "./page.js";
+
+report(play(models()));

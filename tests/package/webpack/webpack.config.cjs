@@ -1,0 +1,1 @@
+module.exports = { mode: "production", entry: "./main.js", performance: { hints: false } };

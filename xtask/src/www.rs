@@ -1,0 +1,99 @@
+//! `cargo xtask www`: builds the playground into `www/dist` and serves it; its
+//! tests in Chromium.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use xshell::{Shell, cmd};
+
+use crate::web;
+use crate::{browser, npm};
+use crate::workspace::{root, shell};
+
+/// How to serve.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Port on the loopback address.
+    #[arg(long, default_value_t = 4173)]
+    port: u16,
+    /// Serve the sources, and reload the page when one changes.
+    #[arg(long)]
+    dev: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let shell = shell()?;
+    web::build()?;
+    install(&shell)?;
+    let port = options.port.to_string();
+    let script = if options.dev { "dev" } else { "preview" };
+    if !options.dev {
+        build(&shell)?;
+    }
+    let _www = shell.push_dir(root().join("www"));
+    cmd!(
+        shell,
+        "npm run {script} -- --host 127.0.0.1 --port {port} --strictPort"
+    )
+    .run()
+    .with_context(|| format!("the server ended; is port {port} taken? `--port` names another"))
+}
+
+/// Builds the playground and plays it in Chromium. The web face must be built.
+pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
+    let Some(chromium) = browser::find_or_skip(shell)? else {
+        return Ok(());
+    };
+    npm::tools(shell)?;
+    install(shell)?;
+    build(shell)?;
+    let tests = tests()?;
+    // One file at a time: each starts a browser of its own.
+    cmd!(shell, "node --test --test-concurrency=1 {tests...}")
+        .env("CHROMIUM", chromium)
+        .env("HERMITCRAB_BIN", binary)
+        .run()
+        .context("the tests of the playground in Chromium failed")
+}
+
+fn install(shell: &Shell) -> Result<()> {
+    let www = root().join("www");
+    let installed = www.join("node_modules/.package-lock.json");
+    let wanted = www.join("package-lock.json");
+    let newer = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    if newer(&installed) >= newer(&wanted) && installed.exists() {
+        return Ok(());
+    }
+    let _www = shell.push_dir(www);
+    cmd!(shell, "npm ci --no-audit --no-fund")
+        .quiet()
+        .run()
+        .context("cannot install the playground's packages; they are downloaded with npm")
+}
+
+fn build(shell: &Shell) -> Result<()> {
+    let _www = shell.push_dir(root().join("www"));
+    cmd!(shell, "npm run build")
+        .quiet()
+        .ignore_stdout()
+        .run()
+        .context("the playground cannot be built")
+}
+
+fn tests() -> Result<Vec<PathBuf>> {
+    let dir = root().join("tests/browser");
+    let mut files = Vec::new();
+    for entry in
+        std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?
+    {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name.starts_with("playground") && name.ends_with(".test.mjs")) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    anyhow::ensure!(!files.is_empty(), "no tests in {}", dir.display());
+    Ok(files)
+}
