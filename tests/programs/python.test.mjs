@@ -257,7 +257,7 @@ test("a busy loop ends with the time limit, and what it printed is kept", async 
     `echo first; python3 -c '
 print("before", flush=True)
 while True: pass'; echo never`,
-    { timeoutMs: 1500 },
+    { timeoutMs: 5000 },
   );
   assert.deepEqual([result.exitCode, result.timedOut, result.stdout], [124, true, "first\nbefore\n"]);
   assert.deepEqual(await run(env, `python3 -c 'print("on we go")'`), [0, "on we go\n", ""]);
@@ -284,7 +284,7 @@ test("what an ended program changed is not kept", async () => {
     `python3 -c '
 open("a", "w").write("2")
 while True: pass'`,
-    { timeoutMs: 1500 },
+    { timeoutMs: 5000 },
   );
   assert.equal(stopped.timedOut, true);
   assert.deepEqual(await run(env, `cat a; python3 -c 'print(open("a").read())'`), [0, "11\n", ""]);
