@@ -143,7 +143,7 @@ RuntimeError can't start new thread
 });
 check("more memory than there is", {
   command: `python3 -c '
-try: bytearray(2 << 30)
+try: bytearray(1500 << 20)
 except MemoryError: print("no")'`,
   stdout: "no\n",
 });
