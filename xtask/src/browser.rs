@@ -9,35 +9,38 @@ use xshell::{Shell, cmd};
 use crate::npm;
 use crate::workspace::root;
 
-/// The session cases in a page, and what a page keeps.
+/// The session cases in a page, what a page keeps, and what it tells without a
+/// network.
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
-    run(shell, binary, "tests/browser/cases.test.mjs", &[])?;
-    run(shell, binary, "tests/browser/storage.test.mjs", &[])
+    let files =
+        ["cases", "storage", "network"].map(|name| format!("tests/browser/{name}.test.mjs"));
+    run(shell, binary, &files, &[])
 }
 
 /// The packed package in fresh projects.
 pub(crate) fn package(shell: &Shell, binary: &Path) -> Result<()> {
     let tarball = npm::pack(&root().join("target/npm"))?;
     let environment = [("TARBALL", tarball.as_path())];
-    run(
-        shell,
-        binary,
-        "tests/package/package.test.mjs",
-        &environment,
-    )
+    let files = ["tests/package/package.test.mjs".to_owned()];
+    run(shell, binary, &files, &environment)
 }
 
-fn run(shell: &Shell, binary: &Path, file: &str, environment: &[(&str, &Path)]) -> Result<()> {
+fn run(
+    shell: &Shell,
+    binary: &Path,
+    files: &[String],
+    environment: &[(&str, &Path)],
+) -> Result<()> {
     let Some(browser) = find_or_skip(shell)? else {
         return Ok(());
     };
     npm::tools(shell)?;
-    cmd!(shell, "node --test {file}")
+    cmd!(shell, "node --test {files...}")
         .env("CHROMIUM", browser)
         .env("HERMITCRAB_BIN", binary)
         .envs(environment.iter().copied())
         .run()
-        .with_context(|| format!("{file} failed"))
+        .with_context(|| format!("{} failed", files.join(" or ")))
 }
 
 /// The browser to test with. On a machine where none can be had, the other

@@ -8,8 +8,8 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::web;
-use crate::{browser, npm};
 use crate::workspace::{root, shell};
+use crate::{browser, npm};
 
 /// How to serve.
 #[derive(Args)]
