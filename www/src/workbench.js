@@ -15,7 +15,7 @@ import { dropped, filesFrom } from "./upload.js";
 import { chatView } from "./view/chat.js";
 import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
-import { layout } from "./view/layout.js";
+import { PANES, layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
@@ -104,7 +104,9 @@ export class Workbench {
       if (this.#conversation?.working) event.preventDefault();
     });
     addEventListener("pagehide", () => void this.#save());
-    document.addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("keydown", (event) => this.#onEscape(event));
+    // Before the terminal and the editor, which take most keys.
+    document.addEventListener("keydown", (event) => this.#onPaneKey(event), true);
   }
 
   async start() {
@@ -401,15 +403,21 @@ export class Workbench {
       : "The browser denies storage to this page, so a reload will lose the project; export it to keep it.", "error");
   }
 
-  #onKey(event) {
-    if (event.key === "Escape" && this.#conversation.working && !event.defaultPrevented && !document.activeElement?.closest(".editor, .terminal, dialog")) {
-      void this.#conversation.stop();
-    } else if (event.altKey && !event.ctrlKey && !event.metaKey && /^Digit[1-5]$/.test(event.code)) {
-      const pane = ["chat", "files", "editor", "terminal", "preview"][Number(event.code.at(-1)) - 1];
-      this.#layout.show(pane);
-      this.#layout.focus(pane);
-      event.preventDefault();
-    }
+  /** Escape stops the agent, except where it means something else. */
+  #onEscape(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || !this.#conversation.working) return;
+    if (document.activeElement?.closest(".editor, .terminal, dialog, .menu")) return;
+    void this.#conversation.stop();
+  }
+
+  /** Alt+1 to Alt+5 go to the parts. */
+  #onPaneKey(event) {
+    if (!event.altKey || event.ctrlKey || event.metaKey || !/^Digit[1-5]$/.test(event.code)) return;
+    const pane = PANES[Number(event.code.at(-1)) - 1][0];
+    this.#layout.show(pane);
+    this.#layout.focus(pane);
+    event.preventDefault();
+    event.stopPropagation();
   }
 }
 
