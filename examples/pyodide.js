@@ -91,7 +91,9 @@ export function pyodideProgram(load, root = "/workspace") {
     /** @type {{stdout: Uint8Array[], stderr: Uint8Array[]}} */
     const output = { stdout: [], stderr: [] };
     /** @param {"stdout" | "stderr"} stream */
-    const collect = (stream) => ({ write: (/** @type {Uint8Array} */ bytes) => output[stream].push(bytes.slice()) && bytes.length });
+    const collect = (stream) => ({
+      write: (/** @type {Uint8Array} */ bytes) => output[stream].push(bytes.slice()) && bytes.length,
+    });
     python.setStdout(collect("stdout"));
     python.setStderr(collect("stderr"));
     /** @type {(string | null)[]} */
@@ -101,7 +103,12 @@ export function pyodideProgram(load, root = "/workspace") {
     python.globals.set("call_env", python.toPy(call.env));
     python.globals.set("call_cwd", call.cwd);
     const exitCode = Number(await python.runPythonAsync(RUN));
-    return { exitCode, stdout: join(output.stdout), stderr: join(output.stderr), changes: changed(FS, before, stamps(FS, root)) };
+    return {
+      exitCode,
+      stdout: join(output.stdout),
+      stderr: join(output.stderr),
+      changes: changed(FS, before, stamps(FS, root)),
+    };
   };
 }
 
@@ -159,7 +166,9 @@ function changed(FS, before, after) {
   for (const path of before.keys()) if (!after.has(path)) changes.push({ path, type: "removed" });
   for (const [path, stamp] of after) {
     if (before.get(path) === stamp) continue;
-    changes.push(stamp === "directory" ? { path, type: "directory" } : { path, type: "file", content: FS.readFile(path) });
+    changes.push(
+      stamp === "directory" ? { path, type: "directory" } : { path, type: "file", content: FS.readFile(path) },
+    );
   }
   return changes;
 }

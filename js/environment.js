@@ -1,10 +1,11 @@
 // Environments of the user's: JavaScript objects with a method per call.
 //
 // An object has `read`, `write`, `stat`, `list`, `remove`, `rename`, `makeDir`
-// and `exec`, perhaps `grep`, `glob`, `initialize` and `cleanup`, and the facts
-// `workingDirectory` and `platform`, perhaps `osVersion` and
+// and `exec`, perhaps `realPath`, `grep`, `glob`, `initialize` and `cleanup`,
+// and the facts `workingDirectory` and `platform`, perhaps `osVersion` and
 // `utcOffsetMinutes`. What it lacks of `grep` and `glob` is done on top of
-// `list` and `read`; any other missing method answers "unsupported".
+// `list` and `read`, without `realPath` every path leads where it says; any
+// other missing method answers "unsupported".
 
 import { EnvironmentError } from "./errors.js";
 import { Runtime } from "./runtime.js";
@@ -19,6 +20,9 @@ import { Runtime } from "./runtime.js";
  * @property {(path: string, content: Uint8Array, options: {signal: AbortSignal}) => Promise<void>} write
  *   creates parents
  * @property {(path: string, options: {signal: AbortSignal}) => Promise<Stat>} stat
+ * @property {(path: string, options: {signal: AbortSignal}) => Promise<string>} [realPath]
+ *   where the path leads: absolute, every symbolic link followed, what does not exist kept as it is
+ *   named; without it every path leads where it says
  * @property {(path: string, options: {depth: number, signal: AbortSignal}) => Promise<Entry[]>} list
  *   paths relative to `path`; depth 1 is the directory itself
  * @property {(path: string, options: {signal: AbortSignal}) => Promise<void>} remove
@@ -102,6 +106,8 @@ async function answer(environment, call, signal) {
       return DONE;
     case "stat":
       return { reply: "stat", value: stat(await method(environment, "stat")(call.path, options)) };
+    case "real_path":
+      return { reply: "path", value: text(await method(environment, "realPath")(call.path, options), call) };
     case "list":
       return entries(
         await method(environment, "list")(call.path, { depth: call.depth, signal }),
@@ -171,6 +177,13 @@ function bytes(content, { path, max_bytes: limit }) {
     throw new EnvironmentError("too_large", `${path} has ${data.length} bytes, more than ${limit}`);
   }
   return data;
+}
+
+function text(path, call) {
+  if (typeof path !== "string" || !path.startsWith("/")) {
+    throw new EnvironmentError("io", `realPath(${call.path}) returned no absolute path`);
+  }
+  return path;
 }
 
 function stat({ isDir, size, modifiedMs }) {

@@ -5,6 +5,9 @@
 import { sleep } from "./clock.js";
 import { environmentFailure, text } from "./errors.js";
 
+/** Time for a tool of the user's that names none, in ms: that of the longest command. */
+const TOOL_TIMEOUT_MS = 600_000;
+
 export class Host {
   #runtime;
 
@@ -45,7 +48,7 @@ export class Host {
     };
     let result;
     try {
-      result = await tool.execute(JSON.parse(json), { callId, signal, progress });
+      result = await withLimit(tool, signal, (signal) => tool.execute(JSON.parse(json), { callId, signal, progress }));
     } catch (error) {
       if (signal.aborted) throw error;
       return { content: text(error), isError: true };
@@ -109,6 +112,27 @@ export class Host {
     const environment = this.#runtime.environments.get(number);
     if (!environment) throw { kind: "not_found", message: `no environment ${number}` };
     return environment;
+  }
+}
+
+/** A tool that never returns must not hold the session up for ever. */
+async function withLimit({ name, timeoutMs = TOOL_TIMEOUT_MS }, signal, execute) {
+  if (timeoutMs === 0) return execute(signal);
+  const over = new AbortController();
+  const done = new AbortController();
+  const stop = () => over.abort(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  const late = sleep(timeoutMs, done.signal).then(() => {
+    if (done.signal.aborted) return undefined;
+    const error = new Error(`the tool ${name} gave no result within ${timeoutMs} ms and was given up`);
+    over.abort(error);
+    throw error;
+  });
+  try {
+    return await Promise.race([execute(over.signal), late.then(() => new Promise(() => {}))]);
+  } finally {
+    done.abort();
+    signal.removeEventListener("abort", stop);
   }
 }
 

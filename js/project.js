@@ -12,6 +12,7 @@ import { browserStorage, lockTab } from "./storage.js";
 
 /**
  * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
+ * @typedef {import("./sandbox.js").MemoryEnvironment} MemoryEnvironment
  * @typedef {object} SaveStatus
  * @property {"saved" | "unsaved" | "saving" | "failed"} state
  * @property {EnvironmentError} [error] why the last attempt failed; the next
@@ -44,7 +45,8 @@ const SHARE = 0.1;
 /**
  * `openProject` with the sandboxes of `Environment`, in the page or in a worker.
  * @param {typeof import("./sandbox.js").MemoryEnvironment} Environment
- * @param {string} name @param {ProjectOptions} [options]
+ * @param {string} name
+ * @param {ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
  * @returns {Promise<Project>}
  */
 export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {

@@ -56,6 +56,8 @@ import { packZip } from "./zip.js";
 
 /** Environments of this realm, so that the states of their files have names of their own. */
 let lineages = 0;
+/** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
+let realm;
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
@@ -74,7 +76,8 @@ export class MemoryEnvironment {
     });
     const number = runtime.callSandbox((core) => core.addSandbox(wanted));
     lineages += 1;
-    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: lineages });
+    realm ??= globalThis.crypto.getRandomValues(new Uint32Array(2)).join("-");
+    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: `${realm}-${lineages}` });
     const environment = new MemoryEnvironment(runtime, number);
     environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
     await environment.importFiles(files);

@@ -18,6 +18,8 @@ import { scriptedFetch } from "./script.js";
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
  * @property {string} description what it does, for the model
  * @property {object} parameters JSON Schema of the arguments; the root is an object
+ * @property {number} [timeoutMs] a call that gives no result within it is an
+ *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, `{content, isError}`, or
  *   anything else as JSON; what it throws is an error that the model can read
@@ -37,7 +39,7 @@ import { scriptedFetch } from "./script.js";
  * @property {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
  *   default: an empty sandbox
  * @property {Tool[]} [tools]
- * @property {object | object[]} [history] what `record()` or `history()` of an
+ * @property {object | object[] | undefined} [history] what `record()` or `history()` of an
  *   earlier session gave: goes on with its conversation; provider, model and
  *   tools may be others
  * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
@@ -89,6 +91,8 @@ export async function openSession(options, hub) {
   const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  // Nothing below waits, so no abort can get lost.
+  signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...settings,
@@ -345,9 +349,12 @@ function credentials(config, apiKey, apiKeys = {}) {
   return held;
 }
 
-function definition({ execute, ...tool }) {
+function definition({ execute, timeoutMs = 1, ...tool }) {
   if (typeof execute !== "function") {
     throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
+  }
+  if (!(timeoutMs >= 0)) {
+    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
   }
   return tool;
 }

@@ -48,7 +48,9 @@ export class Shell {
   #history;
   #closed = false;
   #end;
-  #ended;
+
+  /** Resolves with the exit code when the shell has ended, by `exit`, Ctrl-D or `close`. @type {Promise<number>} */
+  closed;
 
   /** @private use `MemoryEnvironment.openShell` */
   constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
@@ -60,7 +62,7 @@ export class Shell {
     this.#rows = rows;
     this.#variables = env;
     this.#history = history.slice(-HISTORY);
-    this.#ended = new Promise((resolve) => (this.#end = resolve));
+    this.closed = new Promise((resolve) => (this.#end = resolve));
     this.#number = runtime.callSandbox((core) => core.openTerminal(environment));
     this.#line = new Line((text) => this.#show(text), cols);
     this.#prompt();
@@ -113,11 +115,6 @@ export class Shell {
     if (this.#closed) return;
     this.#running?.abort();
     this.#finish(0);
-  }
-
-  /** Resolves with the exit code when the shell has ended, by `exit` or `close`. @returns {Promise<number>} */
-  async closed() {
-    return this.#ended;
   }
 
   /** The lines so far, oldest first, for the `history` of another shell. @returns {Promise<string[]>} */

@@ -8,3 +8,4 @@ import { setSpawn } from "./worker/connection.js";
 setSpawn(() => new Worker(new URL("./worker/main-node.js", import.meta.url), { name: "hermitcrab" }));
 
 export * from "./worker/api.js";
+export { directoryStorage } from "./directory-storage.js";

@@ -57,6 +57,19 @@ pub trait HostEnvironment: Send + Sync {
     /// Facts of one path, symbolic links followed.
     async fn stat(&self, path: &str) -> Result<Metadata, EnvironmentError>;
 
+    /// Where a path leads: absolute, `.` and `..` resolved, every symbolic link
+    /// followed. What does not exist stays as it is named, so that it tells
+    /// where a new file would come to be. The default answers
+    /// [`EnvironmentErrorKind::Unsupported`], and the core takes paths as they
+    /// are: implement it where there are symbolic links, or checks that a path
+    /// stays within the workspace do not see them.
+    async fn real_path(&self, path: &str) -> Result<String, EnvironmentError> {
+        Err(EnvironmentError::new(
+            EnvironmentErrorKind::Unsupported,
+            format!("this environment does not follow symbolic links (path `{path}`)"),
+        ))
+    }
+
     /// Entries below a directory, `depth` levels deep (1: the directory itself;
     /// 0 is taken as 1), hidden ones included, sorted by their relative path as
     /// a string. A symbolic link to a directory is not descended into.
@@ -128,6 +141,7 @@ pub trait HostEnvironment: Send + Sync {
                 self.write(&path, content).await.map(|()| Reply::Done)?
             }
             Call::Stat { path } => Reply::Stat(self.stat(&path).await?),
+            Call::RealPath { path } => Reply::Path(self.real_path(&path).await?),
             Call::List { path, depth } => Reply::Entries(self.list(&path, depth).await?),
             Call::Remove { path } => self.remove(&path).await.map(|()| Reply::Done)?,
             Call::Rename { from, to } => self.rename(&from, &to).await.map(|()| Reply::Done)?,

@@ -3,6 +3,9 @@
 
 #![cfg(unix)]
 
+#[path = "run/terminal.rs"]
+mod terminal;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -193,6 +196,51 @@ fn a_prompt_of_ten_megabytes() {
 
 /// The command reads what the kernel shows of the binary and its guardian.
 #[cfg(target_os = "linux")]
+/// A document that is a link within the repository is one; a link out of it is
+/// not, also when what it leads to is there.
+#[test]
+fn documents_that_lead_out_of_the_repository_are_left_out() {
+    use std::os::unix::fs::symlink;
+
+    let directory = scratch();
+    let outside = directory.path().join("secret");
+    std::fs::write(&outside, "the secret").expect("a file");
+    let repository = directory.path().join("repository");
+    for (path, content) in [
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        ("docs/agents.md", "the house rules"),
+        ("pkg/x", ""),
+    ] {
+        let path = repository.join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        std::fs::write(path, content).expect("a file");
+    }
+    symlink("../secret", repository.join("AGENTS.md")).expect("a link");
+    symlink("docs/agents.md", repository.join("CLAUDE.md")).expect("a link");
+    symlink(&outside, repository.join("pkg/AGENTS.md")).expect("a link");
+    symlink("../CLAUDE.md", repository.join("pkg/CLAUDE.md")).expect("a link");
+    let model = serve(json!([{"text": "Done."}]));
+    let ran = finish(command(&model.url(), &repository.join("pkg"), &["go"]), b"");
+    let root = std::fs::canonicalize(&repository).expect("a path");
+    let left_out = |path: &str| {
+        format!(
+            "! {}/{path} is left out of the system prompt: it is a link out of {} to {}; copy it \
+             there to have it read\n",
+            root.display(),
+            root.display(),
+            root.with_file_name("secret").display()
+        )
+    };
+    assert_eq!(
+        ran.stderr,
+        left_out("AGENTS.md") + &left_out("pkg/AGENTS.md")
+    );
+    let requests = model.requests();
+    let body = String::from_utf8_lossy(&requests[0].body);
+    assert!(!body.contains("the secret"), "{body}");
+    assert_eq!(body.matches("the house rules").count(), 1, "{body}");
+}
+
 #[test]
 fn the_key_is_in_no_environment_output_or_log() {
     let look = "for p in $PPID $(cat /proc/$PPID/task/*/children); do \

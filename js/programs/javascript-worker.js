@@ -81,7 +81,11 @@ function parse(args) {
     if (option === "--") break;
     else if (option === "-e" || option === "--eval" || option === "-p" || option === "--print" || option === "-pe") {
       if (value === undefined && rest.length === 0) return { error: `${option} requires an argument` };
-      Object.assign(order, { kind: "code", code: value ?? rest.shift(), print: order.print || option.startsWith("-p") || option === "--print" });
+      Object.assign(order, {
+        kind: "code",
+        code: value ?? rest.shift(),
+        print: order.print || option.startsWith("-p") || option === "--print",
+      });
     } else if (option === "--input-type") order.module = (value ?? rest.shift()) === "module";
     else if (option === "-v" || option === "--version") order.kind = "version";
     else if (option === "-h" || option === "--help") order.kind = "help";
@@ -89,10 +93,12 @@ function parse(args) {
     else if (option === "--test") order.kind = "test";
     else if (option === "-r" || option === "--require" || option === "--import") rest.shift();
     // Options that change nothing here: warnings, limits, reporters.
-    else if (!/^--(?:no-|trace-|enable-|experimental-|test-|max-|stack-|unhandled-)/.test(option)) return { error: `bad option: ${option}` };
+    else if (!/^--(?:no-|trace-|enable-|experimental-|test-|max-|stack-|unhandled-)/.test(option))
+      return { error: `bad option: ${option}` };
   }
   if (order.kind === "test") order.files = rest;
-  else if (order.kind === "stdin" && rest.length > 0 && rest[0] !== "-") Object.assign(order, { kind: "file", file: rest[0] });
+  else if (order.kind === "stdin" && rest.length > 0 && rest[0] !== "-")
+    Object.assign(order, { kind: "file", file: rest[0] });
   if (order.kind === "check") order.file = rest[0];
   order.args = order.kind === "stdin" ? rest.slice(rest[0] === "-" ? 0 : 1) : rest;
   return order;
@@ -113,7 +119,8 @@ async function start(order, runtime, cwd, stdin) {
     process.argv[1] = path;
     await loader.runFile(path);
   } else if (order.kind === "test") {
-    const files = order.files.length > 0 ? order.files.flatMap((file) => testFiles(fs, file)) : testFiles(fs, ".", true);
+    const files =
+      order.files.length > 0 ? order.files.flatMap((file) => testFiles(fs, file)) : testFiles(fs, ".", true);
     if (files.length === 0) throw new Error("no test files were found");
     runtime.test.begin();
     const release = runtime.hold();
@@ -126,7 +133,9 @@ async function start(order, runtime, cwd, stdin) {
     }
     release();
   } else if (order.kind === "check") {
-    await loader.runCode(`(function () {${fs.readFileSync(order.file, "utf8")}\n})`, absolute(order.file), { print: true });
+    await loader.runCode(`(function () {${fs.readFileSync(order.file, "utf8")}\n})`, absolute(order.file), {
+      print: true,
+    });
   } else {
     const code = order.kind === "code" ? order.code : new TextDecoder().decode(stdin);
     const path = `${cwd}/${order.kind === "code" ? "[eval]" : "[stdin]"}`;
@@ -162,7 +171,8 @@ function close(names) {
     for (let object = globalThis; object && object !== Object.prototype; object = Object.getPrototypeOf(object)) {
       if (Object.hasOwn(object, name)) delete object[name];
     }
-    if (name in globalThis) Object.defineProperty(globalThis, name, { value: undefined, writable: true, configurable: true });
+    if (name in globalThis)
+      Object.defineProperty(globalThis, name, { value: undefined, writable: true, configurable: true });
   }
 }
 

@@ -1,6 +1,7 @@
 // WASI preview 1 over a file tree: what a program compiled to wasm32-wasip1
 // asks of its system, answered inside the worker that runs it. One object per
-// run. Numbers and layouts are those of the WASI snapshot_preview1 witx files.
+// run, one table of calls. Numbers and layouts are those of the witx files of WASI
+// snapshot_preview1.
 
 import { Device, Directory, File } from "./files.js";
 
@@ -175,22 +176,30 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
   };
   const listSizes = (strings, count, size) => {
     view().setUint32(count, strings.length, true);
-    view().setUint32(size, strings.reduce((sum, string) => sum + encoder.encode(string).length + 1, 0), true);
+    view().setUint32(
+      size,
+      strings.reduce((sum, string) => sum + encoder.encode(string).length + 1, 0),
+      true,
+    );
     return E.OK;
   };
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   const now = (clock) => BigInt(Math.round((clock === 0 ? Date.now() : performance.now()) * 1e6));
 
   /** A function on an open file; `use` gets its entry and the other arguments. */
-  const onFile = (use) => (fd, ...rest) => {
-    const entry = open.get(fd);
-    return entry ? use(entry, ...rest) : E.BADF;
-  };
+  const onFile =
+    (use) =>
+    (fd, ...rest) => {
+      const entry = open.get(fd);
+      return entry ? use(entry, ...rest) : E.BADF;
+    };
   /** A function on a path; `use` gets what `find` found and the other arguments. */
-  const onPath = (use) => (fd, pointer, length, ...rest) => {
-    const found = find(fd, pointer, length);
-    return typeof found === "number" ? found : use(found, ...rest);
-  };
+  const onPath =
+    (use) =>
+    (fd, pointer, length, ...rest) => {
+      const found = find(fd, pointer, length);
+      return typeof found === "number" ? found : use(found, ...rest);
+    };
   const flushed = onFile(() => E.OK);
   const unsupported = () => E.NOTSUP;
 

@@ -246,11 +246,11 @@ export class Connection {
 
 /** What stands for an object of the worker: its methods, and nothing else. */
 export class Remote {
-  /** @param {Link} link @param {{id: number, methods: string[]}} handle */
+  /** @param {Link} link @param {import("./link.js").Handle} handle */
   constructor(link, { id, methods }) {
-    const call = (name) => (...args) => link.call(id, name, args);
-    for (const name of methods) Object.defineProperty(this, name, { value: call(name) });
-    Object.defineProperty(this, "handle", { value: { id, methods } });
+    const define = (name, value) => Object.defineProperty(this, name, { value });
+    for (const name of methods) define(name, (...args) => connection.call(link, id, name, args));
+    define("handle", { id, link, methods });
     left?.register(this, () => link.release(id));
   }
 }

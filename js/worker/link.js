@@ -18,6 +18,9 @@ const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
  * @typedef {object} Port
  * @property {(message: unknown, transfer: Transferable[]) => void} postMessage
  *
+ * What the other end knows of an object: the methods that it can call.
+ * @typedef {{id: number, methods: string[]}} Handle
+ *
  * @typedef {object} LinkOptions
  * @property {() => void} [before] called before a message of the worker leaves
  * @property {boolean} [worker] this end is the worker: what it sends in bytes is
@@ -35,6 +38,9 @@ export class Scope {
   ids = new Set();
 }
 
+/** What stands for objects of any worker, also of one that is gone. */
+const everProxies = new WeakSet();
+
 /** Functions that give nothing back and are not waited for. */
 const oneWays = new WeakSet();
 
@@ -49,6 +55,7 @@ export class Link {
   #options;
   #next = 1;
   #pending = new Map();
+  #idle = 0;
   #functions = new Map();
   #objects = new Map();
   #proxies = new WeakMap();
@@ -68,9 +75,9 @@ export class Link {
     return this.#closed !== undefined;
   }
 
-  /** Calls that have no answer yet. */
+  /** Calls that have no answer yet, those aside that wait for somebody. */
   get waiting() {
-    return this.#pending.size;
+    return this.#pending.size - this.#idle;
   }
 
   /**
@@ -84,13 +91,17 @@ export class Link {
   /**
    * Calls a method of an object of the other end.
    * @param {number} target @param {string} method @param {unknown[]} args
-   * @param {{scope?: Scope, hold?: boolean}} [options] `scope` keeps functions
-   *   among the arguments callable after the answer; `hold`: the answer comes
-   *   before any news of what the call caused
+   * @param {{scope?: Scope, hold?: boolean, idle?: boolean}} [options] `scope`
+   *   keeps functions among the arguments callable after the answer; `hold`: the
+   *   answer comes before any news of what the call caused; `idle`: the other
+   *   end is not at work on it
    * @returns {Promise<any>}
    */
-  call(target, method, args, { scope, hold } = {}) {
-    return this.#request({ type: "call", target, method, hold }, args, scope);
+  call(target, method, args, { scope, hold, idle = false } = {}) {
+    const answer = this.#request({ type: "call", target, method, hold }, args, scope);
+    if (!idle) return answer;
+    this.#idle += 1;
+    return answer.finally(() => (this.#idle -= 1));
   }
 
   /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
@@ -141,7 +152,10 @@ export class Link {
   /** No answer will come any more. @param {Error} reason */
   close(reason) {
     this.#closed = reason;
-    for (const { reject } of this.#pending.values()) reject(reason);
+    for (const { reject, outgoing } of this.#pending.values()) {
+      outgoing.end();
+      reject(reason);
+    }
     this.#pending.clear();
     for (const controller of this.#signals.values()) controller.abort(reason);
     this.#signals.clear();
@@ -158,6 +172,7 @@ export class Link {
   /** Says that `proxy` stands for object `id` of the other end. */
   adopt(proxy, id) {
     this.#proxies.set(proxy, id);
+    everProxies.add(proxy);
   }
 
   /** The other end's object `id` is not needed any more. @param {number} id */
@@ -390,6 +405,9 @@ class Outgoing {
     if (value instanceof URL) return value.href;
     const number = this.#link.numberOf(value);
     if (number !== undefined) return { [MARK]: "own", id: number };
+    if (everProxies.has(value)) {
+      throw new EnvironmentError("not_found", "an argument was lost with the worker that had it");
+    }
     if (isNative(value)) return value;
     // A page's objects travel as what they hold, the worker's stay there.
     return this.#link.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
@@ -403,12 +421,13 @@ class Outgoing {
 
   #bytes(view) {
     const { buffer, byteLength } = view;
-    const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-    if (this.#link.movesBytes && whole && byteLength > 0 && !this.transfer.includes(buffer)) {
-      this.transfer.push(buffer);
+    if (!(buffer instanceof ArrayBuffer) || byteLength === 0) return view;
+    if (this.#link.movesBytes) {
+      if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
+      return view;
     }
     // Otherwise the whole buffer behind a small view would be copied.
-    return whole || !(view instanceof Uint8Array) ? view : view.slice();
+    return buffer.byteLength === byteLength || !(view instanceof Uint8Array) ? view : view.slice();
   }
 
   #function(call) {

@@ -2,13 +2,13 @@
 // that the worker calls.
 
 import { CoreError, EnvironmentError } from "../errors.js";
-import { complete, connection } from "./connection.js";
+import { complete, connection, quiet } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
 /** Methods that an environment of the user's may have. */
 const METHODS = [
   ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
-  ...["grep", "glob", "initialize", "cleanup"],
+  ...["realPath", "grep", "glob", "initialize", "cleanup"],
 ];
 
 /** @type {WeakMap<MemoryEnvironment, Sandbox>} */
@@ -81,7 +81,7 @@ class Sandbox {
     await this.call("dispose", []);
     link.forget(this.#scope);
     connection.removeSandbox(this.#number);
-    await link.call(ROOT, "forget", [this.#number]);
+    await connection.call(link, ROOT, "forget", [this.#number]);
   }
 
   async #make(starting, files, deltas) {
@@ -137,6 +137,16 @@ export class MemoryEnvironment {
     }
   }
 
+  async importFiles(files, options) {
+    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files].map(inFolder) : files;
+    await sandboxes.get(this).call("importFiles", [listed, options]);
+  }
+
+  async openShell({ onData, ...options } = {}) {
+    const show = typeof onData === "function" ? oneWay(quiet(onData)) : onData;
+    return new Shell(await sandboxes.get(this).call("openShell", [{ ...options, onData: show }]));
+  }
+
   async program(name, program) {
     await sandboxes.get(this).lend(name, program);
   }
@@ -150,6 +160,58 @@ export class MemoryEnvironment {
   async dispose() {
     await sandboxes.get(this).dispose();
   }
+}
+
+/** A terminal's other end. Of a worker that is gone it shows and takes nothing any more. */
+class Shell {
+  #remote;
+
+  constructor(remote) {
+    this.#remote = remote;
+  }
+
+  async closed() {
+    const { id, link } = this.#remote.handle;
+    return link.call(id, "closed", [], { idle: true });
+  }
+
+  async write(data) {
+    // Ctrl-C: what runs may be deaf.
+    if (typeof data === "string" ? data.includes("\x03") : data.includes(3)) connection.hurry();
+    await this.#call("write", [data]);
+  }
+
+  async interrupt() {
+    connection.hurry();
+    await this.#call("interrupt", []);
+  }
+
+  async resize(cols, rows) {
+    await this.#call("resize", [cols, rows]);
+  }
+
+  async close() {
+    await this.#call("close", []);
+  }
+
+  async history() {
+    return (await this.#call("history", [])) ?? [];
+  }
+
+  async #call(name, args) {
+    try {
+      return await this.#remote[name](...args);
+    } catch (error) {
+      // `closed()` tells it.
+      if (!(error instanceof CoreError)) throw error;
+    }
+  }
+}
+
+/** A file that keeps its folder: copies of a `File` lose the path, not the name. */
+function inFolder(file) {
+  const { webkitRelativePath: path } = file;
+  return path ? new File([file], path, { type: file.type, lastModified: file.lastModified }) : file;
 }
 
 /**

@@ -55,6 +55,7 @@ impl ExecutionEnvironment for DirectoryEnvironment {
             EnvironmentCall::Read { path, .. }
             | EnvironmentCall::Write { path, .. }
             | EnvironmentCall::Stat { path }
+            | EnvironmentCall::RealPath { path }
             | EnvironmentCall::List { path, .. }
             | EnvironmentCall::Remove { path }
             | EnvironmentCall::MakeDir { path } => self.resolve(path),

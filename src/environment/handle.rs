@@ -45,7 +45,8 @@ impl Environment {
     }
 
     /// Makes any call; searches on top of `List` and `Read` where the
-    /// environment has no search of its own.
+    /// environment has no search of its own, and takes paths as they are where
+    /// it has no links.
     pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
         match call {
             EnvironmentCall::Grep(request) => {
@@ -53,6 +54,9 @@ impl Environment {
             }
             EnvironmentCall::Glob(request) => {
                 self.glob(request).await.map(EnvironmentReply::Entries)
+            }
+            EnvironmentCall::RealPath { path } => {
+                self.real_path(&path).await.map(EnvironmentReply::Path)
             }
             call => self.inner.call(&self.scope, call).await,
         }
@@ -101,6 +105,22 @@ impl Environment {
         match self.inner.call(&self.scope, call).await? {
             EnvironmentReply::Stat(metadata) => Ok(metadata),
             other => Err(unexpected("stat", &other)),
+        }
+    }
+
+    /// Where `path` leads, links followed, whether or not something is there;
+    /// where the environment knows no links, its absolute form.
+    pub async fn real_path(&self, path: &str) -> Result<String, EnvironmentError> {
+        let call = EnvironmentCall::RealPath {
+            path: path.to_owned(),
+        };
+        match self.inner.call(&self.scope, call).await {
+            Ok(EnvironmentReply::Path(path)) => Ok(path),
+            Ok(other) => Err(unexpected("real path", &other)),
+            Err(error) if error.kind == EnvironmentErrorKind::Unsupported => {
+                Ok(self.absolute(path))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -230,11 +250,18 @@ pub(crate) fn absolute_path(base: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
+/// Whether the absolute `path` is `directory` or lies below it.
+pub(crate) fn is_within(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn unexpected(call: &str, reply: &EnvironmentReply) -> EnvironmentError {
     let got = match reply {
         EnvironmentReply::Done => "done",
         EnvironmentReply::Bytes(_) => "bytes",
         EnvironmentReply::Stat(_) => "stat",
+        EnvironmentReply::Path(_) => "path",
         EnvironmentReply::Entries(_) => "entries",
         EnvironmentReply::Matches(_) => "matches",
     };

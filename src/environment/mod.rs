@@ -17,7 +17,7 @@ mod wrapper;
 pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
 pub use directory::DirectoryEnvironment;
 pub use handle::Environment;
-pub(crate) use handle::absolute_path;
+pub(crate) use handle::{absolute_path, is_within};
 pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
 pub use search::{PathGlob, glob_files, grep_files};
@@ -35,7 +35,8 @@ use serde::{Deserialize, Serialize};
 /// wrapper is two `match`es and a remote environment is a message.
 ///
 /// Contract: paths are `/`-separated; relative paths start at the working
-/// directory. Every call returns exactly once, also after `scope.cancel`
+/// directory. An environment without symbolic links may answer `RealPath` with
+/// [`EnvironmentErrorKind::Unsupported`]. Every call returns exactly once, also after `scope.cancel`
 /// fires: within 2.5 s, with what had arrived (DESIGN §2).
 #[async_trait(?Send)]
 pub trait ExecutionEnvironment {
@@ -128,6 +129,13 @@ pub enum EnvironmentCall {
         /// Path to look at.
         path: String,
     },
+    /// Where a path leads: absolute, every symbolic link on it followed →
+    /// [`EnvironmentReply::Path`]. What does not exist stays as it is named, so
+    /// that it tells where a new file would come to be.
+    RealPath {
+        /// Path to follow.
+        path: String,
+    },
     /// Entries below a directory → [`EnvironmentReply::Entries`], sorted by path.
     List {
         /// Directory to list.
@@ -184,7 +192,10 @@ pub struct GrepRequest {
     pub max_results: u64,
 }
 
-/// Which files to find (spec 3.3 `glob`).
+/// Which files to find (spec 3.3 `glob`). Symbolic links to files are found,
+/// links to directories are not descended into, as ripgrep and the reference
+/// agents do: a link upwards would never end, and one out of the tree would
+/// list another one. `path` itself may be a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GlobRequest {
     /// Glob with `**`; without a `/` it matches file names at any depth.
@@ -205,6 +216,8 @@ pub enum EnvironmentReply {
     Bytes(Bytes),
     /// Facts of a path.
     Stat(Metadata),
+    /// Where a path leads.
+    Path(String),
     /// Directory entries or found files.
     Entries(Entries),
     /// Matching lines.
@@ -231,7 +244,8 @@ pub struct DirEntry {
     /// Whether it is a directory. A symbolic link to a directory is not
     /// descended into and counts as a file.
     pub is_dir: bool,
-    /// Size in bytes, of files.
+    /// Size in bytes, of files; of a symbolic link that of the file it leads
+    /// to, and none where it leads to no file.
     pub size: Option<u64>,
     /// Last change, ms since 1970-01-01 UTC, if known.
     pub modified_ms: Option<u64>,

@@ -133,6 +133,9 @@ impl TreeEnvironment {
             EnvironmentCall::Remove { .. } | EnvironmentCall::Rename { .. } => {
                 fail(EnvironmentErrorKind::Unsupported, "unsupported", "")
             }
+            EnvironmentCall::RealPath { path } => {
+                fail(EnvironmentErrorKind::Unsupported, "no links", &path)
+            }
             EnvironmentCall::Grep(_) | EnvironmentCall::Glob(_) => {
                 fail(EnvironmentErrorKind::Unsupported, "no search", "")
             }

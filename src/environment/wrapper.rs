@@ -134,6 +134,7 @@ fn describe(call: &EnvironmentCall) -> String {
             format!("write {path} ({} bytes)", content.len())
         }
         EnvironmentCall::Stat { path } => format!("stat {path}"),
+        EnvironmentCall::RealPath { path } => format!("real path {path}"),
         EnvironmentCall::List { path, depth } => format!("list {path} (depth {depth})"),
         EnvironmentCall::Remove { path } => format!("remove {path}"),
         EnvironmentCall::Rename { from, to } => format!("rename {from} to {to}"),

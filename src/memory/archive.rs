@@ -12,6 +12,9 @@ use bytes::Bytes;
 use super::tree::{self, Change, ChangeKind, Content, Node, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 
+/// Last second of the year 9999: later times are damage.
+const MAX_SECONDS: u64 = 253_402_300_799;
+
 /// Adds the files of `archive` (tar bytes, not compressed) below `directory`.
 pub fn import_tar(
     tree: &mut Tree,
@@ -130,16 +133,25 @@ fn import_entry(
     ) {
         return Ok(());
     }
-    let name = String::from_utf8(entry.path_bytes().into_owned())
-        .map_err(|error| invalid(&error.to_string(), "its name is not UTF-8"))?;
+    let name = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| {
+        let name = String::from_utf8_lossy(error.as_bytes());
+        invalid(&name, "its name is not UTF-8")
+    })?;
+    refuse_pax_sparse(entry, &name)?;
     if tree::components(&name).next().is_none() {
         return Ok(());
     }
     let path = entry_path(directory, &name)?;
     let mode = entry.header().mode().ok();
     let modified_us = match entry.header().mtime() {
-        Ok(seconds) if seconds > 0 => seconds.saturating_mul(1_000_000),
+        // A time before 1970 reads as one far beyond.
+        Ok(seconds @ 1..=MAX_SECONDS) => seconds * 1_000_000,
         _ => now_us,
+    };
+    let kind = match kind {
+        // How archives from before ustar mark a directory.
+        tar::EntryType::Regular if name.ends_with('/') => tar::EntryType::Directory,
+        kind => kind,
     };
     let refuse = |error: TreeError| refused(&name, &error);
     match kind {
@@ -156,6 +168,7 @@ fn import_entry(
             entry
                 .read_to_end(&mut content)
                 .map_err(|error| malformed(&error))?;
+            remove_link(tree, &path, modified_us).map_err(refuse)?;
             tree.write_with_parents(&path, Content::from(content), modified_us)
                 .map_err(refuse)?;
         }
@@ -167,28 +180,74 @@ fn import_entry(
             tree.make_directories(tree::parent(&path), modified_us)
                 .map_err(refuse)?;
             if kind == tar::EntryType::Symlink {
-                if tree.get(&path).is_ok() {
-                    tree.remove(&path, modified_us).map_err(refuse)?;
-                }
-                tree.link(&path, &target, modified_us).map_err(refuse)?;
-                return Ok(());
+                return link(tree, &path, &target, modified_us).map_err(refuse);
             }
             // The tree has no hard links: the entry becomes a copy.
             let source = entry_path(directory, &target)?;
-            let content = tree.read(&source).map_err(refuse)?.clone();
-            tree.write(&path, content, modified_us).map_err(refuse)?;
+            let found = tree.get(&source).map(|node| node.kind.clone());
+            match found {
+                Ok(NodeKind::File(content)) => {
+                    remove_link(tree, &path, modified_us).map_err(refuse)?;
+                    tree.write(&path, content, modified_us).map_err(refuse)?;
+                }
+                Ok(NodeKind::Link(target)) => {
+                    return link(tree, &path, &target, modified_us).map_err(refuse);
+                }
+                Ok(NodeKind::Directory(_)) | Err(_) => {
+                    let reason =
+                        format!("it is a hard link to {target}, which is no file before it");
+                    return Err(invalid(&name, &reason));
+                }
+            }
         }
-        other => {
-            return Err(invalid(
-                &name,
-                &format!("entries of type {other:?} are not supported"),
-            ));
-        }
+        other => return Err(invalid(&name, &unsupported(other))),
     }
     if let Some(mode) = mode {
         tree.set_mode(&path, mode).map_err(refuse)?;
     }
     Ok(())
+}
+
+/// Makes a symbolic link in the place of what is there.
+fn link(tree: &mut Tree, path: &str, target: &str, now_us: u64) -> Result<(), TreeError> {
+    if tree.get(path).is_ok() {
+        tree.remove(path, now_us)?;
+    }
+    tree.link(path, target, now_us)
+}
+
+/// Makes room for a file, which replaces a link and does not follow it.
+fn remove_link(tree: &mut Tree, path: &str, now_us: u64) -> Result<(), TreeError> {
+    match tree.get(path).map(|node| &node.kind) {
+        Ok(NodeKind::Link(_)) => tree.remove(path, now_us),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a sparse file in the form that only GNU tar reads: to anyone else it
+/// is a file of another name with other contents.
+fn refuse_pax_sparse(
+    entry: &mut tar::Entry<'_, &[u8]>,
+    name: &str,
+) -> Result<(), EnvironmentError> {
+    let extensions = entry.pax_extensions().map_err(|error| malformed(&error))?;
+    let mut keys = extensions.into_iter().flatten().flatten();
+    match keys.any(|extension| extension.key_bytes().starts_with(b"GNU.sparse.")) {
+        true => Err(invalid(
+            name,
+            "it is a sparse file in pax format; pack it without --sparse or with --format=gnu",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn unsupported(kind: tar::EntryType) -> String {
+    let what = match kind {
+        tar::EntryType::Char | tar::EntryType::Block => "a device".to_owned(),
+        tar::EntryType::Fifo => "a named pipe".to_owned(),
+        other => format!("of the type {:?}", char::from(other.as_byte())),
+    };
+    format!("it is {what}, which a sandbox cannot hold")
 }
 
 /// `name` below `directory`, or why not.
@@ -411,7 +470,146 @@ mod tests {
     fn a_device_is_refused() {
         check_refused(
             &one_entry(b"dev", tar::EntryType::Char),
-            "cannot take dev: entries of type Char are not supported",
+            "cannot take dev: it is a device, which a sandbox cannot hold",
+        );
+        check_refused(
+            &one_entry(b"pipe", tar::EntryType::Fifo),
+            "cannot take pipe: it is a named pipe, which a sandbox cannot hold",
+        );
+        check_refused(
+            &one_entry(b"label", tar::EntryType::new(b'V')),
+            "cannot take label: it is of the type 'V', which a sandbox cannot hold",
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_named() {
+        check_refused(
+            &one_entry(b"bad\xff", tar::EntryType::Regular),
+            "cannot take bad\u{fffd}: its name is not UTF-8",
+        );
+    }
+
+    /// An entry: its kind, name, link target and content.
+    type Entry = (tar::EntryType, &'static str, &'static str, &'static str);
+
+    fn archive(entries: &[Entry], mtime: u64) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (kind, name, target, content) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            header.set_mtime(mtime);
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            if !target.is_empty() {
+                header.set_link_name(target).unwrap();
+            }
+            header.set_cksum();
+            builder.append(&header, content.as_bytes()).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    /// What the entries come to: path with content, `-> target` or `/`.
+    fn check_taken(entries: &[Entry], expected: &[&str]) {
+        let mut tree = Tree::new(TreeLimits::default());
+        tree.make_directory("/w", 0).unwrap();
+        import_tar(&mut tree, "/w", &archive(entries, 5), 9).unwrap();
+        let mut found = Vec::new();
+        tree.walk("/w", u32::MAX, &mut |path, node| {
+            found.push(match &node.kind {
+                NodeKind::File(content) => {
+                    format!("{path} {}", String::from_utf8_lossy(content.as_slice()))
+                }
+                NodeKind::Directory(_) => format!("{path}/"),
+                NodeKind::Link(target) => format!("{path} -> {target}"),
+            });
+            true
+        })
+        .unwrap();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn later_entries_replace_earlier_ones() {
+        use tar::EntryType::{Link, Regular, Symlink};
+        check_taken(
+            &[(Regular, "a", "", "one"), (Regular, "./a", "", "two")],
+            &["a two"],
+        );
+        check_taken(
+            &[(Symlink, "a", "/etc/passwd", ""), (Regular, "a", "", "two")],
+            &["a two"],
+        );
+        check_taken(
+            &[(Regular, "a", "", "one"), (Symlink, "a", "b", "")],
+            &["a -> b"],
+        );
+        check_taken(
+            &[
+                (Regular, "a", "", "one"),
+                (Symlink, "b", "../x", ""),
+                (Link, "b", "a", ""),
+            ],
+            &["a one", "b one"],
+        );
+    }
+
+    #[test]
+    fn hard_links_become_copies() {
+        use tar::EntryType::{Link, Regular, Symlink};
+        check_taken(
+            &[
+                (Regular, "a", "", "one"),
+                (Symlink, "l", "a", ""),
+                (Link, "c", "./a", ""),
+                (Link, "d/m", "l", ""),
+                (Link, "a", "a", ""),
+            ],
+            &["a one", "c one", "d/", "d/m -> a", "l -> a"],
+        );
+        check_refused(
+            &archive(&[(Link, "b", "later", ""), (Regular, "later", "", "x")], 5),
+            "cannot take b: it is a hard link to later, which is no file before it",
+        );
+        check_refused(
+            &archive(&[(Link, "b", "../x", "")], 5),
+            "cannot take ../x: its path holds ..",
+        );
+    }
+
+    #[test]
+    fn an_old_directory_is_one() {
+        check_taken(&[(tar::EntryType::Regular, "d/", "", "")], &["d/"]);
+    }
+
+    #[test]
+    fn a_time_out_of_range_is_now() {
+        for (mtime, expected) in [(5, 5_000_000), (0, 9), (u64::MAX - 4, 9), (1 << 62, 9)] {
+            let bytes = archive(&[(tar::EntryType::Regular, "a", "", "x")], mtime);
+            let mut tree = Tree::new(TreeLimits::default());
+            tree.make_directory("/w", 0).unwrap();
+            import_tar(&mut tree, "/w", &bytes, 9).unwrap();
+            assert_eq!(tree.get("/w/a").unwrap().modified_us, expected);
+        }
+    }
+
+    /// As `tar --sparse --format=pax` writes it.
+    #[test]
+    fn a_sparse_file_in_pax_format_is_refused() {
+        let mut builder = tar::Builder::new(Vec::new());
+        let extensions = [("GNU.sparse.major", &b"1"[..]), ("GNU.sparse.name", b"s")];
+        builder.append_pax_extensions(extensions).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_size(1);
+        builder
+            .append_data(&mut header, "GNUSparseFile.1/s", &b"0"[..])
+            .unwrap();
+        check_refused(
+            &builder.into_inner().unwrap(),
+            "cannot take GNUSparseFile.1/s: it is a sparse file in pax format; pack it without \
+             --sparse or with --format=gnu",
         );
     }
 

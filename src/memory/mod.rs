@@ -56,7 +56,7 @@ use crate::environment::{
 };
 use clock::{Clock, ClockState};
 use random::{Random, RandomState};
-use tree::{Content, LastLink, NodeKind, Tree, TreeError};
+use tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
 /// Bytes read that are worth one unit of work.
 const BYTES_PER_WORK: u64 = 1_000;
@@ -344,6 +344,12 @@ impl MemoryEnvironment {
                     modified_ms: Some(node.modified_us / 1_000),
                 }))
             }
+            EnvironmentCall::RealPath { path } => self
+                .tree
+                .borrow()
+                .resolve(&self.absolute(&path), LastLink::Follow)
+                .map(|real| EnvironmentReply::Path(real.into_owned()))
+                .map_err(|error| environment_error(&path, &error)),
             EnvironmentCall::List { path, depth } => {
                 self.list(&path, depth).map(EnvironmentReply::Entries)
             }
@@ -381,11 +387,17 @@ impl MemoryEnvironment {
         tree.resolve(&absolute, LastLink::Follow)
             .and_then(|directory| {
                 tree.walk(&directory, depth.max(1), &mut |path, node| {
+                    // A link has the facts of what it leads to, but counts as
+                    // a file; no size says that it leads to none.
+                    let followed = match node.kind {
+                        NodeKind::Link(_) => tree.get_followed(&format!("{directory}/{path}")).ok(),
+                        NodeKind::File(_) | NodeKind::Directory(_) => Some(node),
+                    };
                     entries.push(DirEntry {
                         path: path.to_owned(),
                         is_dir: node.is_directory(),
-                        size: (!node.is_directory()).then(|| node.size()),
-                        modified_ms: Some(node.modified_us / 1_000),
+                        size: followed.filter(|node| !node.is_directory()).map(Node::size),
+                        modified_ms: followed.map(|node| node.modified_us / 1_000),
                     });
                     true
                 })

@@ -47,6 +47,8 @@ const OWN_WAKES: u32 = 1;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
+/// What bashkit says of a command that the hook does not let start.
+const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 /// Bytes of output that are worth one unit of work.
 const OUTPUT_BYTES_PER_WORK: usize = 256;
 
@@ -455,7 +457,8 @@ async fn run(
         move |bytes: Vec<u8>| {
             clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
-            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) {
+            let is_refusal = || bytes.ends_with(REFUSED);
+            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !is_refusal() {
                 chunks
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)

@@ -2,15 +2,20 @@
 //! git repository around it (spec 6.4) and the project's documents (spec 6.5).
 //!
 //! One bounded attempt at start, never repeated: the system prompt is the
-//! cached prefix of every request. Outside of a repository nothing is run.
+//! cached prefix of every request. Outside of a repository nothing is run. A
+//! document that is a symbolic link out of the repository is not read into the
+//! prompt: whoever wrote a strange repository chose what it leads to.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::pin::pin;
 
 use futures_util::future::{Either, join, join_all, select};
 
 use super::state::Shared;
-use crate::environment::{Environment, EnvironmentErrorKind, ExecRequest, OutputStream, Scope};
+use crate::environment::{
+    Environment, EnvironmentErrorKind, ExecRequest, OutputStream, Scope, is_within,
+};
 use crate::event::EventKind;
 use crate::profile::{Document, GitSnapshot, git_branch};
 use crate::text::decode_text;
@@ -49,10 +54,26 @@ pub(super) struct Orientation {
     pub(super) documents: Vec<Document>,
 }
 
+/// What has been found so far.
+#[derive(Default)]
+struct Found {
+    git: Option<GitSnapshot>,
+    documents: Vec<Candidate>,
+    /// Where the directory leads that documents must lie in: the repository's
+    /// root, else the working directory.
+    root: String,
+}
+
+/// A document, with where its path leads.
+struct Candidate {
+    document: Document,
+    real: String,
+}
+
 /// Looks around from the session's working directory.
 pub(super) async fn look_around(session: &Shared, scope: &Scope) -> Orientation {
     let environment = session.environment_in(scope);
-    let found = RefCell::new(Orientation::default());
+    let found = RefCell::new(Found::default());
     let work = pin!(gather(session, &environment, &found));
     let alarm = pin!(session.port.sleep(scope, LIMIT_MS));
     // Dropping the rest of the work cancels its effects.
@@ -65,17 +86,46 @@ pub(super) async fn look_around(session: &Shared, scope: &Scope) -> Orientation 
             ),
         });
     }
-    found.take()
+    let Found {
+        git,
+        documents,
+        root,
+    } = found.take();
+    Orientation {
+        git,
+        documents: within(session, documents, &root),
+    }
 }
 
-async fn gather(session: &Shared, environment: &Environment, found: &RefCell<Orientation>) {
+/// The documents that lie in `root`, each once: `CLAUDE.md` is often a link to
+/// `AGENTS.md`. The host is told of those that lie elsewhere.
+fn within(session: &Shared, documents: Vec<Candidate>, root: &str) -> Vec<Document> {
+    let mut seen = BTreeSet::new();
+    let mut kept = Vec::new();
+    for Candidate { document, real } in documents {
+        if !is_within(&real, root) {
+            let why =
+                format!("it is a link out of {root} to {real}; copy it there to have it read");
+            leave_out(session, &document.path, &why);
+        } else if seen.insert(real) {
+            kept.push(document);
+        }
+    }
+    kept
+}
+
+async fn gather(session: &Shared, environment: &Environment, found: &RefCell<Found>) {
     let base = environment.info().working_directory.clone();
-    let (git, documents) = join(
+    let (git, (documents, real)) = join(
         find_repository(environment, &base),
-        documents(session, environment, &base),
+        join(
+            documents(session, environment, &base),
+            environment.real_path(&base),
+        ),
     )
     .await;
     found.borrow_mut().documents = documents;
+    found.borrow_mut().root = real.unwrap_or_else(|_| base.clone());
     let Some((root, head)) = git else {
         return;
     };
@@ -84,12 +134,17 @@ async fn gather(session: &Shared, environment: &Environment, found: &RefCell<Ori
         ..GitSnapshot::default()
     });
     let above = async {
+        if root == base {
+            return;
+        }
         let directories = directories_between(&root, &base);
         let found_there = directories
             .iter()
             .map(|directory| self::documents(session, environment, directory));
-        let above: Vec<_> = join_all(found_there).await.into_iter().flatten().collect();
-        found.borrow_mut().documents.splice(0..0, above);
+        let (above, real) = join(join_all(found_there), environment.real_path(&root)).await;
+        let mut found = found.borrow_mut();
+        found.documents.splice(0..0, above.into_iter().flatten());
+        found.root = real.unwrap_or_else(|_| root.clone());
     };
     // The sandbox has no git to ask.
     if environment.info().platform == "wasm" {
@@ -155,7 +210,7 @@ async fn pointer(environment: &Environment, path: &str) -> Option<String> {
 }
 
 /// The documents of one directory that this profile reads.
-async fn documents(session: &Shared, environment: &Environment, directory: &str) -> Vec<Document> {
+async fn documents(session: &Shared, environment: &Environment, directory: &str) -> Vec<Candidate> {
     let names = session.profile.documents.iter();
     let reads = names.map(|name| document(session, environment, join_path(directory, name)));
     join_all(reads).await.into_iter().flatten().collect()
@@ -163,15 +218,16 @@ async fn documents(session: &Shared, environment: &Environment, directory: &str)
 
 /// One document. A file that is there and cannot be used is told to the host:
 /// whoever wrote it believes that it is read.
-async fn document(session: &Shared, environment: &Environment, path: String) -> Option<Document> {
-    let problem = match environment.read(&path, MAX_DOCUMENT_BYTES).await {
-        Ok(content) => match decode_text(&content) {
+async fn document(session: &Shared, environment: &Environment, path: String) -> Option<Candidate> {
+    let content = environment.read(&path, MAX_DOCUMENT_BYTES);
+    let (content, real) = join(content, environment.real_path(&path)).await;
+    let problem = match content.and_then(|content| Ok((content, real?))) {
+        Ok((content, real)) => match decode_text(&content) {
             Ok(text) if text.trim().is_empty() => return None,
             Ok(text) => {
-                return Some(Document {
-                    text: text.trim().to_owned(),
-                    path,
-                });
+                let text = text.trim().to_owned();
+                let document = Document { path, text };
+                return Some(Candidate { document, real });
             }
             Err(reason) => reason.to_string(),
         },
@@ -183,11 +239,15 @@ async fn document(session: &Shared, environment: &Environment, path: String) -> 
             _ => error.to_string(),
         },
     };
+    leave_out(session, &path, &problem);
+    None
+}
+
+fn leave_out(session: &Shared, path: &str, problem: &str) {
     session.emit(EventKind::Warning {
         code: "project_document".to_owned(),
         message: format!("{path} is left out of the system prompt: {problem}"),
     });
-    None
 }
 
 /// Lines that a command prints, if it succeeds.

@@ -1,4 +1,5 @@
-//! `glob` (spec 3.3): finds files by name, newest first.
+//! `glob` (spec 3.3): finds files by name, newest first. It does not descend
+//! into symbolic links to directories; `path` may be one.
 
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -3,16 +3,21 @@
 //! that it can read; a call always has exactly one result.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
+use futures_util::future::try_join_all;
 use serde_json::{Map, Value};
 
 use super::approval::{ApprovalPolicy, Proposal, Verdict};
 use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
 use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
-use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
+use crate::environment::{
+    CancelReason, Environment, EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment,
+    OutputStream, Scope,
+};
 use crate::event::Refusal;
 use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
 use crate::text::Utf8Decoder;
@@ -223,13 +228,31 @@ impl Pipeline {
         arguments: &Value,
     ) -> Result<(), Failure> {
         let tool = &registered.tool;
-        let verdict = self.approvals.judge(&Proposal {
+        let (writes, command) = (tool.writes(arguments), tool.command(arguments));
+        let by_name = Proposal {
             tool_name: &call.name,
             kind: tool.kind(),
-            writes: &tool.writes(arguments),
-            command: tool.command(arguments).as_ref(),
+            writes: &writes,
+            command: command.as_ref(),
             working_directory: &self.environment.info().working_directory,
-        });
+            links: &BTreeMap::new(),
+        };
+        let mut verdict = self.approvals.judge(&by_name);
+        if verdict == Verdict::Allow {
+            let paths = self.approvals.paths(&by_name);
+            let environment = Environment::new(self.environment.clone(), scope.clone());
+            verdict = match links(&environment, paths).await {
+                Ok(links) if links.is_empty() => verdict,
+                Ok(links) => self.approvals.judge(&Proposal {
+                    links: &links,
+                    ..by_name
+                }),
+                Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
+                    return Err(ToolError::stopped("before it started").into());
+                }
+                Err(error) => Verdict::Ask(format!("it is not known where it writes: {error}")),
+            };
+        }
         let reason = match verdict {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(reason) => {
@@ -283,6 +306,20 @@ impl fmt::Debug for Pipeline {
             .field("approvals", &self.approvals)
             .finish_non_exhaustive()
     }
+}
+
+/// Where those of `paths` lead that do not lead where they say. All are asked
+/// for at once: one step to the host and back.
+async fn links(
+    environment: &Environment,
+    paths: BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, EnvironmentError> {
+    let real = paths.iter().map(|path| environment.real_path(path));
+    let real = try_join_all(real).await?;
+    let found = paths.into_iter().zip(real);
+    Ok(found
+        .filter(|(path, real)| environment.absolute(path) != *real)
+        .collect())
 }
 
 /// Arguments as an object. No text at all means no arguments; freeform text

@@ -242,6 +242,9 @@ fn interrupt(is_hung: bool) -> Interrupted {
                         let content = bytes::Bytes::from_static(b"1\n");
                         deliver(effect.id, done(EnvironmentReply::Bytes(content)));
                     }
+                    EnvironmentCall::RealPath { path } => {
+                        deliver(effect.id, done(EnvironmentReply::Path(path)));
+                    }
                     EnvironmentCall::Write { path, .. } => {
                         seen.push(format!("write {path}"));
                         scope.cancel.cancel();

@@ -6,6 +6,7 @@ import * as worker from "/js/worker.js";
 import { play } from "/tests/node/play.mjs";
 
 const FACES = { page, worker };
+globalThis.faces = FACES;
 
 /** @param {keyof typeof FACES} face @param {object} spec of a case */
 globalThis.playCase = (face, spec) => play({ api: FACES[face], serveModel }, spec);

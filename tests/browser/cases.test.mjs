@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 import { caseNames, golden, specOf } from "../node/cases.mjs";
 import { serveModel } from "../node/support.mjs";
-import { STRICT, launch, serveFiles } from "./support.mjs";
+import { STRICT, launch, serveFiles } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 

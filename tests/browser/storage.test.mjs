@@ -215,7 +215,7 @@ for (const face of ["", "worker"]) {
       await loop;
       await shell.write("echo $X $PWD\r");
       await shell.write("exit 4\r");
-      const code = await shell.closed();
+      const code = await shell.closed;
       await new Promise((resolve) => setTimeout(resolve, 50));
       return { text, ticks, code };
     });
@@ -285,4 +285,35 @@ test("where nothing can be stored, the project works in memory and says why", as
   assert.equal(told.kind, "storage_denied");
   assert.match(told.message, /^nothing can be stored here \(blocked; blocked\): .*; the work goes on in memory, so export it to keep it$/);
   assert.equal(told.text, "1");
+});
+
+test("a busy command that hears nothing is ended with its worker, and the files are as before it", { timeout: 120_000 }, async (t) => {
+  const { open } = await profile(t, { face: "worker" });
+  const page = await open();
+  const shown = await page.evaluate(async () => {
+    await api.init({ stopMs: 300 });
+    const env = await api.MemoryEnvironment.create({ files: { keep: "k", code: "c" } });
+    let text = "";
+    const shell = await env.openShell({ onData: (piece) => (text += piece) });
+    await shell.write("echo more > added\r");
+    const busy = shell.write("rm keep; awk 'BEGIN { while (1); }'\r");
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 10);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await shell.write("\x03");
+    await busy;
+    clearInterval(timer);
+    const told = await shell.closed.catch(({ kind, message }) => ({ kind, message }));
+    await shell.write("echo ignored\r");
+    const files = (await env.list()).map(({ path }) => path);
+    const next = await env.openShell({ onData: (piece) => (text += piece) });
+    await next.write("cat keep added\r");
+    await next.close();
+    return { text, ticks, told, files };
+  });
+  assert.equal(shown.told.kind, "core");
+  assert.match(shown.told.message, /the worker was restarted/);
+  assert.match(shown.text, /kmore\r\n/);
+  assert.deepEqual(shown.files, ["added", "code", "keep"]);
+  assert.ok(shown.ticks > 5, `the page had ${shown.ticks} turns`);
 });

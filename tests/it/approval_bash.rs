@@ -249,6 +249,7 @@ fn bash_runs_nothing_that_should_have_asked() {
                 working_dir: None,
             }),
             working_directory: "/work",
+            links: &std::collections::BTreeMap::new(),
         }) == Verdict::Allow
     };
     let root = stage();

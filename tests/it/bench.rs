@@ -27,6 +27,8 @@ pub(crate) struct Bench {
     pub(crate) seen: Vec<Effect>,
     /// Files that can be read: absolute path and content.
     pub(crate) files: BTreeMap<&'static str, &'static [u8]>,
+    /// Paths that lead elsewhere: absolute path and where to.
+    pub(crate) links: BTreeMap<&'static str, &'static str>,
     /// Commands that succeed: what they contain and what they print.
     pub(crate) commands: Vec<(&'static str, &'static str)>,
     /// Paths whose reads stay open.
@@ -81,6 +83,7 @@ impl Bench {
             open: Vec::new(),
             seen: Vec::new(),
             files: BTreeMap::new(),
+            links: BTreeMap::new(),
             commands: Vec::new(),
             slow: Vec::new(),
             stuck: Vec::new(),
@@ -168,6 +171,13 @@ impl Bench {
                             self.files[path.as_str()],
                         )))
                     }
+                    EnvironmentCall::RealPath { path } => match self.links.get(path.as_str()) {
+                        Some(real) => Ok(EnvironmentReply::Path((*real).to_owned())),
+                        None => Err(EnvironmentError::new(
+                            EnvironmentErrorKind::Unsupported,
+                            "no links are here",
+                        )),
+                    },
                     EnvironmentCall::Stat { path } if path == "/work/src" => {
                         Ok(EnvironmentReply::Stat(Metadata {
                             is_dir: true,

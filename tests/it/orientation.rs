@@ -1,5 +1,7 @@
 //! The system prompt's picture of the project (spec 6.4, 6.5).
 
+use std::collections::BTreeMap;
+
 use hermitcrab::effect::EffectKind;
 use serde_json::{Value, json};
 
@@ -110,6 +112,76 @@ fn a_document_that_is_no_text_is_left_out_and_told() {
             "/repo/pkg/AGENTS.md is left out of the system prompt: binary file (it contains NUL bytes)"
         ]
     );
+}
+
+#[test]
+fn a_document_that_leads_out_of_the_repository_is_left_out_and_told() {
+    let mut bench = bench(&[
+        HEAD,
+        ("/repo/AGENTS.md", b"a secret"),
+        ("/repo/CLAUDE.md", b"root"),
+        ("/repo/pkg/AGENTS.md", b"docs"),
+        ("/repo/pkg/CLAUDE.md", b"another secret"),
+    ]);
+    bench.links = BTreeMap::from([
+        ("/repo/AGENTS.md", "/home/me/.ssh/id"),
+        ("/repo/pkg/AGENTS.md", "/repo/docs/agents.md"),
+        ("/repo/pkg/CLAUDE.md", "/repository/x"),
+    ]);
+    let (text, warnings) = prompt(bench);
+    assert!(
+        text.ends_with("## /repo/CLAUDE.md\n\nroot\n\n## /repo/pkg/AGENTS.md\n\ndocs\n\n# User instructions\n\nMine."),
+        "{text}"
+    );
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(
+        warnings,
+        [
+            "/repo/AGENTS.md is left out of the system prompt: it is a link out of /repo to \
+             /home/me/.ssh/id; copy it there to have it read",
+            "/repo/pkg/CLAUDE.md is left out of the system prompt: it is a link out of /repo to \
+             /repository/x; copy it there to have it read",
+        ]
+    );
+}
+
+#[test]
+fn outside_of_a_repository_documents_lie_in_the_working_directory() {
+    let mut bench = bench(&[
+        ("/repo/pkg/AGENTS.md", b"above"),
+        ("/repo/pkg/CLAUDE.md", b"here"),
+    ]);
+    // The working directory itself may be a link.
+    bench.links = BTreeMap::from([
+        ("/repo/pkg", "/real/pkg"),
+        ("/repo/pkg/AGENTS.md", "/real/AGENTS.md"),
+        ("/repo/pkg/CLAUDE.md", "/real/pkg/CLAUDE.md"),
+    ]);
+    let (text, warnings) = prompt(bench);
+    assert!(text.contains("here") && !text.contains("above"), "{text}");
+    assert_eq!(
+        warnings,
+        [
+            "/repo/pkg/AGENTS.md is left out of the system prompt: it is a link out of /real/pkg \
+             to /real/AGENTS.md; copy it there to have it read"
+        ]
+    );
+}
+
+#[test]
+fn a_document_of_two_names_is_shown_once() {
+    let mut bench = bench(&[
+        HEAD,
+        ("/repo/AGENTS.md", b"once"),
+        ("/repo/CLAUDE.md", b"once"),
+    ]);
+    bench.links = BTreeMap::from([("/repo/CLAUDE.md", "/repo/AGENTS.md")]);
+    let (text, warnings) = prompt(bench);
+    assert!(
+        text.ends_with("## /repo/AGENTS.md\n\nonce\n\n# User instructions\n\nMine."),
+        "{text}"
+    );
+    assert!(warnings.is_empty(), "{warnings:?}");
 }
 
 #[test]

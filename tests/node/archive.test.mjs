@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { EnvironmentError, MemoryEnvironment } from "../../js/node.js";
+import { EnvironmentError, MemoryEnvironment } from "./face.mjs";
 import { memoryHandle, packTar, packZip } from "./archives.mjs";
 
 const BINARY = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7 + (index >> 8)) & 255);

@@ -141,6 +141,32 @@ test("an interrupted command is aborted, and given up when it does not end", asy
   assert.equal(dataOf(await collect(session.run("go")), "PROCESSING_END")[0].reason, "completed");
 });
 
+test("where a path leads is the environment's to say", async (t) => {
+  const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));
+  const asked = [];
+  const leads = (path) => (path.startsWith("/") ? path : `/repo/${path}`).replace("/repo/out", "/etc");
+  const write = callStep("write_file", { file_path: "/repo/out/x", content: "x" });
+  const plain = callStep("write_file", { file_path: "/repo/in/x", content: "x" });
+  const run = async (realPath) => {
+    const model = await serveModel(t, { steps: [write, plain, { text: "Done." }] });
+    const session = await createSession({
+      apiKey: KEY,
+      baseUrl: model.url,
+      env: { ...env, realPath },
+      approval: { writePaths: ["**"] },
+      approve: ({ reason }) => void asked.push(reason),
+    });
+    const ends = dataOf(await collect(session.run("go")), "TOOL_CALL_END");
+    return ends.map(({ is_error: failed }) => failed);
+  };
+  // Without it, every path leads where it says.
+  assert.deepEqual(await run(undefined), [false, false]);
+  assert.deepEqual(await run(async (path) => leads(path)), [true, false]);
+  assert.deepEqual(await run(async () => "no/absolute/path"), [true, true]);
+  assert.equal(asked[0], "it writes /repo/out/x, which leads to /etc/x, outside of write_paths");
+  assert.match(asked[1], /^it is not known where it writes: realPath\(.*\) returned no absolute path$/);
+});
+
 test("sessions that are given the same object share it", async (t) => {
   const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));
   const model = await serveModel(t, { steps: [{ text: "One." }, { text: "Two." }] });

@@ -6,5 +6,17 @@ import * as worker from "../../js/worker-node.js";
 /** Whether the agent runs in a worker. */
 export const inWorker = process.env.HERMITCRAB_FACE === "worker";
 
-export const { CoreError, EnvironmentError, HermitcrabError, MemoryEnvironment, SessionError, createSession } =
-  inWorker ? worker : here;
+export const {
+  CoreError,
+  EnvironmentError,
+  HermitcrabError,
+  MemoryEnvironment,
+  Project,
+  SessionError,
+  createSession,
+  deleteProject,
+  directoryStorage,
+  listProjects,
+  openProject,
+  scriptedFetch,
+} = inWorker ? worker : here;

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EnvironmentError, MemoryEnvironment } from "./face.mjs";
+import { EnvironmentError, MemoryEnvironment, createSession } from "./face.mjs";
+import { collect, dataOf, serveModel } from "./support.mjs";
 
 test("files go in and come out", async () => {
   const env = await MemoryEnvironment.create({ files: { "src/a.txt": "ä\n", "b.bin": new Uint8Array([0, 255]) } });
@@ -36,6 +37,21 @@ test("tar goes out and in", async () => {
   assert.ok(Buffer.from(await two.exportTar()).equals(Buffer.from(await one.exportTar())));
   await assert.rejects(two.importTar(new TextEncoder().encode("x".repeat(2000))), EnvironmentError);
   await assert.rejects(two.importFiles({ "../evil": "" }), EnvironmentError);
+});
+
+test("a document that leads out of the sandbox's repository is not read", async (t) => {
+  const env = await MemoryEnvironment.create({
+    files: { ".git/HEAD": "ref: refs/heads/main\n", "docs/a.md": "the rules" },
+  });
+  await env.exec("echo 'the secret' > /tmp/secret; ln -s /tmp/secret AGENTS.md; ln -s docs/a.md CLAUDE.md");
+  const model = await serveModel(t, { steps: [{ text: "Done." }] });
+  const session = await createSession({ apiKey: "sk-test-0000", baseUrl: model.url, env });
+  const events = await collect(session.run("go"));
+  const [warning] = dataOf(events, "WARNING");
+  assert.match(warning.message, /^\/workspace\/AGENTS\.md is left out .* link out of \/workspace to \/tmp\/secret;/);
+  const [request] = await model.requests();
+  assert.ok(!JSON.stringify(request).includes("the secret"));
+  assert.ok(JSON.stringify(request).includes("the rules"));
 });
 
 test("empty directories go out and in, whoever made them", async () => {

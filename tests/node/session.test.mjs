@@ -8,6 +8,9 @@ import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.m
 
 const KEY = "sk-test-0000";
 
+/** A hang guard, far above what any test takes. */
+const GUARD = { timeout: 60_000 };
+
 test("a session fixes a bug and its tests pass in the sandbox", async (t) => {
   const model = await serveModel(t, {
     steps: [
@@ -158,6 +161,114 @@ test("approvals are asked for, with a reason when denied, and denied when nobody
   assert.equal(refused.refusal, "no_approver");
 });
 
+const ANSWERS = [
+  ["false", () => false, /not approved: the user declined/],
+  ["a string", async () => "ask me tomorrow", /not approved: ask me tomorrow/],
+  ["an empty string", () => "", /not approved: the user declined/],
+  ["nothing", () => {}, /not approved: the user declined/],
+  ["something truthy that is not true", () => 1, /not approved: the user declined/],
+  ["an error that it throws", () => { throw new Error("no dialog"); }, /not approved: .*no dialog/],
+  ["a rejection", async () => { throw new Error("the page has gone"); }, /not approved: .*the page has gone/],
+  ["a rejection with nothing", () => Promise.reject(), /not approved: /],
+];
+
+for (const [what, approve, message] of ANSWERS) {
+  test(`an approve that answers ${what} is a no that the model reads`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: "touch x" }), { text: "Done." }] });
+    const env = await MemoryEnvironment.create();
+    const approval = { tools: { shell: "ask" } };
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env, approval, approve });
+    const events = await collect(session.run("go"));
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.equal(end.is_error, true);
+    assert.match(end.error ?? end.output, message);
+    assert.equal(await env.exists("x"), false);
+    assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+  });
+}
+
+for (const stop of ["interrupt", "abort"]) {
+  test(`an approve that never settles is given up at ${stop}`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: "touch x" }), { text: "Done." }] });
+    const env = await MemoryEnvironment.create();
+    let told = false;
+    const session = await createSession({
+      apiKey: KEY,
+      baseUrl: model.url,
+      env,
+      approval: { tools: { shell: "ask" } },
+      approve: ({ signal }) => {
+        signal.addEventListener("abort", () => (told = true));
+        return new Promise(() => {});
+      },
+    });
+    const events = [];
+    for await (const event of session.run("go")) {
+      events.push(event);
+      if (event.kind === "APPROVAL_REQUESTED") void session[stop]();
+    }
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.match(end.error ?? end.output, /interrupted before it started/);
+    assert.equal(told, true);
+    assert.equal(await env.exists("x"), false);
+    if (stop === "abort") await session.closed;
+    assert.equal(session.state, stop === "abort" ? "CLOSED" : "IDLE");
+  });
+}
+
+test("an abort while the session opens is not lost", async () => {
+  const life = new AbortController();
+  const opening = createSession({ apiKey: KEY, baseUrl: "http://127.0.0.1:9", signal: life.signal });
+  life.abort();
+  await assert.rejects(opening, { name: "AbortError" });
+});
+
+for (const stop of ["interrupt", "abort"]) {
+  test(`a file is free again after ${stop} in the middle of an edit`, GUARD, async (t) => {
+    const edit = callStep("edit_file", { file_path: "/repo/a.txt", old_string: "one", new_string: "two" });
+    const env = stuckOnce(new Map([["/repo/a.txt", "one\n"]]));
+    const model = await serveModel(t, { steps: [edit, edit, { text: "Done." }] });
+    const options = { apiKey: KEY, baseUrl: model.url, env };
+    const first = await createSession(options);
+    // Another session in the same environment waits for the same file.
+    const second = await createSession(options);
+    const events = first.run("go");
+    await env.stuck;
+    const other = collect(second.run("go"));
+    void first[stop]();
+    const [end] = dataOf(await collect(events), "TOOL_CALL_END");
+    assert.equal(end.is_error, true);
+    const [done] = dataOf(await other, "TOOL_CALL_END");
+    assert.equal(done.is_error, false, done.error);
+    assert.equal(env.files.get("/repo/a.txt"), "two\n");
+  });
+}
+
+/** Files whose first write never ends. */
+function stuckOnce(files) {
+  let began;
+  const env = {
+    files,
+    workingDirectory: "/repo",
+    stuck: new Promise((resolve) => (began = resolve)),
+    async read(path) {
+      if (files.has(path)) return files.get(path);
+      throw Object.assign(new Error(`no such file: ${path}`), { code: "ENOENT" });
+    },
+    async write(path, content) {
+      if (began) {
+        began();
+        began = undefined;
+        return new Promise(() => {});
+      }
+      files.set(path, new TextDecoder().decode(content));
+    },
+    async stat(path) {
+      return { isDir: false, size: (await env.read(path)).length };
+    },
+  };
+  return env;
+}
 test("a session answers while a tool ignores its signal", async (t) => {
   const session = await createSession({
     apiKey: KEY,
@@ -280,6 +391,35 @@ test("a tool that never settles is given up when the input is interrupted", asyn
   assert.equal(dataOf(next, "PROCESSING_END")[0].reason, "completed");
 });
 
+test("a tool that never returns is an error that the model can read", async (t) => {
+  const model = await serveModel(t, {
+    steps: [callStep("hang", {}), { expect: { last_tool_result_contains: "no result within 20 ms" }, text: "Next." }],
+  });
+  let reason;
+  const session = await createSession({
+    apiKey: KEY,
+    baseUrl: model.url,
+    tools: [
+      {
+        name: "hang",
+        description: "Hangs.",
+        parameters: { type: "object", properties: {} },
+        timeoutMs: 20,
+        execute(_, { signal }) {
+          signal.addEventListener("abort", () => (reason = signal.reason));
+          return new Promise(() => {});
+        },
+      },
+    ],
+  });
+  const events = await collect(session.run("go"));
+  const [end] = dataOf(events, "TOOL_CALL_END");
+  assert.equal(end.is_error, true);
+  assert.match(end.error, /the tool hang gave no result within 20 ms and was given up/);
+  assert.match(reason.message, /no result within 20 ms/);
+  assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+});
+
 test("a consumer that does not read holds the stream back, and loses nothing", async (t) => {
   const pieces = Array.from({ length: 5000 }, (_, index) => `${index} `);
   const model = await serveModel(t, { steps: [{ texts: pieces }] });
@@ -335,6 +475,7 @@ const MISTAKES = [
   ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
   ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
   ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
+  ["a tool with a limit that is none", { tools: [{ name: "x", description: "", parameters: {}, execute() {}, timeoutMs: "soon" }] }, "invalid_tool", /timeoutMs/],
   ["a tool without a function", { tools: [{ name: "x", description: "", parameters: {} }] }, "invalid_tool", /execute/],
 ];
 

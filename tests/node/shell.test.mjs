@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import xterm from "@xterm/headless";
-import { MemoryEnvironment } from "../../js/node.js";
+import { MemoryEnvironment } from "./face.mjs";
 
 /** A terminal with a shell behind it. */
 async function open({ files = {}, cols = 60, rows = 20, env, ...options } = {}) {
@@ -165,18 +165,18 @@ test("a resized terminal wraps anew", async () => {
 test("exit, Ctrl-D and close end a shell", async () => {
   const exited = await open();
   await exited.type("exit 3\r");
-  assert.equal(await exited.shell.closed(), 3);
+  assert.equal(await exited.shell.closed, 3);
   await exited.type("echo no more\r");
   assert.equal(exited.screen().at(-1), "/workspace $ exit 3");
   const ended = await open();
   await ended.type("false\r");
   await ended.type("\x04");
-  assert.equal(await ended.shell.closed(), 1);
+  assert.equal(await ended.shell.closed, 1);
   const closed = await open();
   const running = closed.type("while :; do :; done\r");
   await closed.shell.close();
   await running;
-  assert.equal(await closed.shell.closed(), 0);
+  assert.equal(await closed.shell.closed, 0);
   assert.equal((await closed.env.exec("echo alive")).stdout, "alive\n");
 });
 

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { STRICT, launch, resultOf, serveFiles } from "../browser/support.mjs";
+import { STRICT, launch, resultOf, serveFiles } from "../browser/page.mjs";
 import { serveModel } from "../node/support.mjs";
 import { HOSTED, SANDBOXED } from "./shared/scenario.js";
 

@@ -17,7 +17,9 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STRICT = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
 const FLAGS =
-  "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(" ");
+  "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(
+    " ",
+  );
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const browser =
@@ -75,43 +77,64 @@ async function play(t, plan, policyOf) {
 test("Python in a page with a strict policy", { skip }, async (t) => {
   const files = {
     "calc.py": "def add(a, b):\n    return a - b\n",
-    "test_calc.py": "import unittest, calc\nclass T(unittest.TestCase):\n    def test_add(self): self.assertEqual(calc.add(2, 3), 5)\n",
+    "test_calc.py":
+      "import unittest, calc\nclass T(unittest.TestCase):\n    def test_add(self): self.assertEqual(calc.add(2, 3), 5)\n",
   };
   for (let index = 0; index < 1000; index += 1) files[`tree/d${index % 40}/f${index}.txt`] = `${index}\n`.repeat(1000);
   const commands = [
     { command: `python3 -c 'print("hi")'` },
     { command: `x=$(echo data | python3 -c 'import sys; print(sys.stdin.read().strip().upper())'); echo "got $x"` },
-    { command: `python3 -c 'open("new.txt", "w").write("n")' && cat new.txt && python3 -c 'import os; os.remove("new.txt")' && ls` },
+    {
+      command: `python3 -c 'open("new.txt", "w").write("n")' && cat new.txt && python3 -c 'import os; os.remove("new.txt")' && ls`,
+    },
     { command: "python3 -m unittest" },
     { command: "sed -i 's/-/+/' calc.py && python3 -m unittest" },
-    { command: `python3 -c '
+    {
+      command: `python3 -c '
 print("before", flush=True)
-while True: pass'`, timeoutMs: 1500 },
+while True: pass'`,
+      timeoutMs: 1500,
+    },
     { command: `python3 -c 'import os; print(sum(len(names) for _, _, names in os.walk("tree")))'` },
-    { command: `python3 -c 'import os; print(sum(len(open(os.path.join(path, name)).read()) for path, _, names in os.walk("tree") for name in names))'` },
-    { command: `python3 -c 'import time; start = time.monotonic(); time.sleep(0.1); print(time.monotonic() - start < 5)'` },
+    {
+      command: `python3 -c 'import os; print(sum(len(open(os.path.join(path, name)).read()) for path, _, names in os.walk("tree") for name in names))'`,
+    },
+    {
+      command: `python3 -c 'import time; start = time.monotonic(); time.sleep(0.1); print(time.monotonic() - start < 5)'`,
+    },
     { command: "node -p 1" },
   ];
   const { results, progress, isolated } = await play(t, { files, commands }, () => STRICT);
   const [hi, got, changed, red, green, loop, found, read, slept, js] = results;
   assert.equal(isolated, false);
   assert.equal(progress.at(-1).loaded, progress.at(-1).total);
-  assert.deepEqual([hi, got, changed, found, slept].map(({ exitCode, stdout }) => [exitCode, stdout]), [
-    [0, "hi\n"],
-    [0, "got DATA\n"],
-    [0, "ncalc.py\ntest_calc.py\ntree\n"],
-    [0, "1000\n"],
-    [0, "True\n"],
-  ]);
-  assert.equal(read.stdout, `${Object.entries(files).reduce((sum, [path, { length }]) => sum + (path.startsWith("tree/") ? length : 0), 0)}\n`);
+  assert.deepEqual(
+    [hi, got, changed, found, slept].map(({ exitCode, stdout }) => [exitCode, stdout]),
+    [
+      [0, "hi\n"],
+      [0, "got DATA\n"],
+      [0, "ncalc.py\ntest_calc.py\ntree\n"],
+      [0, "1000\n"],
+      [0, "True\n"],
+    ],
+  );
+  assert.equal(
+    read.stdout,
+    `${Object.entries(files).reduce((sum, [path, { length }]) => sum + (path.startsWith("tree/") ? length : 0), 0)}\n`,
+  );
   assert.match(red.stderr, /AssertionError: -1 != 5/);
   assert.deepEqual([red.exitCode, green.exitCode], [1, 0]);
   assert.match(green.stderr, /OK\n$/);
   assert.deepEqual([loop.exitCode, loop.timedOut, loop.stdout], [124, true, "before\n"]);
   assert.ok(loop.ticks >= 5, "the page slept while Python ran");
   assert.deepEqual([js.exitCode, js.stdout], [126, ""]);
-  assert.match(js.stderr, /^node: the Content-Security-Policy of javascript-worker\.js forbids it to run code: serve that file with a policy/);
-  t.diagnostic(results.map(({ ms, longest }) => `${ms.toFixed(0)} ms (page stood for ${longest.toFixed(0)})`).join(", "));
+  assert.match(
+    js.stderr,
+    /^node: the Content-Security-Policy of javascript-worker\.js forbids it to run code: serve that file with a policy/,
+  );
+  t.diagnostic(
+    results.map(({ ms, longest }) => `${ms.toFixed(0)} ms (page stood for ${longest.toFixed(0)})`).join(", "),
+  );
 });
 
 test("JavaScript in a page with a strict policy, its worker's file served with another", { skip }, async (t) => {
@@ -125,8 +148,12 @@ test("JavaScript in a page with a strict policy, its worker's file served with a
     { command: "node main.js x && cat out.txt" },
     { command: "node --test" },
     { command: `node -e 'console.log("before"); for (;;);'`, timeoutMs: 1500 },
-    { command: `node -p '[typeof fetch, typeof indexedDB, typeof caches, typeof document, typeof importScripts, typeof postMessage].join()'` },
-    { command: `node -e 'throw new Error("boom")'; node -e 'Promise.reject(new Error("late"))'; node -e 'setTimeout(() => process.exit(3), 5)'; echo $?` },
+    {
+      command: `node -p '[typeof fetch, typeof indexedDB, typeof caches, typeof document, typeof importScripts, typeof postMessage].join()'`,
+    },
+    {
+      command: `node -e 'throw new Error("boom")'; node -e 'Promise.reject(new Error("late"))'; node -e 'setTimeout(() => process.exit(3), 5)'; echo $?`,
+    },
   ];
   const policyOf = (path) => (path.endsWith("/javascript-worker.js") ? "script-src 'self' 'unsafe-eval'" : STRICT);
   const [main, tests, loop, outside, errors] = (await play(t, { files, commands }, policyOf)).results;

@@ -18,19 +18,32 @@ function check(name, { files, command, exitCode = 0, stdout = "", stderr = "" })
     const env = await withNode(files);
     const [code, out, err] = await run(env, command);
     if (stderr instanceof RegExp) assert.match(err, stderr);
-    assert.deepEqual([code, out, ...(stderr instanceof RegExp ? [] : [err])], [exitCode, stdout, ...(stderr instanceof RegExp ? [] : [stderr])]);
+    assert.deepEqual(
+      [code, out, ...(stderr instanceof RegExp ? [] : [err])],
+      [exitCode, stdout, ...(stderr instanceof RegExp ? [] : [stderr])],
+    );
   });
 }
 
 check("code on the command line", { command: `node -e 'console.log("hi", 6 * 7)'`, stdout: "hi 42\n" });
-check("the value of an expression", { command: `node -p '[1, "a", { b: null }]'`, stdout: "[ 1, 'a', { b: null } ]\n" });
+check("the value of an expression", {
+  command: `node -p '[1, "a", { b: null }]'`,
+  stdout: "[ 1, 'a', { b: null } ]\n",
+});
 check("the version", { command: "node --version", stdout: "v22.0.0\n" });
 check("a script with arguments", {
-  files: { "app/main.js": "const { add } = require('./lib');\nconsole.log(process.argv.slice(1), __filename, __dirname, process.cwd(), add(2, 3), require.main === module);\n", "app/lib/index.js": "exports.add = (a, b) => a + b;\n" },
+  files: {
+    "app/main.js":
+      "const { add } = require('./lib');\nconsole.log(process.argv.slice(1), __filename, __dirname, process.cwd(), add(2, 3), require.main === module);\n",
+    "app/lib/index.js": "exports.add = (a, b) => a + b;\n",
+  },
   command: "node app/main.js a 'b c' > out; tr -d '\\n' < out; echo",
   stdout: "[ '/workspace/app/main.js', 'a', 'b c' ] /workspace/app/main.js /workspace/app /workspace 5 true\n",
 });
-check("a script on standard input", { command: "node - x <<'EOF'\nconsole.log(process.argv.slice(2))\nEOF", stdout: "[ 'x' ]\n" });
+check("a script on standard input", {
+  command: "node - x <<'EOF'\nconsole.log(process.argv.slice(2))\nEOF",
+  stdout: "[ 'x' ]\n",
+});
 check("data on standard input, as events", {
   command: `echo hi | node -e 'let all = ""; process.stdin.setEncoding("utf8").on("data", (text) => (all += text)).on("end", () => console.log(all.trim().toUpperCase()))'`,
   stdout: "HI\n",
@@ -40,7 +53,10 @@ check("data on standard input, at once and by lines", {
 printf 'a\\nb\\n' | node --input-type=module -e 'import readline from "node:readline"; for await (const line of readline.createInterface({ input: process.stdin })) console.log("> " + line)'`,
   stdout: "3\n> a\n> b\n",
 });
-check("inside a substitution and a pipeline", { command: `x=$(node -p '6 * 7'); echo "got $x" | node -e 'process.stdin.pipe(process.stdout)'`, stdout: "got 42\n" });
+check("inside a substitution and a pipeline", {
+  command: `x=$(node -p '6 * 7'); echo "got $x" | node -e 'process.stdin.pipe(process.stdout)'`,
+  stdout: "got 42\n",
+});
 check("exit codes", {
   command: `node -e 'process.exit(3)'; echo $?; node -e 'process.exitCode = 4'; echo $?; node -e 'process.on("exit", (code) => console.log("bye", code)); setTimeout(() => process.exit(5), 5); setInterval(() => {}, 1000)'; echo $?`,
   stdout: "3\n4\nbye 5\n5\n",
@@ -50,12 +66,30 @@ check("an error that nobody catches", {
   command: "node a.js",
   exitCode: 1,
   stdout: "before\n",
-  stderr: "TypeError: boom\n    at f (/workspace/a.js:2:9)\n    at <module> (/workspace/a.js:5:1)\n\nNode.js v22.0.0 (sandbox)\n",
+  stderr:
+    "TypeError: boom\n    at f (/workspace/a.js:2:9)\n    at <module> (/workspace/a.js:5:1)\n\nNode.js v22.0.0 (sandbox)\n",
 });
-check("a rejection that nobody catches", { command: `node -e 'Promise.reject(new Error("late"))'`, exitCode: 1, stderr: /^Error: late\n/ });
-check("an error in a timer", { command: `node -e 'setTimeout(() => { throw new Error("later") }, 5)'`, exitCode: 1, stderr: /^Error: later\n/ });
-check("a syntax error", { files: { "a.js": "const a = ;\n" }, command: "node a.js", exitCode: 1, stderr: /^SyntaxError: Unexpected token ';'/ });
-check("a script that is not there", { command: "node nope.js", exitCode: 1, stderr: /^Error: Cannot find module '\/workspace\/nope\.js'/ });
+check("a rejection that nobody catches", {
+  command: `node -e 'Promise.reject(new Error("late"))'`,
+  exitCode: 1,
+  stderr: /^Error: late\n/,
+});
+check("an error in a timer", {
+  command: `node -e 'setTimeout(() => { throw new Error("later") }, 5)'`,
+  exitCode: 1,
+  stderr: /^Error: later\n/,
+});
+check("a syntax error", {
+  files: { "a.js": "const a = ;\n" },
+  command: "node a.js",
+  exitCode: 1,
+  stderr: /^SyntaxError: Unexpected token ';'/,
+});
+check("a script that is not there", {
+  command: "node nope.js",
+  exitCode: 1,
+  stderr: /^Error: Cannot find module '\/workspace\/nope\.js'/,
+});
 check("a module that is not there", {
   files: { "a.js": "require('./b');\n" },
   command: "node a.js",
@@ -129,16 +163,22 @@ check("packages", {
   files: {
     "node_modules/old/package.json": '{"main": "lib/main"}',
     "node_modules/old/lib/main.js": "module.exports = 'old';",
-    "node_modules/@s/new/package.json": '{"exports": {".": {"import": "./m.mjs", "require": "./c.cjs"}, "./sub/*": "./sub/*.js"}}',
+    "node_modules/@s/new/package.json":
+      '{"exports": {".": {"import": "./m.mjs", "require": "./c.cjs"}, "./sub/*": "./sub/*.js"}}',
     "node_modules/@s/new/m.mjs": "export default 'module';",
     "node_modules/@s/new/c.cjs": "module.exports = 'common';",
     "node_modules/@s/new/sub/a.js": "module.exports = 'sub';",
-    "src/a.cjs": "console.log(require('old'), require('@s/new'), require('@s/new/sub/a')); import('@s/new').then((m) => console.log(m.default));",
+    "src/a.cjs":
+      "console.log(require('old'), require('@s/new'), require('@s/new/sub/a')); import('@s/new').then((m) => console.log(m.default));",
   },
   command: "node src/a.cjs",
   stdout: "old common sub\nmodule\n",
 });
-check("a promise that never settles", { command: `node --input-type=module -e 'await new Promise(() => {})'`, exitCode: 13, stderr: "Warning: Detected unsettled top-level await\n" });
+check("a promise that never settles", {
+  command: `node --input-type=module -e 'await new Promise(() => {})'`,
+  exitCode: 13,
+  stderr: "Warning: Detected unsettled top-level await\n",
+});
 check("the order of events", {
   command: `node -e '
 setTimeout(() => console.log("timeout"), 5); setImmediate(() => console.log("immediate"));
@@ -154,7 +194,8 @@ assert.throws(() => { throw new TypeError("bad") }, { name: "TypeError", message
 for (const wrong of [() => assert.equal(1, 2), () => assert.deepStrictEqual([1], ["1"]), () => assert.throws(() => {}), () => assert.match("a", /b/)]) {
   try { wrong(); console.log("missed"); } catch (error) { console.log(error.name, error.code, error.operator); }
 }'`,
-  stdout: "AssertionError ERR_ASSERTION ==\nAssertionError ERR_ASSERTION deepStrictEqual\nAssertionError ERR_ASSERTION throws\nAssertionError ERR_ASSERTION match\n",
+  stdout:
+    "AssertionError ERR_ASSERTION ==\nAssertionError ERR_ASSERTION deepStrictEqual\nAssertionError ERR_ASSERTION throws\nAssertionError ERR_ASSERTION match\n",
 });
 
 test("values are shown as Node shows them", async () => {
@@ -244,7 +285,10 @@ describe("a suite", () => {
 
 test("a busy loop ends with the time limit, and what it printed is kept", async () => {
   const env = await withNode({ a: "1" });
-  const result = await env.exec(`node -e 'console.log("before"); require("fs").writeFileSync("a", "2"); for (;;);'; echo never`, { timeoutMs: 1500 });
+  const result = await env.exec(
+    `node -e 'console.log("before"); require("fs").writeFileSync("a", "2"); for (;;);'; echo never`,
+    { timeoutMs: 1500 },
+  );
   assert.deepEqual([result.exitCode, result.timedOut, result.stdout], [124, true, "before\n"]);
   assert.deepEqual(await run(env, `cat a; node -p 1`), [0, "11\n", ""]);
 });
@@ -252,9 +296,17 @@ test("a busy loop ends with the time limit, and what it printed is kept", async 
 test("what a program prints when it is ended goes where it was sent, and nothing comes after it", async () => {
   const env = await withNode();
   const loop = `node -e 'console.log("before"); for (;;);'`;
-  for (const command of [`${loop} > out; echo never; touch made`, `x=$(${loop}); echo "never $x"; touch made`, `${loop} | cat; touch made`]) {
+  for (const command of [
+    `${loop} > out; echo never; touch made`,
+    `x=$(${loop}); echo "never $x"; touch made`,
+    `${loop} | cat; touch made`,
+  ]) {
     const result = await env.exec(command, { timeoutMs: 1000 });
-    assert.deepEqual([result.exitCode, result.timedOut, result.stderr, await env.exists("made")], [124, true, "", false], command);
+    assert.deepEqual(
+      [result.exitCode, result.timedOut, result.stderr, await env.exists("made")],
+      [124, true, "", false],
+      command,
+    );
     assert.doesNotMatch(result.stdout, /never/, command);
   }
 });

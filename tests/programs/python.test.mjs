@@ -21,21 +21,34 @@ function check(name, { files, command, exitCode = 0, stdout = "", stderr = "" })
 check("a line of code", { command: `python3 -c 'print("hi", 6 * 7)'`, stdout: "hi 42\n" });
 check("the version", { command: "python3 --version", stdout: "Python 3.14.8\n" });
 check("a script with arguments", {
-  files: { "app/main.py": "import sys, os, helper\nprint(sys.argv, __file__, __name__, os.getcwd(), helper.x)\n", "app/helper.py": "x = 1\n" },
+  files: {
+    "app/main.py": "import sys, os, helper\nprint(sys.argv, __file__, __name__, os.getcwd(), helper.x)\n",
+    "app/helper.py": "x = 1\n",
+  },
   command: "python3 app/main.py a 'b c'",
   stdout: "['app/main.py', 'a', 'b c'] app/main.py __main__ /workspace 1\n",
 });
 check("a module of a package", {
-  files: { "pkg/__init__.py": "", "pkg/__main__.py": "from . import a\nprint(a.x, __package__)\n", "pkg/a.py": "x = 2\n" },
+  files: {
+    "pkg/__init__.py": "",
+    "pkg/__main__.py": "from . import a\nprint(a.x, __package__)\n",
+    "pkg/a.py": "x = 2\n",
+  },
   command: "python3 -m pkg",
   stdout: "2 pkg\n",
 });
-check("a script on standard input", { command: "python3 - x <<'EOF'\nimport sys\nprint(sys.argv)\nEOF", stdout: "['-', 'x']\n" });
+check("a script on standard input", {
+  command: "python3 - x <<'EOF'\nimport sys\nprint(sys.argv)\nEOF",
+  stdout: "['-', 'x']\n",
+});
 check("data on standard input", {
   command: `printf 'b\\na\\n' | python3 -c 'import sys; print(sorted(sys.stdin.read().split()), input.__name__)' | tr a-z A-Z`,
   stdout: "['A', 'B'] INPUT\n",
 });
-check("inside a command substitution", { command: `x=$(python3 -c 'print(6 * 7)'); echo "got $x"`, stdout: "got 42\n" });
+check("inside a command substitution", {
+  command: `x=$(python3 -c 'print(6 * 7)'); echo "got $x"`,
+  stdout: "got 42\n",
+});
 check("twice in a pipeline", {
   command: `python3 -c 'for i in range(3): print(i)' | python3 -c 'import sys; print(sum(map(int, sys.stdin)))'`,
   stdout: "3\n",
@@ -47,7 +60,11 @@ check("exported variables, and those of Python", {
 });
 check("an exit code", { command: "python3 -c 'import sys; sys.exit(7)'", exitCode: 7 });
 check("an exit with a message", { command: `python3 -c 'raise SystemExit("no")'`, exitCode: 1, stderr: "no\n" });
-check("an exit in the middle", { command: `python3 -c 'import os; print("x", flush=True); os._exit(3)'`, exitCode: 3, stdout: "x\n" });
+check("an exit in the middle", {
+  command: `python3 -c 'import os; print("x", flush=True); os._exit(3)'`,
+  exitCode: 3,
+  stdout: "x\n",
+});
 check("an exception", {
   files: { "a.py": "def f():\n    return 1 / 0\n\nprint('before')\nf()\n" },
   command: "python3 a.py",
@@ -125,7 +142,13 @@ check("bytes that are no text", {
 });
 
 test("files are read, written, appended to, renamed and removed", async () => {
-  const env = await withPython({ "in.txt": "one\n", "old/a.txt": "a", "old/b.txt": "b", "gone.txt": "", "log.txt": "1\n" });
+  const env = await withPython({
+    "in.txt": "one\n",
+    "old/a.txt": "a",
+    "old/b.txt": "b",
+    "gone.txt": "",
+    "log.txt": "1\n",
+  });
   const command = `python3 -c '
 import os, shutil, pathlib
 text = open("in.txt").read()
@@ -190,7 +213,8 @@ test("a red test, an edit, a green test", async () => {
 
 test("a script that is its own test, and a doctest", async () => {
   const env = await withPython({
-    "t.py": 'import unittest\nclass T(unittest.TestCase):\n    def test(self): pass\nif __name__ == "__main__": unittest.main()\n',
+    "t.py":
+      'import unittest\nclass T(unittest.TestCase):\n    def test(self): pass\nif __name__ == "__main__": unittest.main()\n',
     "d.py": 'def f(x):\n    """\n    >>> f(1)\n    3\n    """\n    return x + 1\n',
   });
   assert.match((await env.exec("python3 t.py")).stderr, /OK\n$/);
@@ -202,9 +226,12 @@ test("a script that is its own test, and a doctest", async () => {
 test("a busy loop ends with the time limit, and what it printed is kept", async () => {
   const env = await withPython();
   await env.exec("python3 -c pass");
-  const result = await env.exec(`echo first; python3 -c '
+  const result = await env.exec(
+    `echo first; python3 -c '
 print("before", flush=True)
-while True: pass'; echo never`, { timeoutMs: 1500 });
+while True: pass'; echo never`,
+    { timeoutMs: 1500 },
+  );
   assert.deepEqual([result.exitCode, result.timedOut, result.stdout], [124, true, "first\nbefore\n"]);
   assert.deepEqual(await run(env, `python3 -c 'print("on we go")'`), [0, "on we go\n", ""]);
 });
@@ -226,9 +253,12 @@ test("a busy loop ends with the command it belongs to, and others go on meanwhil
 
 test("what an ended program changed is not kept", async () => {
   const env = await withPython({ a: "1" });
-  const stopped = await env.exec(`python3 -c '
+  const stopped = await env.exec(
+    `python3 -c '
 open("a", "w").write("2")
-while True: pass'`, { timeoutMs: 1500 });
+while True: pass'`,
+    { timeoutMs: 1500 },
+  );
   assert.equal(stopped.timedOut, true);
   assert.deepEqual(await run(env, `cat a; python3 -c 'print(open("a").read())'`), [0, "11\n", ""]);
 });
@@ -240,15 +270,23 @@ test("one program serves several sandboxes and names, each with its own files", 
   const read = (name) => `${name} -c 'import os; print(open("who").read(), os.listdir())'`;
   for (let turn = 0; turn < 2; turn += 1) {
     const answers = await Promise.all([one.exec(read("python3")), two.exec(read("python3")), two.exec(read("py"))]);
-    assert.deepEqual(answers.map(({ stdout }) => stdout), ["one ['who']\n", "two ['who']\n", "two ['who']\n"]);
+    assert.deepEqual(
+      answers.map(({ stdout }) => stdout),
+      ["one ['who']\n", "two ['who']\n", "two ['who']\n"],
+    );
   }
 });
 
 test("calls side by side, more than there are workers", async () => {
   const env = await withPython();
-  const calls = Array.from({ length: 7 }, (_, index) => env.exec(`python3 -c 'open("f${index}", "w").write("x"); print(${index})'`));
+  const calls = Array.from({ length: 7 }, (_, index) =>
+    env.exec(`python3 -c 'open("f${index}", "w").write("x"); print(${index})'`),
+  );
   const results = await Promise.all(calls);
-  assert.deepEqual(results.map(({ stdout }) => stdout), ["0\n", "1\n", "2\n", "3\n", "4\n", "5\n", "6\n"]);
+  assert.deepEqual(
+    results.map(({ stdout }) => stdout),
+    ["0\n", "1\n", "2\n", "3\n", "4\n", "5\n", "6\n"],
+  );
   assert.deepEqual(await run(env, `ls | wc -l; python3 -c 'import os; print(len(os.listdir()))'`), [0, "7\n7\n", ""]);
 });
 
@@ -279,10 +317,10 @@ test("much output arrives whole, too much ends the program", async () => {
 for i in range(300_000): print(i)' | tail -1`);
   assert.deepEqual([much.exitCode, much.stdout], [0, "299999\n"]);
   const tooMuch = await env.exec(`python3 -c 'while True: print("x" * 1_000_000)' | wc -c; echo \${PIPESTATUS[0]}`);
-  assert.deepEqual([tooMuch.stdout, tooMuch.stderr], [
-    `${64 << 20}\n1\n`,
-    "output was cut and the program ended: the limit is 67108864 bytes per stream\n",
-  ]);
+  assert.deepEqual(
+    [tooMuch.stdout, tooMuch.stderr],
+    [`${64 << 20}\n1\n`, "output was cut and the program ended: the limit is 67108864 bytes per stream\n"],
+  );
 });
 
 test("the download shows its progress, once, and a failed one is tried again", async () => {
@@ -292,7 +330,10 @@ test("the download shows its progress, once, and a failed one is tried again", a
   await program.load();
   const { loaded, total } = progress.at(-1);
   assert.equal(loaded, total);
-  assert.deepEqual(progress.map(({ loaded }) => loaded), progress.map(({ loaded }) => loaded).sort((a, b) => a - b));
+  assert.deepEqual(
+    progress.map(({ loaded }) => loaded),
+    progress.map(({ loaded }) => loaded).sort((a, b) => a - b),
+  );
   const missing = pythonProgram({ url: new URL("./nothing-here.tar.gz", import.meta.url) });
   const env = await MemoryEnvironment.create({ programs: { python3: missing } });
   const [exitCode, , stderr] = await run(env, "python3 -c pass");

@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::web;
 use crate::workspace::{root, shell};
+use crate::{python, web};
 
 /// Where to.
 #[derive(Args)]
@@ -19,6 +19,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
 }
+
+/// The licences of CPython, which stand beside it.
+const LICENSES: &str = "python/LICENSES.md";
 
 /// What a package needs at its root, beside `js/` and `types/`.
 const FILES: [(&str, &str); 3] = [
@@ -38,6 +41,7 @@ pub(crate) fn pack(out: &Path) -> Result<PathBuf> {
     let shell = shell()?;
     web::build_slim()?;
     web::build()?;
+    python::build()?;
     tools(&shell)?;
     let stage = root().join("target/npm/package");
     if stage.exists() {
@@ -118,7 +122,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let extension = source.extension().and_then(|extension| extension.to_str());
         if entry.file_type()?.is_dir() {
             copy(&source, &target)?;
-        } else if matches!(extension, Some("js" | "wasm")) {
+        } else if matches!(extension, Some("js" | "wasm" | "gz")) || source.ends_with(LICENSES) {
             std::fs::copy(&source, &target)
                 .with_context(|| format!("cannot copy {}", source.display()))?;
         }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
-use crate::{browser, build, matrix, python, web, www};
+use crate::{browser, build, matrix, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -26,6 +26,8 @@ enum Suite {
     Node,
     /// The web face in Chromium.
     Browser,
+    /// The packed npm package in fresh projects (downloads bundlers).
+    Package,
     /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
     Programs,
     /// The playground in Chromium (downloads its packages).
@@ -43,6 +45,7 @@ enum Suite {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
     let extra = [
+        Suite::Package,
         Suite::Programs,
         Suite::Playground,
         Suite::Matrix,
@@ -68,8 +71,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     .any(wants)
     {
         let web = web::build()?;
+        check_node(&shell)?;
         if wants(Suite::Node) {
-            check_node(&shell)?;
+            web::build_slim()?;
+            npm::tools(&shell)?;
             let tests = node_tests("tests/node")?;
             cmd!(shell, "node --test {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
@@ -78,10 +83,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of the web face in Node failed")?;
         }
         if wants(Suite::Browser) {
-            browser::smoke(&shell, &binary)?;
+            browser::cases(&shell, &binary)?;
         }
         if wants(Suite::Programs) {
-            check_node(&shell)?;
             python::build()?;
             let tests = node_tests("tests/programs")?;
             cmd!(shell, "node --test {tests...}")
@@ -89,7 +93,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 .context("the tests of lent programs failed")?;
         }
         if wants(Suite::Playground) {
-            check_node(&shell)?;
             www::test(&shell, &binary)?;
         }
     }
@@ -105,6 +108,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             test = test.env("HERMITCRAB_TEST_ALL", "1");
         }
         test.run().context("Rust tests failed")?;
+    }
+    if wants(Suite::Package) {
+        check_node(&shell)?;
+        browser::package(&shell, &binary)?;
     }
     if wants(Suite::Matrix) {
         matrix::run(&shell, &binary, &web::build()?)?;

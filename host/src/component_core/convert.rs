@@ -152,6 +152,7 @@ impl From<wit::EnvironmentReply> for EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            wit::EnvironmentReply::Path(path) => Self::Path(path),
             wit::EnvironmentReply::Entries(entries) => Self::Entries(Entries {
                 entries: entries
                     .entries
@@ -260,6 +261,7 @@ impl From<wit::EnvironmentCall> for EnvironmentCall {
                 content: file.content.into(),
             },
             wit::EnvironmentCall::Stat(path) => Self::Stat { path },
+            wit::EnvironmentCall::RealPath(path) => Self::RealPath { path },
             wit::EnvironmentCall::List(wit::ListCall { path, depth }) => Self::List { path, depth },
             wit::EnvironmentCall::Remove(path) => Self::Remove { path },
             wit::EnvironmentCall::Rename(wit::RenameCall { from, to }) => Self::Rename { from, to },
@@ -381,6 +383,7 @@ impl From<EnvironmentReply> for wit::EnvironmentReply {
                 size: metadata.size,
                 modified_ms: metadata.modified_ms,
             }),
+            EnvironmentReply::Path(path) => Self::Path(path),
             EnvironmentReply::Entries(entries) => Self::Entries(wit::Entries {
                 entries: entries
                     .entries
@@ -490,6 +493,7 @@ impl From<EnvironmentCall> for wit::EnvironmentCall {
                 content: content.into(),
             }),
             EnvironmentCall::Stat { path } => Self::Stat(path),
+            EnvironmentCall::RealPath { path } => Self::RealPath(path),
             EnvironmentCall::List { path, depth } => Self::List(wit::ListCall { path, depth }),
             EnvironmentCall::Remove { path } => Self::Remove(path),
             EnvironmentCall::Rename { from, to } => Self::Rename(wit::RenameCall { from, to }),

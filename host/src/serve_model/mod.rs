@@ -356,6 +356,9 @@ fn preflight(asked: &HeaderMap) -> Response<Answer> {
         HeaderValue::from_static("GET, POST, OPTIONS"),
     );
     headers.insert("access-control-max-age", HeaderValue::from_static("600"));
+    // On a connection that it has used before, a browser asks once more by
+    // itself when that breaks; a scripted break would go unseen.
+    headers.insert("connection", HeaderValue::from_static("close"));
     headers.insert(
         "access-control-allow-private-network",
         HeaderValue::from_static("true"),

@@ -279,6 +279,7 @@ fn preflight_allows_what_is_asked() {
         answer.contains("access-control-allow-origin: *\r\n"),
         "{answer}"
     );
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
 }
 
 #[test]

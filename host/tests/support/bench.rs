@@ -100,6 +100,7 @@ struct Step {
     read: Option<String>,
     write: Option<String>,
     stat: Option<String>,
+    real_path: Option<String>,
     list: Option<String>,
     remove: Option<String>,
     rename: Option<String>,
@@ -248,6 +249,8 @@ impl Step {
             }
         } else if let Some(path) = &self.stat {
             EnvironmentCall::Stat { path: place(path) }
+        } else if let Some(path) = &self.real_path {
+            EnvironmentCall::RealPath { path: place(path) }
         } else if let Some(path) = &self.list {
             EnvironmentCall::List {
                 path: place(path),
@@ -362,6 +365,7 @@ fn simple(reply: &EnvironmentReply) -> Value {
             true => json!({"dir": metadata.modified_ms.is_some()}),
             false => json!({"size": metadata.size, "dated": metadata.modified_ms.is_some()}),
         },
+        EnvironmentReply::Path(path) => json!({"path": path}),
         EnvironmentReply::Entries(entries) => {
             let paths = entries.entries.iter().map(|entry| match entry.is_dir {
                 true => format!("{}/", entry.path),

@@ -16,7 +16,13 @@ export class AssertionError extends Error {
 
 function fail(message, otherwise, actual, expected, operator) {
   if (message instanceof Error) throw message;
-  throw new AssertionError({ message: message ?? otherwise, actual, expected, operator, generated: message === undefined });
+  throw new AssertionError({
+    message: message ?? otherwise,
+    actual,
+    expected,
+    operator,
+    generated: message === undefined,
+  });
 }
 
 const both = (actual, expected) => `${inspect(actual, { depth: 10 })} !== ${inspect(expected, { depth: 10 })}`;
@@ -65,7 +71,9 @@ export function deepEqual(a, b, strict, pairs = []) {
   }
   const own = (value) => [
     ...Object.keys(value),
-    ...(strict ? Object.getOwnPropertySymbols(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key)) : []),
+    ...(strict
+      ? Object.getOwnPropertySymbols(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key))
+      : []),
   ];
   const [left, right] = [own(a), own(b)];
   return left.length === right.length && left.every((key) => Object.hasOwn(b, key) && equal(a[key], b[key]));
@@ -76,13 +84,25 @@ function matches(error, expected, message, operator) {
   if (expected === undefined) return;
   if (expected instanceof RegExp) {
     if (!expected.test(String(error))) {
-      fail(message, `The input did not match the regular expression ${inspect(expected)}. Input:\n\n${inspect(String(error))}\n`, error, expected, operator);
+      fail(
+        message,
+        `The input did not match the regular expression ${inspect(expected)}. Input:\n\n${inspect(String(error))}\n`,
+        error,
+        expected,
+        operator,
+      );
     }
   } else if (typeof expected === "function") {
     if (expected.prototype !== undefined && error instanceof expected) return;
     if (expected === Error || Error.isPrototypeOf(expected)) throw error;
     if (expected.call({}, error) !== true) {
-      fail(message, `The ${expected.name ? `"${expected.name}" ` : ""}validation function is expected to return "true". Received ${inspect(expected.call({}, error))}`, error, expected, operator);
+      fail(
+        message,
+        `The ${expected.name ? `"${expected.name}" ` : ""}validation function is expected to return "true". Received ${inspect(expected.call({}, error))}`,
+        error,
+        expected,
+        operator,
+      );
     }
   } else {
     const keys = expected instanceof Error ? [...Object.keys(expected), "name", "message"] : Object.keys(expected);
@@ -91,7 +111,14 @@ function matches(error, expected, message, operator) {
         expected[key] instanceof RegExp && typeof error?.[key] === "string"
           ? expected[key].test(error[key])
           : deepEqual(error?.[key], expected[key], true);
-      if (!fits) fail(message, diff("Expected values to be strictly deep-equal:", pick(error, keys), pick(expected, keys)), error, expected, operator);
+      if (!fits)
+        fail(
+          message,
+          diff("Expected values to be strictly deep-equal:", pick(error, keys), pick(expected, keys)),
+          error,
+          expected,
+          operator,
+        );
     }
   }
 }
@@ -105,12 +132,21 @@ export default function assert(value, message) {
 const withEqual = (equal, deep) => ({
   equal(actual, expected, message) {
     if (equal(actual, expected)) return;
-    const title = equal === Object.is ? `Expected values to be strictly equal:\n\n${both(actual, expected)}\n` : `${inspect(actual)} == ${inspect(expected)}`;
+    const title =
+      equal === Object.is
+        ? `Expected values to be strictly equal:\n\n${both(actual, expected)}\n`
+        : `${inspect(actual)} == ${inspect(expected)}`;
     fail(message, title, actual, expected, equal === Object.is ? "strictEqual" : "==");
   },
   notEqual(actual, expected, message) {
     if (!equal(actual, expected)) return;
-    fail(message, `Expected "actual" to be strictly unequal to: ${inspect(expected)}`, actual, expected, "notStrictEqual");
+    fail(
+      message,
+      `Expected "actual" to be strictly unequal to: ${inspect(expected)}`,
+      actual,
+      expected,
+      "notStrictEqual",
+    );
   },
   deepEqual(actual, expected, message) {
     if (deepEqual(actual, expected, deep)) return;
@@ -119,7 +155,13 @@ const withEqual = (equal, deep) => ({
   },
   notDeepEqual(actual, expected, message) {
     if (!deepEqual(actual, expected, deep)) return;
-    fail(message, `Expected "actual" not to be strictly deep-equal to: ${inspect(expected)}`, actual, expected, "notDeepStrictEqual");
+    fail(
+      message,
+      `Expected "actual" not to be strictly deep-equal to: ${inspect(expected)}`,
+      actual,
+      expected,
+      "notDeepStrictEqual",
+    );
   },
 });
 
@@ -135,11 +177,23 @@ const common = {
   fail: (message) => fail(message, "Failed", undefined, undefined, "fail"),
   match(text, pattern, message) {
     if (typeof text === "string" && pattern.test(text)) return;
-    fail(message, `The input did not match the regular expression ${inspect(pattern)}. Input:\n\n${inspect(text)}\n`, text, pattern, "match");
+    fail(
+      message,
+      `The input did not match the regular expression ${inspect(pattern)}. Input:\n\n${inspect(text)}\n`,
+      text,
+      pattern,
+      "match",
+    );
   },
   doesNotMatch(text, pattern, message) {
     if (!pattern.test(text)) return;
-    fail(message, `The input was expected to not match the regular expression ${inspect(pattern)}. Input:\n\n${inspect(text)}\n`, text, pattern, "doesNotMatch");
+    fail(
+      message,
+      `The input was expected to not match the regular expression ${inspect(pattern)}. Input:\n\n${inspect(text)}\n`,
+      text,
+      pattern,
+      "doesNotMatch",
+    );
   },
   throws(call, expected, message) {
     if (typeof expected === "string") [expected, message] = [undefined, expected];
@@ -156,7 +210,13 @@ const common = {
     try {
       call();
     } catch (error) {
-      fail(typeof message === "string" ? message : undefined, `Got unwanted exception.\nActual message: "${error?.message}"`, error, undefined, "doesNotThrow");
+      fail(
+        typeof message === "string" ? message : undefined,
+        `Got unwanted exception.\nActual message: "${error?.message}"`,
+        error,
+        undefined,
+        "doesNotThrow",
+      );
     }
   },
   async rejects(call, expected, message) {
@@ -174,7 +234,13 @@ const common = {
     try {
       await (typeof call === "function" ? call() : call);
     } catch (error) {
-      fail(typeof message === "string" ? message : undefined, `Got unwanted rejection.\nActual message: "${error?.message}"`, error, undefined, "doesNotReject");
+      fail(
+        typeof message === "string" ? message : undefined,
+        `Got unwanted rejection.\nActual message: "${error?.message}"`,
+        error,
+        undefined,
+        "doesNotReject",
+      );
     }
   },
   ifError(value) {

@@ -22,7 +22,10 @@ const ENCODINGS = {
   base64: {
     decode: (bytes) => btoa(ENCODINGS.latin1.decode(bytes)),
     encode: (text) => {
-      const plain = text.replace(/-/g, "+").replace(/_/g, "/").replace(/[^A-Za-z0-9+/]/g, "");
+      const plain = text
+        .replace(/-/g, "+")
+        .replace(/_/g, "/")
+        .replace(/[^A-Za-z0-9+/]/g, "");
       return ENCODINGS.latin1.encode(atob(plain.length % 4 === 1 ? plain.slice(0, -1) : plain));
     },
   },
@@ -171,10 +174,19 @@ export class Buffer extends Uint8Array {
 
 // `readUInt16BE`, `writeDoubleLE` and their like.
 for (const [type, name, bytes] of [
-  ["Int16", "Int16", 2], ["Uint16", "UInt16", 2], ["Int32", "Int32", 4], ["Uint32", "UInt32", 4],
-  ["Float32", "Float", 4], ["Float64", "Double", 8], ["BigInt64", "BigInt64", 8], ["BigUint64", "BigUInt64", 8],
+  ["Int16", "Int16", 2],
+  ["Uint16", "UInt16", 2],
+  ["Int32", "Int32", 4],
+  ["Uint32", "UInt32", 4],
+  ["Float32", "Float", 4],
+  ["Float64", "Double", 8],
+  ["BigInt64", "BigInt64", 8],
+  ["BigUint64", "BigUInt64", 8],
 ]) {
-  for (const [order, little] of [["LE", true], ["BE", false]]) {
+  for (const [order, little] of [
+    ["LE", true],
+    ["BE", false],
+  ]) {
     const view = (buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     Buffer.prototype[`read${name}${order}`] = function (offset = 0) {
       return view(this)[`get${type}`](offset, little);

@@ -51,7 +51,11 @@ export function tokens(source) {
   };
   const regex = (start) => {
     let end = start + 1;
-    for (let inClass = false; end < source.length && (inClass || source[end] !== "/") && source[end] !== "\n"; end += 1) {
+    for (
+      let inClass = false;
+      end < source.length && (inClass || source[end] !== "/") && source[end] !== "\n";
+      end += 1
+    ) {
       if (source[end] === "\\") end += 1;
       else if (source[end] === "[") inClass = true;
       else if (source[end] === "]") inClass = false;
@@ -73,7 +77,8 @@ export function tokens(source) {
       at = end < 0 ? source.length : end + 2;
     } else if (character === '"' || character === "'") {
       let end = at + 1;
-      while (end < source.length && source[end] !== character && source[end] !== "\n") end += source[end] === "\\" ? 2 : 1;
+      while (end < source.length && source[end] !== character && source[end] !== "\n")
+        end += source[end] === "\\" ? 2 : 1;
       push("string", at, end + 1);
     } else if (character === "`") {
       const start = at;
@@ -84,7 +89,10 @@ export function tokens(source) {
       const last = found.at(-1);
       const divides =
         last &&
-        (last.type === "number" || last.type === "string" || last.type === "regex" || (last.type === "template" && last.text.endsWith("`")) ||
+        (last.type === "number" ||
+          last.type === "string" ||
+          last.type === "regex" ||
+          (last.type === "template" && last.text.endsWith("`")) ||
           (last.type === "word" && !(BEFORE_REGEX.has(last.text) && found.at(-2)?.text !== ".")) ||
           [")", "]", "++", "--"].includes(last.text));
       if (divides) push("sign", at, at + 1);
@@ -118,7 +126,10 @@ export function looksLikeModule(source) {
     if (type !== "word" || depth > 0 || all[index - 1]?.text === ".") return false;
     const next = all[index + 1]?.text;
     if (text === "import") return next !== "(" && (next !== "." || all[index + 2]?.text === "meta");
-    return (text === "export" && next !== "=" && next !== "." && next !== ":") || (text === "await" && next !== undefined && next !== "=");
+    return (
+      (text === "export" && next !== "=" && next !== "." && next !== ":") ||
+      (text === "await" && next !== undefined && next !== "=")
+    );
   });
 }
 
@@ -297,7 +308,8 @@ function declared(all, index) {
       if (text === "{" || text === "[") next = target(next);
       else if (text === "=") {
         // A default value: up to the comma or the bracket that ends it.
-        while (all[next] && !(all[next].depth === inside && all[next].text === ",") && all[next].depth >= inside) next += 1;
+        while (all[next] && !(all[next].depth === inside && all[next].text === ",") && all[next].depth >= inside)
+          next += 1;
       } else {
         if (type === "word" && all[next + 1]?.text !== ":") names.push(text);
         next += 1;
@@ -310,7 +322,12 @@ function declared(all, index) {
     if (all[at].depth !== depth) continue;
     if (all[at].text === ";") break;
     if (all[at].text === ",") at = target(at + 1) - 1;
-    else if (/^(?:const|let|var|function|class|export|import|if|for|while|return|switch|try|throw)$/.test(all[at].text) && all[at - 1].text !== "." && all[at - 1].text !== "=") break;
+    else if (
+      /^(?:const|let|var|function|class|export|import|if|for|while|return|switch|try|throw)$/.test(all[at].text) &&
+      all[at - 1].text !== "." &&
+      all[at - 1].text !== "="
+    )
+      break;
   }
   return names;
 }

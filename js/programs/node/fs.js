@@ -21,14 +21,28 @@ function failure(code, syscall, path, dest) {
   const [errno, sentence] = ERRORS[code];
   const where = path === undefined ? "" : ` '${path}'${dest === undefined ? "" : ` -> '${dest}'`}`;
   const error = new Error(`${code}: ${sentence}, ${syscall}${where}`);
-  return Object.assign(error, { errno, code, syscall, ...(path !== undefined && { path }), ...(dest !== undefined && { dest }) });
+  return Object.assign(error, {
+    errno,
+    code,
+    syscall,
+    ...(path !== undefined && { path }),
+    ...(dest !== undefined && { dest }),
+  });
 }
 
 class Stats {
   constructor(node) {
     const modified = node.modified;
     const kind = node instanceof Directory ? 0o40755 : node instanceof File ? 0o100644 : 0o20666;
-    Object.assign(this, { dev: 1, ino: Number(node.inode), mode: kind, nlink: 1, uid: 1000, gid: 1000, size: node.size });
+    Object.assign(this, {
+      dev: 1,
+      ino: Number(node.inode),
+      mode: kind,
+      nlink: 1,
+      uid: 1000,
+      gid: 1000,
+      size: node.size,
+    });
     for (const name of ["atime", "mtime", "ctime", "birthtime"]) {
       this[`${name}Ms`] = modified;
       this[name] = new Date(modified);
@@ -203,7 +217,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       for (const name of absolute(path).split("/").filter(Boolean)) {
         made += `/${name}`;
         let next = directory.entries.get(name);
-        if (next && !(next instanceof Directory)) throw failure(made === absolute(path) ? "EEXIST" : "ENOTDIR", "mkdir", path);
+        if (next && !(next instanceof Directory))
+          throw failure(made === absolute(path) ? "EEXIST" : "ENOTDIR", "mkdir", path);
         if (!next) {
           first ??= made;
           next = new Directory(Date.now());

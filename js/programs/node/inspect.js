@@ -22,7 +22,11 @@ export function format(...args) {
     const value = rest.shift();
     switch (directive) {
       case "%s":
-        return typeof value === "string" ? value : typeof value === "object" && value !== null ? inspect(value, { depth: 0 }) : show(value, TOP);
+        return typeof value === "string"
+          ? value
+          : typeof value === "object" && value !== null
+            ? inspect(value, { depth: 0 })
+            : show(value, TOP);
       case "%d":
         return typeof value === "object" ? "NaN" : typeof value === "bigint" ? `${value}n` : String(Number(value));
       case "%i":
@@ -65,7 +69,10 @@ function quote(text) {
   const mark = !text.includes("'") ? "'" : !text.includes('"') ? '"' : !text.includes("`") ? "`" : "'";
   const escapes = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\" };
   const escaped = text.replace(/[\n\r\t\b\f\v\\]/g, (character) => escapes[character]);
-  const safe = escaped.replace(/[\0-\x1f\x7f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
+  const safe = escaped.replace(
+    /[\0-\x1f\x7f]/g,
+    (c) => `\\x${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
+  );
   return `${mark}${mark === "'" ? safe.replaceAll("'", "\\'") : safe}${mark}`;
 }
 
@@ -80,7 +87,9 @@ function showObject(value, state) {
   const { prefix, open, close, items, plain } = parts(value, inner);
   const hidden = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
   const keys = Object.keys(value).filter((key) => !hidden || !/^\d+$/.test(key));
-  const symbols = Object.getOwnPropertySymbols(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key));
+  const symbols = Object.getOwnPropertySymbols(value).filter((key) =>
+    Object.prototype.propertyIsEnumerable.call(value, key),
+  );
   const skipped = value instanceof Error ? ["stack", "message"] : [];
   const names = [...keys, ...symbols].filter((key) => !skipped.includes(key));
   if (plain !== undefined && names.length === 0) return plain;
@@ -118,7 +127,8 @@ function parts(value, inner) {
   const name = nameOf(value);
   const prefix = name === "" ? "[Object: null prototype] " : name === "Object" ? "" : `${name} `;
   const object = { prefix, open: "{", close: "}", items: () => [] };
-  const more = (items, total) => (total > ITEMS ? [...items, `... ${total - ITEMS} more item${total - ITEMS > 1 ? "s" : ""}`] : items);
+  const more = (items, total) =>
+    total > ITEMS ? [...items, `... ${total - ITEMS} more item${total - ITEMS > 1 ? "s" : ""}`] : items;
   if (Array.isArray(value)) {
     const items = () => {
       const shown = [];
@@ -139,26 +149,50 @@ function parts(value, inner) {
     return { prefix: name === "Array" ? "" : `${name}(${value.length}) `, open: "[", close: "]", items };
   }
   if (value instanceof Map) {
-    const items = () => more([...value].slice(0, ITEMS).map(([key, item]) => `${show(key, inner)} => ${show(item, inner)}`), value.size);
+    const items = () =>
+      more(
+        [...value].slice(0, ITEMS).map(([key, item]) => `${show(key, inner)} => ${show(item, inner)}`),
+        value.size,
+      );
     return { ...object, prefix: `${name}(${value.size}) `, items };
   }
   if (value instanceof Set) {
-    return { ...object, prefix: `${name}(${value.size}) `, items: () => more([...value].slice(0, ITEMS).map((item) => show(item, inner)), value.size) };
+    return {
+      ...object,
+      prefix: `${name}(${value.size}) `,
+      items: () =>
+        more(
+          [...value].slice(0, ITEMS).map((item) => show(item, inner)),
+          value.size,
+        ),
+    };
   }
   if (name === "Buffer") {
     const bytes = Array.from(value.subarray(0, 50), (byte) => byte.toString(16).padStart(2, "0"));
-    return { ...object, plain: `<Buffer${bytes.map((byte) => ` ${byte}`).join("")}${value.length > 50 ? ` ... ${value.length - 50} more bytes` : ""}>` };
+    return {
+      ...object,
+      plain: `<Buffer${bytes.map((byte) => ` ${byte}`).join("")}${value.length > 50 ? ` ... ${value.length - 50} more bytes` : ""}>`,
+    };
   }
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
-    const items = () => more(Array.from(value.subarray(0, ITEMS), (item) => show(item, inner)), value.length);
+    const items = () =>
+      more(
+        Array.from(value.subarray(0, ITEMS), (item) => show(item, inner)),
+        value.length,
+      );
     return { prefix: `${name}(${value.length}) `, open: "[", close: "]", items };
   }
   if (typeof value === "function") {
     const kind = /^class\b/.test(Function.prototype.toString.call(value)) ? "class" : name || "Function";
-    return { ...object, plain: `[${kind}${kind === "class" ? ` ${value.name || "(anonymous)"}` : value.name ? `: ${value.name}` : " (anonymous)"}]` };
+    return {
+      ...object,
+      plain: `[${kind}${kind === "class" ? ` ${value.name || "(anonymous)"}` : value.name ? `: ${value.name}` : " (anonymous)"}]`,
+    };
   }
-  if (value instanceof Error) return { ...object, plain: inner.level > 1 && !value.stack ? `[${value}]` : errorText(value, inner) };
-  if (value instanceof Date) return { ...object, plain: Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString() };
+  if (value instanceof Error)
+    return { ...object, plain: inner.level > 1 && !value.stack ? `[${value}]` : errorText(value, inner) };
+  if (value instanceof Date)
+    return { ...object, plain: Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString() };
   if (value instanceof RegExp) return { ...object, plain: String(value) };
   if (value instanceof Promise) return { ...object, prefix: "Promise ", items: () => ["<pending>"] };
   if (value instanceof WeakMap || value instanceof WeakSet) return { ...object, items: () => ["<items unknown>"] };
@@ -182,7 +216,8 @@ function layout(all, start, open, close, state, isArray) {
   if (lines === all && state.progress.level - state.level < LEVELS) {
     const room = all.length + indent.length + open.length + start.length + 10;
     const length = all.reduce((sum, item) => sum + item.length, all.length + room);
-    if (length <= WIDTH && !all.some((item) => item.includes("\n"))) return `${start}${open} ${all.join(", ")} ${close}`;
+    if (length <= WIDTH && !all.some((item) => item.includes("\n")))
+      return `${start}${open} ${all.join(", ")} ${close}`;
   }
   return `${start}${open}\n${lines.map((line) => `${indent}  ${line}`).join(",\n")}\n${indent}${close}`;
 }
@@ -195,7 +230,12 @@ function columns(items, indentation) {
   const total = cells.reduce((sum, item) => sum + item.length + 2, 0);
   if (longest * 3 + indentation >= WIDTH || !(total / longest > 5 || longest <= 8)) return items;
   const bias = Math.max(longest - 3 - Math.sqrt(longest - total / items.length), 1);
-  const count = Math.min(Math.round(Math.sqrt(2.5 * bias * cells.length) / bias), Math.floor((WIDTH - indentation) / longest), LEVELS * 4, 15);
+  const count = Math.min(
+    Math.round(Math.sqrt(2.5 * bias * cells.length) / bias),
+    Math.floor((WIDTH - indentation) / longest),
+    LEVELS * 4,
+    15,
+  );
   if (count <= 1) return items;
   const widths = Array.from({ length: count }, (_, column) =>
     Math.max(...cells.filter((__, index) => index % count === column).map((item) => item.length + 2)),

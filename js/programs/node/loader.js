@@ -52,7 +52,9 @@ export function makeLoader(tree, builtins, known) {
     const name = specifier.replace(/^node:/, "");
     if (builtins.has(name)) return { name };
     if (specifier.startsWith("node:") || known.includes(name)) {
-      const error = new Error(`the sandbox's node has no module \`${name}\`: it runs in a worker without processes, sockets and threads`);
+      const error = new Error(
+        `the sandbox's node has no module \`${name}\`: it runs in a worker without processes, sockets and threads`,
+      );
       throw Object.assign(error, { code: "ERR_UNKNOWN_BUILTIN_MODULE" });
     }
     return undefined;
@@ -72,7 +74,9 @@ export function makeLoader(tree, builtins, known) {
       return undefined;
     };
     if (subpath in map) return choose(map[subpath], "");
-    const patterns = Object.keys(map).filter((key) => key.includes("*")).sort((a, b) => b.length - a.length);
+    const patterns = Object.keys(map)
+      .filter((key) => key.includes("*"))
+      .sort((a, b) => b.length - a.length);
     for (const pattern of patterns) {
       const [before, after] = pattern.split("*");
       if (subpath.startsWith(before) && subpath.endsWith(after) && subpath.length >= pattern.length - 1) {
@@ -89,7 +93,10 @@ export function makeLoader(tree, builtins, known) {
     const found = endings.find(isFile);
     if (found || !(node(path) instanceof Directory)) return found;
     const main = isFile(join(path, "package.json")) ? json(join(path, "package.json")).main : undefined;
-    return (main && fileOf(join(path, main), true)) || ["index.js", "index.json", "index.cjs", "index.mjs"].map((name) => join(path, name)).find(isFile);
+    return (
+      (main && fileOf(join(path, main), true)) ||
+      ["index.js", "index.json", "index.cjs", "index.mjs"].map((name) => join(path, name)).find(isFile)
+    );
   };
 
   /** The path of the file that `specifier` means in the module `from`. */
@@ -100,11 +107,15 @@ export function makeLoader(tree, builtins, known) {
         kind === "require"
           ? `Cannot find module '${specifier}'\nRequire stack:\n- ${from}`
           : `Cannot find ${what} '${/^[./]/.test(specifier) ? normalize(join(dirname(from), specifier)) : specifier}' imported from ${from}`;
-      return Object.assign(new Error(message), { code: kind === "require" ? "MODULE_NOT_FOUND" : "ERR_MODULE_NOT_FOUND" });
+      return Object.assign(new Error(message), {
+        code: kind === "require" ? "MODULE_NOT_FOUND" : "ERR_MODULE_NOT_FOUND",
+      });
     };
     if (specifier.startsWith("file://")) specifier = decodeURIComponent(new URL(specifier).pathname);
     if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier)) {
-      const path = specifier.startsWith("/") ? normalize(specifier) : join(dirname(from), decodeURI(specifier).replace(/[?#].*$/, ""));
+      const path = specifier.startsWith("/")
+        ? normalize(specifier)
+        : join(dirname(from), decodeURI(specifier).replace(/[?#].*$/, ""));
       const found = fileOf(path.replace(/(.)\/$/, "$1"), kind === "require");
       if (!found) throw missing("module");
       return found;
@@ -149,7 +160,9 @@ export function makeLoader(tree, builtins, known) {
   const requireFrom = (from) => {
     const require = (specifier) => {
       if (typeof specifier !== "string") {
-        throw Object.assign(new TypeError('The "id" argument must be of type string'), { code: "ERR_INVALID_ARG_TYPE" });
+        throw Object.assign(new TypeError('The "id" argument must be of type string'), {
+          code: "ERR_INVALID_ARG_TYPE",
+        });
       }
       const known = builtin(specifier);
       return known ? builtins.get(known.name) : requirePath(resolve(specifier, from, "require"), from);
@@ -173,14 +186,26 @@ export function makeLoader(tree, builtins, known) {
     return runCommon(path, text(path));
   };
   const runCommon = (path, source, isMain = false) => {
-    const module = { exports: {}, loaded: false, id: path, filename: path, path: dirname(path), children: [], paths: [] };
+    const module = {
+      exports: {},
+      loaded: false,
+      id: path,
+      filename: path,
+      path: dirname(path),
+      children: [],
+      paths: [],
+    };
     commons.set(path, module);
     if (isMain) main = module;
     try {
       const code = source.replace(/^#!/, "//");
       // `import()` is a name of its own here: the engine's would leave the sandbox.
       const usesImport = /\bimport\s*[(.]/.test(code);
-      const call = compile("exports, require, module, __filename, __dirname, __import", usesImport ? transform(code).code : code, path);
+      const call = compile(
+        "exports, require, module, __filename, __dirname, __import",
+        usesImport ? transform(code).code : code,
+        path,
+      );
       const require = Object.assign(requireFrom(path), { main });
       call.call(module.exports, module.exports, require, module, path, dirname(path), importFrom(path));
     } catch (error) {
@@ -197,7 +222,8 @@ export function makeLoader(tree, builtins, known) {
 
   const synthetic = (value) => {
     const namespace = Object.create(null);
-    const names = (typeof value === "object" && value !== null) || typeof value === "function" ? Object.keys(value) : [];
+    const names =
+      (typeof value === "object" && value !== null) || typeof value === "function" ? Object.keys(value) : [];
     for (const name of names) {
       if (name !== "default") Object.defineProperty(namespace, name, { enumerable: true, get: () => value[name] });
     }
@@ -234,13 +260,16 @@ export function makeLoader(tree, builtins, known) {
   const run = async (path, source, module, waiting) => {
     const { code, imports, passedOn, fixed } = transform(source);
     module.fixed = new Set(fixed);
-    const define = (name, get) => Object.defineProperty(module.namespace, name, { enumerable: true, configurable: true, get });
+    const define = (name, get) =>
+      Object.defineProperty(module.namespace, name, { enumerable: true, configurable: true, get });
     const found = new Map();
     const passOn = (specifier) => {
       const { namespace } = found.get(specifier);
       for (const { name, imported } of passedOn.filter((item) => item.specifier === specifier)) {
         if (name !== "*") define(name, () => (imported === "*" ? namespace : namespace[imported]));
-        else for (const key of Object.keys(namespace)) if (key !== "default" && !(key in module.namespace)) define(key, () => namespace[key]);
+        else
+          for (const key of Object.keys(namespace))
+            if (key !== "default" && !(key in module.namespace)) define(key, () => namespace[key]);
       }
     };
     for (const { specifier } of imports) {
@@ -255,16 +284,25 @@ export function makeLoader(tree, builtins, known) {
       for (const { imported, local } of names) {
         if (imported === "*") constants[local] = namespace;
         else if (done && !(imported in namespace)) {
-          throw new SyntaxError(`The requested module '${specifier}' does not provide an export named '${imported}' (${path})`);
-        } else if (done && (fixed.has(imported) || isConstant(namespace, imported))) constants[local] = namespace[imported];
+          throw new SyntaxError(
+            `The requested module '${specifier}' does not provide an export named '${imported}' (${path})`,
+          );
+        } else if (done && (fixed.has(imported) || isConstant(namespace, imported)))
+          constants[local] = namespace[imported];
         else Object.defineProperty(live, local, { enumerable: true, get: () => namespace[imported] });
       }
     }
-    const meta = { url: `file://${path}`, filename: path, dirname: dirname(path), resolve: (specifier) => `file://${resolve(specifier, path, "import")}` };
+    const meta = {
+      url: `file://${path}`,
+      filename: path,
+      dirname: dirname(path),
+      resolve: (specifier) => `file://${resolve(specifier, path, "import")}`,
+    };
     const given = { __export: define, __import: importFrom(path), __meta: meta, ...constants };
     const names = Object.keys(given);
     const body = `"use strict"; ${code}`;
-    if (Object.keys(live).length === 0) await compile(names.join(", "), body, path, "async function")(...Object.values(given));
+    if (Object.keys(live).length === 0)
+      await compile(names.join(", "), body, path, "async function")(...Object.values(given));
     else {
       const inner = `with (__live) return (async function (${names.join(", ")}) {${body}\n})(...__given);`;
       await compile("__live, __given", inner, path)(live, Object.values(given));
@@ -298,7 +336,9 @@ export function makeLoader(tree, builtins, known) {
       }
       const require = requireFrom(path);
       Object.assign(globalThis, { require, module: { exports: {} }, exports: {}, __filename: path, __dirname: "." });
-      return evaluate(`${/\bimport\s*\(/.test(source) ? source.replace(/\bimport(?=\s*\()/g, "__import") : source}\n//# sourceURL=${path}`);
+      return evaluate(
+        `${/\bimport\s*\(/.test(source) ? source.replace(/\bimport(?=\s*\()/g, "__import") : source}\n//# sourceURL=${path}`,
+      );
     },
     importFrom,
   };

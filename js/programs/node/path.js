@@ -95,10 +95,26 @@ export const toNamespacedPath = (path) => path;
 
 function check(path) {
   if (typeof path === "string") return;
-  const error = new TypeError(`The "path" argument must be of type string. Received ${path === null ? "null" : typeof path}`);
+  const error = new TypeError(
+    `The "path" argument must be of type string. Received ${path === null ? "null" : typeof path}`,
+  );
   throw Object.assign(error, { code: "ERR_INVALID_ARG_TYPE" });
 }
 
-const path = { sep, delimiter, normalize, join, resolve, isAbsolute, dirname, basename, extname, relative, parse, format, toNamespacedPath };
+const path = {
+  sep,
+  delimiter,
+  normalize,
+  join,
+  resolve,
+  isAbsolute,
+  dirname,
+  basename,
+  extname,
+  relative,
+  parse,
+  format,
+  toNamespacedPath,
+};
 path.posix = path;
 export default path;

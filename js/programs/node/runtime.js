@@ -134,7 +134,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     cwd: () => cwd,
     chdir(directory) {
       const target = path.resolve(directory);
-      if (!fs.statSync(target).isDirectory()) throw Object.assign(new Error(`ENOTDIR: not a directory, chdir '${directory}'`), { code: "ENOTDIR" });
+      if (!fs.statSync(target).isDirectory())
+        throw Object.assign(new Error(`ENOTDIR: not a directory, chdir '${directory}'`), { code: "ENOTDIR" });
       cwd = target;
     },
     nextTick: (task, ...rest) => queueMicrotask(() => guarded(task, ...rest)),
@@ -213,7 +214,10 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     setTimeout: (ms, value) => new Promise((resolve) => timers.setTimeout(resolve, ms, value)),
     setImmediate: (value) => new Promise((resolve) => timers.setImmediate(resolve, value)),
   };
-  timersPromises.scheduler = { wait: (ms) => timersPromises.setTimeout(ms), yield: () => timersPromises.setImmediate() };
+  timersPromises.scheduler = {
+    wait: (ms) => timersPromises.setTimeout(ms),
+    yield: () => timersPromises.setImmediate(),
+  };
 
   // ---- Console --------------------------------------------------------------
 
@@ -232,7 +236,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     warn: error,
     trace: (...rest) => error(`Trace: ${format(...rest)}`),
     dir: (value, options) => log(inspect(value, options)),
-    assert: (value, ...rest) => void (value || error(rest.length > 0 ? `Assertion failed: ${format(...rest)}` : "Assertion failed")),
+    assert: (value, ...rest) =>
+      void (value || error(rest.length > 0 ? `Assertion failed: ${format(...rest)}` : "Assertion failed")),
     group: (...rest) => {
       if (rest.length > 0) log(...rest);
       indent += "  ";
@@ -257,7 +262,13 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
 
   const fs = makeFs(tree, { cwd: () => cwd, stdin, write, later });
   const readline = makeReadline(stdin, later, write);
-  const test = makeTest({ print: (text) => print("stdout", `${text}\n`), hold, later, fail: () => void (process.exitCode = 1), assert });
+  const test = makeTest({
+    print: (text) => print("stdout", `${text}\n`),
+    hold,
+    later,
+    fail: () => void (process.exitCode = 1),
+    assert,
+  });
   const builtins = new Map(
     Object.entries({
       assert,
@@ -267,7 +278,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
         webcrypto: crypto,
         randomUUID: () => uuid(),
         randomBytes: (size) => crypto.getRandomValues(Buffer.alloc(size)),
-        randomInt: (low, high) => Math.floor(Math.random() * ((high ?? low) - (high === undefined ? 0 : low))) + (high === undefined ? 0 : low),
+        randomInt: (low, high) =>
+          Math.floor(Math.random() * ((high ?? low) - (high === undefined ? 0 : low))) + (high === undefined ? 0 : low),
       }),
       events: EventEmitter,
       fs,
@@ -288,7 +300,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
   );
   const loader = makeLoader(tree, builtins, MISSING);
   builtins.set("module", {
-    createRequire: (from) => loader.requireFrom(from instanceof URL || String(from).startsWith("file:") ? url.fileURLToPath(from) : from),
+    createRequire: (from) =>
+      loader.requireFrom(from instanceof URL || String(from).startsWith("file:") ? url.fileURLToPath(from) : from),
     builtinModules: [...builtins.keys()],
   });
 
@@ -321,14 +334,18 @@ function uuid() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 15) | 64;
   bytes[8] = (bytes[8] & 63) | 128;
-  return Buffer.from(bytes).toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  return Buffer.from(bytes)
+    .toString("hex")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** `console.table`. */
 function table(rows, columns) {
   if (typeof rows !== "object" || rows === null) return inspect(rows);
   const entries = Object.entries(rows);
-  const keys = columns ?? [...new Set(entries.flatMap(([, row]) => (typeof row === "object" && row !== null ? Object.keys(row) : [])))];
+  const keys = columns ?? [
+    ...new Set(entries.flatMap(([, row]) => (typeof row === "object" && row !== null ? Object.keys(row) : []))),
+  ];
   const plain = entries.some(([, row]) => typeof row !== "object" || row === null);
   const head = ["(index)", ...keys, ...(plain ? ["Values"] : [])];
   const body = entries.map(([index, row]) => {

@@ -84,10 +84,15 @@ export const util = {
         call.call(this, ...args, (error, value) => (error ? reject(error) : resolve(value)));
       });
     },
-  callbackify: (call) => (...args) => {
-    const callback = args.pop();
-    call(...args).then((value) => queueMicrotask(() => callback(null, value)), (error) => queueMicrotask(() => callback(error)));
-  },
+  callbackify:
+    (call) =>
+    (...args) => {
+      const callback = args.pop();
+      call(...args).then(
+        (value) => queueMicrotask(() => callback(null, value)),
+        (error) => queueMicrotask(() => callback(error)),
+      );
+    },
   inherits(Class, Super) {
     Object.setPrototypeOf(Class.prototype, Super.prototype);
     Class.super_ = Super;
@@ -142,7 +147,8 @@ export function makeStdin(content, later) {
     if (flowing) return stdin;
     flowing = true;
     later(() => {
-      if (content.length > 0) stdin.emit("data", encoding ? decode(content, encoding) : globalThis.Buffer.from(content));
+      if (content.length > 0)
+        stdin.emit("data", encoding ? decode(content, encoding) : globalThis.Buffer.from(content));
       stdin.emit("end");
       stdin.emit("close");
     });

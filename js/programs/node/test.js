@@ -15,7 +15,13 @@ export function makeTest({ print, hold, later, fail, assert }) {
   let started;
 
   function suite(name, parent) {
-    return { name, parent, entries: [], hooks: { before: [], after: [], beforeEach: [], afterEach: [] }, started: false };
+    return {
+      name,
+      parent,
+      entries: [],
+      hooks: { before: [], after: [], beforeEach: [], afterEach: [] },
+      started: false,
+    };
   }
 
   const begin = () => {

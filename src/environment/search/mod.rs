@@ -141,8 +141,27 @@ pub async fn glob_files(
         entry.path = display_path(&working_directory, &absolute).to_owned();
         wanted
     });
+    let mut checked = stream::iter(std::mem::take(&mut files.entries))
+        .map(|entry| unless_no_file(environment, entry))
+        .buffered(PARALLEL_CALLS);
+    while let Some(entry) = checked.next().await {
+        files.entries.extend(entry?);
+    }
     newest_first(&mut files, request.max_results);
     Ok(files)
+}
+
+/// `entry`, unless it is a link that leads to no file. Only an entry without a
+/// size can be one.
+async fn unless_no_file(
+    environment: &Environment,
+    entry: DirEntry,
+) -> Result<Option<DirEntry>, EnvironmentError> {
+    if entry.size.is_some() {
+        return Ok(Some(entry));
+    }
+    let found = unless_cancelled(environment.stat(&entry.path).await)?;
+    Ok(found.is_some_and(|found| !found.is_dir).then_some(entry))
 }
 
 /// What a walk does with names that begin with a dot.

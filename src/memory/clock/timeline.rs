@@ -23,7 +23,7 @@ enum LastWords {
     None,
     /// The program ends, or its output is on the way.
     Awaited,
-    /// Another command was about to start; nothing that comes now counts.
+    /// Another command was about to start and is refused.
     Over,
 }
 
@@ -158,7 +158,7 @@ impl Timeline {
         cut
     }
 
-    /// Whether what the command prints still counts.
+    /// Whether no command was refused.
     pub fn is_heard(&self) -> bool {
         self.last_words.get() != LastWords::Over
     }

@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use futures_util::future::try_join3;
+
 use super::Agent;
-use crate::environment::{EnvironmentErrorKind, absolute_path};
+use crate::environment::{EnvironmentErrorKind, absolute_path, is_within};
 use crate::llm::model_info;
 use crate::profile::Profile;
 use crate::session::config::{AwaitingInput, SessionConfig};
@@ -86,14 +88,22 @@ async fn place(
         return Ok(parent.place.clone());
     };
     let absolute = absolute_path(base, directory);
-    let rest = absolute.strip_prefix(base.trim_end_matches('/'));
-    if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+    if !is_within(&absolute, base) {
         return Err(ToolError::new(format!(
             "working_dir {directory} is not below the working directory {base}"
         )));
     }
-    let problem = match call.environment.stat(&absolute).await {
-        Ok(metadata) if metadata.is_dir => return Ok(parent.place.within(absolute)),
+    let environment = &call.environment;
+    let found = try_join3(
+        environment.stat(&absolute),
+        environment.real_path(&absolute),
+        environment.real_path(base),
+    );
+    let problem = match found.await {
+        Ok((_, real, root)) if !is_within(&real, &root) => {
+            format!("leads out of the working directory {base}, to {real}")
+        }
+        Ok((metadata, ..)) if metadata.is_dir => return Ok(parent.place.within(absolute)),
         Ok(_) => "is not a directory".to_owned(),
         Err(error) if error.kind == EnvironmentErrorKind::NotFound => "does not exist".to_owned(),
         Err(error) => format!("cannot be used: {error}"),

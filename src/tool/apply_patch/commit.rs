@@ -96,6 +96,7 @@ fn steps(plan: &Plan) -> Vec<Step> {
         if let (None, Some(origin)) = (&before, origin)
             && let Some(source) = plan.get(origin)
             && source.after.is_none()
+            && plan.can_move(origin)
             && !path.starts_with(&format!("{origin}/"))
         {
             renamed.insert(origin.as_str());

@@ -10,7 +10,8 @@
 //! | | here | codex |
 //! |---|---|---|
 //! | a patch that fails | changes nothing | leaves what came before the failure |
-//! | a path that leaves the working directory | refused | written |
+//! | a path that leaves the working directory, also by a symbolic link | refused | written |
+//! | two names of one file | refused | changed twice |
 //! | several `@@` lines before a hunk | nest | refused |
 //! | a byte-order mark | overlooked and kept | its line is not found |
 //! | a move to the same path | an update | deletes the file |
@@ -114,7 +115,8 @@ impl Tool for ApplyPatch {
         for path in &paths {
             turns.push(call.files.lock(path).await);
         }
-        let plan = plan::plan(&call.environment, &self.declared, &patch).await?;
+        let links = plan::links(&call.environment, &patch).await?;
+        let plan = plan::plan(&call.environment, &self.declared, &patch, links).await?;
         let summary = plan.summary();
         commit::commit(call, plan).await?;
         Ok(ToolOutput::bounded(summary, call.max_captured_bytes))

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use super::apply::apply_within;
 use super::patch::{Action, FilePatch, Hunk, Patch};
 use super::seek::Work;
-use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, is_within};
 use crate::text::decode_text;
 use crate::tool::read_file::read_existing;
 use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
@@ -28,6 +29,8 @@ pub(super) struct Plan {
     pub(super) new_dirs: BTreeSet<String>,
     /// Directories that are there.
     known_dirs: BTreeSet<String>,
+    /// Paths that lead to another place than they say.
+    links: BTreeSet<String>,
     changed: BTreeMap<Change, Vec<String>>,
     work: Work,
 }
@@ -67,18 +70,67 @@ pub(super) fn paths(
     environment: &Environment,
     patch: &Patch,
 ) -> Result<BTreeSet<String>, ToolError> {
-    let mut paths = BTreeSet::new();
-    for file in &patch.files {
-        paths.insert(resolve(environment, file.line, &file.path)?);
-        if let Action::Update {
-            move_to: Some(target),
-            ..
-        } = &file.action
-        {
-            paths.insert(resolve(environment, file.line + 1, target)?);
+    names(patch)
+        .map(|(line, path)| resolve(environment, line, path))
+        .collect()
+}
+
+/// Every path that `patch` names, with its line.
+fn names(patch: &Patch) -> impl Iterator<Item = (usize, &str)> {
+    patch
+        .files
+        .iter()
+        .flat_map(|file| {
+            let target = match &file.action {
+                Action::Update { move_to, .. } => move_to.as_deref(),
+                Action::Add { .. } | Action::Delete => None,
+            };
+            let target = target.map(|target| (file.line + 1, target));
+            [Some((file.line, file.path.as_str())), target]
+        })
+        .flatten()
+}
+
+/// Absolute paths among those of `patch` that lead to another place than they
+/// say. Refused are those that lead out of the working directory, and two names
+/// of one file: each would be changed without what the other one says.
+pub(super) async fn links(
+    environment: &Environment,
+    patch: &Patch,
+) -> Result<BTreeSet<String>, ToolError> {
+    let mut asked = BTreeMap::new();
+    for (line, path) in names(patch) {
+        let absolute = resolve(environment, line, path)?;
+        asked.entry(absolute).or_insert((line, path));
+    }
+    let working_directory = environment.absolute("");
+    let all = asked.keys().chain([&working_directory]);
+    let mut real = join_all(all.map(|path| environment.real_path(path))).await;
+    let root = match real.pop() {
+        Some(Ok(root)) => root,
+        Some(Err(error)) => return Err(failed(1, &working_directory, error)),
+        None => working_directory.clone(),
+    };
+    let mut links = BTreeSet::new();
+    let mut owners = BTreeMap::new();
+    for ((absolute, (line, path)), real) in asked.into_iter().zip(real) {
+        let real = real.map_err(|error| failed(line, path, error))?;
+        if real == root || !is_within(&real, &root) {
+            return Err(at(
+                line,
+                format!("{path} leads out of the working directory {root}, to {real}"),
+            ));
+        }
+        let rest = |path: &str, root: &str| path[root.trim_end_matches('/').len()..].to_owned();
+        if rest(&real, &root) != rest(&absolute, &working_directory) {
+            links.insert(absolute);
+        }
+        if let Some(other) = owners.insert(real, path) {
+            let message = format!("{path} is the same file as {other}; use one name for it");
+            return Err(at(line, message));
         }
     }
-    Ok(paths)
+    Ok(links)
 }
 
 fn resolve(environment: &Environment, line: usize, path: &str) -> Result<String, ToolError> {
@@ -125,13 +177,17 @@ fn failed(line: usize, path: &str, error: EnvironmentError) -> ToolError {
     }
 }
 
-/// Applies `patch` to what the files hold now.
+/// Applies `patch` to what the files hold now; `links` as [`links`] tells.
 pub(super) async fn plan(
     environment: &Environment,
     declared: &Declared,
     patch: &Patch,
+    links: BTreeSet<String>,
 ) -> Result<Plan, ToolError> {
-    let mut plan = Plan::default();
+    let mut plan = Plan {
+        links,
+        ..Plan::default()
+    };
     for file in &patch.files {
         let (line, path) = (file.line, file.path.as_str());
         match &file.action {
@@ -177,6 +233,12 @@ impl Plan {
     pub(super) fn get(&self, absolute: &str) -> Option<&FileState> {
         let index = self.index.get(absolute)?;
         self.files.get(*index).map(|(_, state)| state)
+    }
+
+    /// Whether the file at `absolute` can take another name. A link cannot: it
+    /// would lead elsewhere from there.
+    pub(super) fn can_move(&self, absolute: &str) -> bool {
+        !self.links.contains(absolute)
     }
 
     /// Whether the patch leaves a file below `absolute`.

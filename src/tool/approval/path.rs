@@ -1,5 +1,7 @@
 //! Which paths may be written.
 
+use std::collections::BTreeMap;
+
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::settings::normalised;
@@ -16,12 +18,12 @@ pub(super) struct WritePaths {
 }
 
 /// What a glob is matched against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Base {
     /// The path from the working directory.
     Relative,
-    /// The whole path.
-    Absolute,
+    /// The whole path; the glob begins with this directory.
+    Absolute(String),
 }
 
 impl WritePaths {
@@ -37,28 +39,65 @@ impl WritePaths {
         })
     }
 
-    /// Why writing `path` asks, if it does.
-    pub(super) fn concern(&self, working_directory: &str, path: &str) -> Option<String> {
+    /// Directories that the globs start from, beside the working directory.
+    pub(super) fn directories(&self) -> impl Iterator<Item = &str> {
+        self.globs.iter().filter_map(|(base, _)| match base {
+            Base::Absolute(directory) => Some(directory.as_str()),
+            Base::Relative => None,
+        })
+    }
+
+    /// Why writing `path` asks, if it does: it must lie within the globs by its
+    /// name, and where `links` says that it leads elsewhere, also there.
+    pub(super) fn concern(
+        &self,
+        working_directory: &str,
+        links: &BTreeMap<String, String>,
+        path: &str,
+    ) -> Option<String> {
         let absolute = normalised(working_directory, path);
         let root = normalised("/", working_directory);
-        let relative = match root.as_str() {
-            "/" => absolute.strip_prefix('/'),
-            root => absolute
-                .strip_prefix(root)
-                .and_then(|rest| rest.strip_prefix('/')),
-        };
-        let is_within = self.globs.iter().any(|(base, glob)| match base {
-            Base::Absolute => glob.is_match(&absolute),
-            Base::Relative => relative.is_some_and(|path| glob.is_match(path)),
-        });
-        if !is_within {
+        if !self.holds(&root, &absolute, &BTreeMap::new()) {
             return Some(format!("it writes {path}, which is outside of write_paths"));
         }
+        let mut real = [path, &absolute]
+            .into_iter()
+            .filter_map(|name| links.get(name));
+        let real_root = links.get(&root).unwrap_or(&root);
+        if let Some(real) = real
+            .clone()
+            .find(|real| !self.holds(real_root, real, links))
+        {
+            return Some(format!(
+                "it writes {path}, which leads to {real}, outside of write_paths"
+            ));
+        }
         // What lies there is read as commands by every git that runs later.
-        let is_git = absolute.split('/').any(is_git);
-        (is_git && !self.names_git)
+        let is_git = |path: &String| path.split('/').any(is_git);
+        ((is_git(&absolute) || real.any(is_git)) && !self.names_git)
             .then(|| format!("it writes {path}, where git keeps hooks and settings"))
     }
+
+    /// Whether a glob holds `absolute`. A glob means what lies in its directory,
+    /// also where `links` says that this directory leads elsewhere.
+    fn holds(&self, root: &str, absolute: &str, links: &BTreeMap<String, String>) -> bool {
+        self.globs.iter().any(|(base, glob)| match base {
+            Base::Relative => below(absolute, root).is_some_and(|path| glob.is_match(path)),
+            Base::Absolute(directory) => {
+                glob.is_match(absolute)
+                    || links
+                        .get(directory)
+                        .and_then(|real| below(absolute, real))
+                        .is_some_and(|rest| glob.is_match(normalised(directory, rest)))
+            }
+        })
+    }
+}
+
+/// The path from `directory` to `path`, if it is below.
+fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    path.strip_prefix(directory.trim_end_matches('/'))?
+        .strip_prefix('/')
 }
 
 fn is_git(part: &str) -> bool {
@@ -72,7 +111,7 @@ fn compile(glob: &str) -> Result<(Base, GlobMatcher), String> {
         ));
     }
     let base = if glob.starts_with('/') {
-        Base::Absolute
+        Base::Absolute(directory_of(glob))
     } else {
         Base::Relative
     };
@@ -82,6 +121,14 @@ fn compile(glob: &str) -> Result<(Base, GlobMatcher), String> {
         .build()
         .map_err(|error| format!("`write_paths` has {glob:?}: {}", error.kind()))?;
     Ok((base, matcher.compile_matcher()))
+}
+
+/// The directory that the absolute `glob` names before its first wildcard.
+fn directory_of(glob: &str) -> String {
+    let wildcard = glob.find(['*', '?', '[', '{', '\\']);
+    let plain = &glob[..wildcard.unwrap_or(glob.len())];
+    let end = plain.rfind('/').unwrap_or(0);
+    normalised("/", &plain[..end])
 }
 
 /// Whether writing to `path` changes no file.

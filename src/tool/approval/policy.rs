@@ -1,6 +1,6 @@
 //! The judgement of a call, by tool, by path and by command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::command;
 use super::names::{names, safe_commands};
@@ -46,6 +46,9 @@ pub struct Proposal<'a> {
     pub command: Option<&'a CommandLine>,
     /// Absolute directory that relative paths start from.
     pub working_directory: &'a str,
+    /// Where paths lead, those of [`ApprovalPolicy::paths`] that lead to another
+    /// place than they say.
+    pub links: &'a BTreeMap<String, String>,
 }
 
 /// What becomes of a call.
@@ -99,14 +102,43 @@ impl ApprovalPolicy {
         let of_command = proposal
             .command
             .and_then(|command| self.command(command, proposal));
-        let concern = of_command.or_else(|| self.paths(proposal));
+        let concern = of_command.or_else(|| self.writes(proposal));
         concern.map_or(Verdict::Allow, |concern| Verdict::Ask(one_line(&concern)))
     }
 
-    fn paths(&self, proposal: &Proposal) -> Option<String> {
+    /// Paths of which it counts where they lead, for a call that [`judge`]
+    /// allows by their names; none where no rule looks at paths. Find out, put
+    /// it into [`Proposal::links`], and judge again.
+    ///
+    /// [`judge`]: Self::judge
+    pub fn paths(&self, proposal: &Proposal) -> BTreeSet<String> {
+        let Some(rule) = &self.write_paths else {
+            return BTreeSet::new();
+        };
+        let script = proposal.command.zip(names());
+        let script = script.map(|(command, names)| read(&command.text, names));
+        let redirects = script.into_iter().flat_map(|script| script.writes);
+        let redirects = redirects.filter_map(|target| match target {
+            Argument::Literal(path) if !(is_device(&path) && path.starts_with('/')) => Some(path),
+            _ => None,
+        });
+        let written: Vec<String> = proposal.writes.iter().cloned().chain(redirects).collect();
+        if written.is_empty() {
+            return BTreeSet::new();
+        }
+        let base = proposal.working_directory;
+        let absolute = written.iter().map(|path| absolute_path(base, path));
+        let mut paths: BTreeSet<String> = absolute.collect();
+        paths.extend(written);
+        paths.insert(absolute_path("/", base));
+        paths.extend(rule.directories().map(str::to_owned));
+        paths
+    }
+
+    fn writes(&self, proposal: &Proposal) -> Option<String> {
         let rule = self.write_paths.as_ref()?;
         let mut paths = proposal.writes.iter();
-        paths.find_map(|path| rule.concern(proposal.working_directory, path))
+        paths.find_map(|path| rule.concern(proposal.working_directory, proposal.links, path))
     }
 
     fn command(&self, command: &CommandLine, proposal: &Proposal) -> Option<String> {
@@ -159,7 +191,7 @@ impl ApprovalPolicy {
             if script.changes_directory && !path.starts_with('/') {
                 return Some(format!("it writes {path} after a change of directory"));
             }
-            rule.concern(proposal.working_directory, path)
+            rule.concern(proposal.working_directory, proposal.links, path)
         })
     }
 }

@@ -4,6 +4,8 @@ import * as main from "hermitcrab";
 import * as node from "hermitcrab/node";
 import * as slim from "hermitcrab/slim";
 import * as worker from "hermitcrab/worker";
+import { jsProgram } from "hermitcrab/javascript";
+import { pythonProgram } from "hermitcrab/python";
 import {
   CoreError,
   EnvironmentError,
@@ -11,7 +13,11 @@ import {
   MemoryEnvironment,
   SessionError,
   createSession,
+  deleteProject,
   init,
+  listProjects,
+  openProject,
+  scriptedFetch,
   type ChangeableSettings,
   type CustomEnvironment,
   type EventData,
@@ -111,6 +117,10 @@ async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
   const names: string[] = await session.toolNames();
   const turns: Turn[] = await session.history();
   for (const turn of turns) if (turn.turn === "assistant") turn.tool_calls.map(({ name }) => name);
+  for await (const event of session.resume()) show(event);
+  const record: object = await session.record();
+  const stop: () => void = session.onActivity(() => {});
+  stop();
   const state: "IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED" = session.state;
   await session.interrupt();
   await session.abort();
@@ -128,12 +138,25 @@ async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
   await env.makeDir("c");
   await env.importFiles({ a: "b", c: new Uint8Array() });
   await env.importTar(await env.exportTar());
+  await env.importFiles([new File(["x"], "x.txt")], { exclude: ["node_modules"], stripComponents: 1 });
+  await env.importZip(await env.exportZip(), { maxBytes: 1, maxEntries: 1, maxRatio: 10 });
+  await env.importArchive(new Blob([]));
+  await env.replaceTree(await env.exportTree());
+  await env.program("python3", pythonProgram({ onProgress: ({ loaded }) => loaded }));
+  await env.program("node", jsProgram());
+  const shell = await env.openShell({ onData: (text) => text.length, cols: 80, rows: 24, history: ["ls"] });
+  await shell.write("ls\r");
+  await shell.resize(100, 30);
+  await shell.interrupt();
+  const lines: string[] = await shell.history();
+  await shell.close();
+  const code: number = await shell.closed();
   const snapshot: Snapshot = await env.snapshot();
   await env.restore(snapshot);
   const changes = await env.changesSince(snapshot);
   const kind: "added" | "changed" | "removed" | undefined = changes[0]?.change;
   await env.dispose();
-  void [config, removed, names, state, result.exitCode, text, isDir, size, exists, entries, kind, session.id];
+  void [config, removed, names, state, result.exitCode, text, isDir, size, exists, entries, kind, session.id, record, lines, code];
 }
 
 try {
@@ -146,6 +169,12 @@ try {
   await drive(await worker.createSession({ ...options, env: far }), far);
   await worker.restart();
   await worker.terminate();
+  const project = await openProject("mine", { onStatus: ({ state, error }) => [state, error?.message] });
+  project.keep(await createSession({ env: project.env, history: project.history, fetch: await scriptedFetch({ steps: [] }) }));
+  await project.save();
+  await project.close();
+  for (const name of await listProjects()) await deleteProject(name);
+  await openProject("other", { storage: node.directoryStorage("/tmp/x") });
   await slim.createSession({ env: custom });
   const same: typeof main.createSession = node.createSession;
   void same;

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use hermitcrab::effect::Approval;
 use hermitcrab::tool::approval::ApprovalSettings;
 use hermitcrab_host::{ApprovalFn, ApprovalRequest};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::cli::Approve;
 use crate::render::harmless;
@@ -32,19 +33,58 @@ pub(crate) fn settings(approve: Approve) -> ApprovalSettings {
     }
 }
 
+/// Questions that wait for their turn at the terminal.
+pub(crate) struct Questions(mpsc::UnboundedReceiver<Turn>);
+
+impl Questions {
+    /// Nobody ever asks.
+    pub(crate) fn none() -> Self {
+        Self(mpsc::unbounded_channel().1)
+    }
+
+    /// The next question that somebody wants to ask.
+    pub(crate) async fn next(&mut self) -> Turn {
+        match self.0.recv().await {
+            Some(turn) => turn,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// A question that may be asked when whoever writes to the terminal has stopped:
+/// a spinner would draw over it.
+pub(crate) struct Turn {
+    begin: oneshot::Sender<()>,
+    over: oneshot::Receiver<()>,
+}
+
+impl Turn {
+    /// Has it asked. The terminal is free again when the receiver is ready, also
+    /// when the question is given up.
+    pub(crate) fn begin(self) -> oneshot::Receiver<()> {
+        let _ = self.begin.send(());
+        self.over
+    }
+}
+
 /// Who is asked: the person at the terminal, one question at a time. Without a
 /// terminal there is nobody, and the core is told so.
-pub(crate) fn on_terminal() -> Option<ApprovalFn> {
+pub(crate) fn on_terminal() -> Option<(ApprovalFn, Questions)> {
     let terminal = File::options()
         .read(true)
         .write(true)
         .open("/dev/tty")
         .ok()?;
-    let terminal = Arc::new(tokio::sync::Mutex::new(terminal));
-    Some(Arc::new(move |request: ApprovalRequest| {
-        let terminal = terminal.clone();
+    let terminal = Arc::new(terminal);
+    let (turns, questions) = mpsc::unbounded_channel();
+    let approver: ApprovalFn = Arc::new(move |request: ApprovalRequest| {
+        let (terminal, turns) = (terminal.clone(), turns.clone());
         async move {
-            let terminal = terminal.lock_owned().await;
+            let (begin, begun) = oneshot::channel();
+            let (_asking, over) = oneshot::channel();
+            if turns.send(Turn { begin, over }).is_err() || begun.await.is_err() {
+                return deny("the run is over");
+            }
             let asked = tokio::task::spawn_blocking(move || ask(&terminal, &request));
             match asked.await {
                 Ok(Ok(true)) => Approval::Allow,
@@ -53,7 +93,8 @@ pub(crate) fn on_terminal() -> Option<ApprovalFn> {
             }
         }
         .boxed()
-    }))
+    });
+    Some((approver, Questions(questions)))
 }
 
 fn deny(reason: &str) -> Approval {
@@ -62,12 +103,14 @@ fn deny(reason: &str) -> Approval {
     }
 }
 
-/// Anything but a yes is a no.
+/// Anything but a yes is a no, and what was typed before the question is no
+/// answer to it.
 fn ask(mut terminal: &File, request: &ApprovalRequest) -> std::io::Result<bool> {
     let mut arguments: String = request.arguments.chars().take(SHOWN).collect();
     if arguments.len() < request.arguments.len() {
         arguments.push('…');
     }
+    forget_typed(terminal);
     write!(
         terminal,
         "\r\n{} {}\r\n{}. Allow it? [y/N] ",
@@ -75,10 +118,21 @@ fn ask(mut terminal: &File, request: &ApprovalRequest) -> std::io::Result<bool> 
         harmless(&arguments),
         harmless(&request.reason)
     )?;
-    let mut answer = String::new();
-    BufReader::new(terminal).read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let mut answer = Vec::new();
+    BufReader::new(terminal).read_until(b'\n', &mut answer)?;
+    Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
 }
+
+#[cfg(unix)]
+fn forget_typed(terminal: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: takes and returns plain numbers. If it fails, an early answer
+    // counts, as on any terminal.
+    unsafe { nix::libc::tcflush(terminal.as_raw_fd(), nix::libc::TCIFLUSH) };
+}
+
+#[cfg(not(unix))]
+fn forget_typed(_: &File) {}
 
 #[cfg(test)]
 mod tests {
@@ -98,6 +152,7 @@ mod tests {
                 working_dir: None,
             }),
             working_directory: "/work",
+            links: &std::collections::BTreeMap::new(),
         });
         assert_eq!(
             verdict == Verdict::Allow,

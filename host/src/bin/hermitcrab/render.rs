@@ -224,6 +224,14 @@ impl<W: Write> Renderer<W> {
         Ok(())
     }
 
+    /// Makes room for somebody else's question and its answer.
+    pub(crate) fn make_way(&mut self) -> io::Result<()> {
+        self.start_line()?;
+        // What is asked there ends wherever the person leaves it.
+        self.open = true;
+        self.out.flush()
+    }
+
     /// Hands everything to the terminal or the pipe.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()

@@ -11,7 +11,7 @@ use hermitcrab::session::SessionConfig;
 use hermitcrab_host::ApprovalFn;
 use hermitcrab_host::Guardian;
 
-use crate::approve;
+use crate::approve::{self, Questions};
 use crate::archive::{self, Tree};
 use crate::cli::{Approve, Place, RunOptions, ToolNames};
 use crate::connect;
@@ -85,14 +85,19 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         .iter()
         .map(|provider| (provider.provider.to_owned(), provider.endpoint()))
         .collect();
+    let (approver, mut questions) = match options.json || options.approve == Approve::Never {
+        true => None,
+        false => approve::on_terminal(),
+    }
+    .map_or_else(
+        || (None, Questions::none()),
+        |(approver, questions)| (Some(approver), questions),
+    );
     let plan = Plan {
         config,
         providers,
         ground,
-        approver: match options.json || options.approve == Approve::Never {
-            true => None,
-            false => approve::on_terminal(),
-        },
+        approver,
     };
     let style = if options.json {
         Style::PLAIN
@@ -108,7 +113,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let (result, after) = runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
-        let ended = drive(&mut session, &prompt, &mut face, &mut stops).await;
+        let ended = drive(&mut session, &prompt, &mut face, &mut stops, &mut questions).await;
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let after = match memory && !ended.killed {

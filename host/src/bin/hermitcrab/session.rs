@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
+use crate::approve::Questions;
 use crate::failure::{Code, Failure, reason};
 use crate::render::{Renderer, Style, TICK_MS, harmless};
 use crate::signal::Stops;
@@ -83,6 +85,14 @@ impl<W: Write> Face<W> {
         }
     }
 
+    /// Makes room on the terminal for a question.
+    fn make_way(&mut self) -> io::Result<()> {
+        match self {
+            Self::Json(out) => out.flush(),
+            Self::Human(renderer) => renderer.make_way(),
+        }
+    }
+
     fn end(&mut self) -> io::Result<()> {
         match self {
             Self::Json(out) => out.flush(),
@@ -105,11 +115,13 @@ pub(crate) struct Ended {
 
 /// Runs `prompt` to its end and closes the session. Stops request an abort
 /// first; the second one returns at once, and the caller drops the session.
+/// While a question stands on the terminal, nothing else is shown there.
 pub(crate) async fn drive<S: Session, W: Write>(
     session: &mut S,
     prompt: &str,
     face: &mut Face<W>,
     stops: &mut Stops,
+    questions: &mut Questions,
 ) -> Ended {
     let ended = |result| Ended {
         result,
@@ -123,6 +135,8 @@ pub(crate) async fn drive<S: Session, W: Write>(
     // What could not be written, once the reader has gone.
     let mut broken: Option<io::Error> = None;
     let mut dirty = false;
+    // Ready when the question that stands on the terminal is over.
+    let mut asked: Option<oneshot::Receiver<()>> = None;
     let mut ticks = tokio::time::interval(Duration::from_millis(TICK_MS));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
@@ -146,7 +160,11 @@ pub(crate) async fn drive<S: Session, W: Write>(
                     }
                 }
             }
-            event = session.next_event() => {
+            () = over(asked.as_mut()) => {
+                asked = None;
+                Ok(())
+            }
+            event = session.next_event(), if asked.is_none() => {
                 let Some(event) = event else { break };
                 if end.see(&event) {
                     session.close();
@@ -157,12 +175,17 @@ pub(crate) async fn drive<S: Session, W: Write>(
                     Some(_) => Ok(()),
                 }
             }
+            question = questions.next(), if asked.is_none() => {
+                let written = face.make_way();
+                asked = Some(question.begin());
+                written
+            }
             // Nothing is waiting: what there is, leaves.
             () = std::future::ready(()), if dirty => {
                 dirty = false;
                 face.flush()
             }
-            _ = ticks.tick(), if face.animates() => {
+            _ = ticks.tick(), if face.animates() && asked.is_none() => {
                 dirty = true;
                 face.tick()
             }
@@ -192,6 +215,14 @@ pub(crate) async fn drive<S: Session, W: Write>(
         None if stopping.is_some() => Err(interrupted("interrupted")),
         None => end.result(),
     })
+}
+
+async fn over(asked: Option<&mut oneshot::Receiver<()>>) {
+    match asked {
+        // The other end is dropped, never used.
+        Some(over) => drop(over.await),
+        None => std::future::pending().await,
+    }
 }
 
 fn interrupted(message: &str) -> Failure {
@@ -388,7 +419,15 @@ mod tests {
         let mut out = Vec::new();
         let mut face = Face::Json(&mut out);
         let mut stops = Stops::listen().expect("signals");
-        let result = drive(&mut session, "x", &mut face, &mut stops).await.result;
+        let result = drive(
+            &mut session,
+            "x",
+            &mut face,
+            &mut stops,
+            &mut Questions::none(),
+        )
+        .await
+        .result;
         let expected = expected.map_err(|(code, message)| Failure {
             code,
             message: message.to_owned(),
@@ -509,9 +548,15 @@ mod tests {
         let end = r#"{"kind":"PROCESSING_END","data":{"reason":"completed"}}"#;
         let mut session = recorded(&[end, CLOSED]);
         let mut stops = Stops::listen().expect("signals");
-        let result = drive(&mut session, "x", &mut Face::Json(Shut), &mut stops)
-            .await
-            .result;
+        let result = drive(
+            &mut session,
+            "x",
+            &mut Face::Json(Shut),
+            &mut stops,
+            &mut Questions::none(),
+        )
+        .await
+        .result;
         let error = Failure::failed("cannot write to stdout: broken pipe");
         assert_eq!(result, Err(error));
         assert_eq!(session.calls, ["submit", "close", "abort"]);

@@ -12,6 +12,7 @@ mod family;
 mod files;
 mod guardian;
 mod policy;
+mod real;
 mod search;
 mod spawn;
 mod stop;
@@ -181,6 +182,10 @@ impl HostEnvironment for LocalEnvironment {
 
     async fn stat(&self, path: &str) -> Result<Metadata, EnvironmentError> {
         files::stat(&self.resolve(path)?, path)
+    }
+
+    async fn real_path(&self, path: &str) -> Result<String, EnvironmentError> {
+        real::real_path(&self.resolve(path)?, path)
     }
 
     async fn list(&self, path: &str, depth: u32) -> Result<Entries, EnvironmentError> {

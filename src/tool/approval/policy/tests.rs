@@ -26,6 +26,7 @@ fn judge(policy: &ApprovalPolicy, command: &str) -> Verdict {
         writes: &[],
         command: Some(&line(command, None)),
         working_directory: "/work",
+        links: &BTreeMap::new(),
     })
 }
 
@@ -99,6 +100,9 @@ struct Call {
     command: Option<String>,
     command_directory: Option<String>,
     directory: Option<String>,
+    /// Where paths lead.
+    #[serde(default)]
+    links: BTreeMap<String, String>,
     /// `allow`, `ask: …` or `deny: …`.
     expect: String,
 }
@@ -118,6 +122,7 @@ fn calls() {
                 writes: &call.writes,
                 command: command.as_ref(),
                 working_directory: call.directory.as_deref().unwrap_or("/work"),
+                links: &call.links,
             });
         let verdict = match verdict {
             Verdict::Allow => "allow".to_owned(),
@@ -201,4 +206,41 @@ fn any_text_has_a_verdict() {
         }
         judge(&policy, &text);
     }
+}
+
+#[cfg(feature = "analysis")]
+fn check_paths(approval: Value, writes: &[&str], command: Option<&str>, expected: &[&str]) {
+    let writes: Vec<String> = writes.iter().map(|path| (*path).to_owned()).collect();
+    let paths = policy(&approval).expect("valid settings").paths(&Proposal {
+        tool_name: "any",
+        kind: "any",
+        writes: &writes,
+        command: command.map(|text| line(text, None)).as_ref(),
+        working_directory: "/work/",
+        links: &BTreeMap::new(),
+    });
+    let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+    assert_eq!(paths, expected);
+}
+
+#[cfg(feature = "analysis")]
+#[test]
+fn paths_that_matter() {
+    use serde_json::json;
+    let within = || json!({"write_paths": ["src/**", "/tmp/a*/x"], "commands": ["@safe"]});
+    check_paths(json!({}), &["a"], None, &[]);
+    check_paths(within(), &[], Some("ls -l"), &[]);
+    check_paths(within(), &[], Some("ls > /dev/null"), &[]);
+    check_paths(
+        within(),
+        &["src/../b"],
+        None,
+        &["/tmp", "/work", "/work/b", "src/../b"],
+    );
+    check_paths(
+        within(),
+        &[],
+        Some("ls > src/b"),
+        &["/tmp", "/work", "/work/src/b", "src/b"],
+    );
 }

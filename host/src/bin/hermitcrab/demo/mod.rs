@@ -10,6 +10,7 @@ use hermitcrab::script::ScriptedModel;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::serve_model::ServeModel;
 
+use crate::approve::Questions;
 use crate::archive;
 use crate::connect;
 use crate::diff;
@@ -78,9 +79,15 @@ pub(crate) fn demo() -> Result<Code, Failure> {
     runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
-        drive(&mut session, PROMPT, &mut face, &mut stops)
-            .await
-            .result
+        drive(
+            &mut session,
+            PROMPT,
+            &mut face,
+            &mut stops,
+            &mut Questions::none(),
+        )
+        .await
+        .result
     })?;
 
     let after = archive::read_directory(directory, &[])?;

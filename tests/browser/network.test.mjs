@@ -1,0 +1,59 @@
+// What a page tells when it cannot reach the model: browsers say the same of no
+// network, a name that does not exist and a server that refuses the page.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { listen } from "../node/support.mjs";
+import { launch, serveFiles } from "./page.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+const ends = [];
+const whole = { after: (end) => ends.push(end) };
+let browser;
+let address;
+
+before(async () => {
+  address = await serveFiles(whole, ROOT);
+  browser = await launch(whole);
+});
+
+after(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** The `ERROR` of an input to a model at `baseUrl`. */
+async function errorOf(t, face, baseUrl, { offline = false } = {}) {
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const page = await context.newPage();
+  await page.goto(`${address}/tests/browser/cases.html`);
+  await page.waitForFunction(() => globalThis.playCase);
+  // The core is loaded before the network goes.
+  await page.evaluate((face) => globalThis.faces[face].init(), face);
+  await context.setOffline(offline);
+  return page.evaluate(
+    async ([face, baseUrl]) => {
+      const { createSession } = globalThis.faces[face];
+      const session = await createSession({ apiKey: "page-key", baseUrl, retry: { maxRetries: 0 } });
+      for await (const { kind, data } of session.run("go")) if (kind === "ERROR") return data;
+    },
+    [face, baseUrl],
+  );
+}
+
+for (const face of ["worker", "page"]) {
+  test(`a server that refuses the page: the sentence says what a proxy is for, ${face}`, async (t) => {
+    const url = await listen(t, (_, response) => response.end("no CORS headers"));
+    const { message, retryable } = await errorOf(t, face, url);
+    assert.match(message, /cannot connect to http:\/\/127\.0\.0\.1:\d+: .*\(CORS\), set baseUrl to a proxy of yours that does/);
+    assert.equal(retryable, true);
+  });
+
+  test(`no network: the sentence says so, ${face}`, async (t) => {
+    const { message } = await errorOf(t, face, "https://api.example", { offline: true });
+    assert.match(message, /cannot connect to https:\/\/api\.example: .*check the network/);
+  });
+}
