@@ -20,6 +20,7 @@ _bashkit.argv = lambda argv=["python3", *sys.argv[1:]]: argv
 del sys.path[0]
 sys.path.append("${MORE}")
 sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path]
+sys.executable = "/usr/local/bin/python3"
 sys.exit(_bashkit_boot.main())
 `;
 
@@ -58,14 +59,29 @@ function run({ name, args, env, cwd, stdin, since, changes }) {
   const ended = finish(name, () => {
     const { exports } = new WebAssembly.Instance(python.module, {
       wasi_snapshot_preview1: system.imports,
-      // HTTP through the host of another program; 1: refused, 0: nothing came.
-      bashkit: { http_request: () => 1, http_take: () => 0 },
+      bashkit: noNetwork(() => exports.memory.buffer),
     });
     system.start(exports.memory);
     return exports.bashkit_run();
   });
   out.flush();
   return { ...ended, changes: tree.changes() };
+}
+
+/** What its HTTP modules call: the answer to every request is a `ConnectionError`. */
+function noNetwork(memory) {
+  const sentence = new TextEncoder().encode("the sandbox has no network");
+  const CONNECTION_ERROR = 1;
+  return {
+    http_request(request, length, timeoutMs, answerLength) {
+      new DataView(memory()).setUint32(answerLength, sentence.length, true);
+      return CONNECTION_ERROR;
+    },
+    http_take(buffer, length) {
+      if (length > 0) new Uint8Array(memory(), buffer, length).set(sentence.subarray(0, length));
+      return 0;
+    },
+  };
 }
 
 /** How it ended; a failure of the machine below it is a sentence on standard error. */

@@ -170,7 +170,12 @@ impl MemoryEnvironment {
         let tree = Rc::new(RefCell::new(files));
         let random = Random::new(options.seed);
         #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-        let shells = shell::Shells::new(&options, &working_directory, tree.clone(), programs);
+        let shells = {
+            for name in &options.programs {
+                shell::put_on_path(&mut tree.borrow_mut(), name, time);
+            }
+            shell::Shells::new(&options, &working_directory, tree.clone(), programs)
+        };
         #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
         let _ = programs;
         Self {
@@ -270,6 +275,8 @@ impl MemoryEnvironment {
     #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
     pub fn lend(&self, name: &str) {
         self.shells.lend(name);
+        let time = self.clock.now_us();
+        shell::put_on_path(&mut self.tree.borrow_mut(), name, time);
     }
 
     /// The files as they are now. O(1); shares everything.

@@ -93,7 +93,7 @@ test("Python in a page with a strict policy", { skip }, async (t) => {
       command: `python3 -c '
 print("before", flush=True)
 while True: pass'`,
-      timeoutMs: 1500,
+      timeoutMs: 5000,
     },
     { command: `python3 -c 'import os; print(sum(len(names) for _, _, names in os.walk("tree")))'` },
     {
@@ -147,7 +147,7 @@ test("JavaScript in a page with a strict policy, its worker's file served with a
   const commands = [
     { command: "node main.js x && cat out.txt" },
     { command: "node --test" },
-    { command: `node -e 'console.log("before"); for (;;);'`, timeoutMs: 1500 },
+    { command: `node -e 'console.log("before"); for (;;);'`, timeoutMs: 5000 },
     {
       command: `node -p '[typeof fetch, typeof indexedDB, typeof caches, typeof document, typeof importScripts, typeof postMessage].join()'`,
     },

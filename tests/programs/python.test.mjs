@@ -123,11 +123,38 @@ start = time.monotonic(); time.sleep(0.2)
 print(0.19 < time.monotonic() - start < 5)'`,
   stdout: "True\n",
 });
+check("what a sandbox does not have", {
+  command: `python3 -c '
+import subprocess, threading, urllib.request, requests
+def attempt(call):
+    try: call()
+    except Exception as error: print(type(error).__name__, error)
+attempt(lambda: urllib.request.urlopen("http://example.com"))
+attempt(lambda: requests.get("http://example.com"))
+attempt(lambda: subprocess.run(["ls"]))
+attempt(lambda: threading.Thread(target=print).start())'; python3 -m pip`,
+  exitCode: 1,
+  stdout: `URLError <urlopen error the sandbox has no network>
+ConnectionError the sandbox has no network
+OSError [Errno 58] wasi does not support processes.
+RuntimeError can't start new thread
+`,
+  stderr: "/usr/local/bin/python3: No module named pip\n",
+});
 check("more memory than there is", {
   command: `python3 -c '
-try: bytearray(2 << 30)
+try: bytearray(1500 << 20)
 except MemoryError: print("no")'`,
   stdout: "no\n",
+});
+test("a lent program is found on the PATH, whenever it was lent", async () => {
+  const env = await MemoryEnvironment.create();
+  assert.equal((await env.exec("which python3")).exitCode, 1);
+  await env.program("python3", python);
+  const command = `which python3; command -v python3; type python3; /usr/local/bin/python3 -c 'print(1)'; env python3 -c 'print(2)'; echo 3 | xargs -I{} python3 -c 'print({})'`;
+  const path = "/usr/local/bin/python3";
+  assert.deepEqual(await run(env, command), [0, `${path}\n${path}\npython3 is ${path}\n1\n2\n3\n`, ""]);
+  assert.equal((await (await withPython()).exec("which python3")).stdout, `${path}\n`);
 });
 check("devices", {
   command: `python3 -c '
@@ -230,7 +257,7 @@ test("a busy loop ends with the time limit, and what it printed is kept", async 
     `echo first; python3 -c '
 print("before", flush=True)
 while True: pass'; echo never`,
-    { timeoutMs: 1500 },
+    { timeoutMs: 5000 },
   );
   assert.deepEqual([result.exitCode, result.timedOut, result.stdout], [124, true, "first\nbefore\n"]);
   assert.deepEqual(await run(env, `python3 -c 'print("on we go")'`), [0, "on we go\n", ""]);
@@ -257,7 +284,7 @@ test("what an ended program changed is not kept", async () => {
     `python3 -c '
 open("a", "w").write("2")
 while True: pass'`,
-    { timeoutMs: 1500 },
+    { timeoutMs: 5000 },
   );
   assert.equal(stopped.timedOut, true);
   assert.deepEqual(await run(env, `cat a; python3 -c 'print(open("a").read())'`), [0, "11\n", ""]);
