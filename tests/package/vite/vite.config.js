@@ -1,3 +1,3 @@
 // The development server pre-bundles dependencies, which would lose the files
 // beside them.
-export default { optimizeDeps: { exclude: ["hermitcrab"] }, worker: { format: "es" } };
+export default { optimizeDeps: { exclude: ["hermitcrab"] } };
