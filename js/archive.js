@@ -4,7 +4,7 @@
 // checked against what is declared, before it is read.
 
 import { EnvironmentError } from "./errors.js";
-import { openZip, pump } from "./zip.js";
+import { batches, openZip, pump } from "./zip.js";
 
 /**
  * @typedef {object} ImportOptions
@@ -117,14 +117,15 @@ export async function importZip(archive, sink) {
     sink.budget.take(entry.name, entry.size);
     wanted.push([name, entry]);
   }
-  for (const [name, entry] of wanted) {
-    if (entry.type === "directory") {
-      sink.directory(name);
-      continue;
-    }
-    const content = await read(entry);
-    if (entry.type === "link") sink.link(name, new TextDecoder().decode(content));
-    else sink.file(name, content, entry.mode, entry.modifiedMs);
+  const contentOf = ([, entry]) => (entry.type === "directory" ? undefined : read(entry));
+  for (const batch of batches(wanted, ([, { size }]) => size)) {
+    const contents = await Promise.all(batch.map(contentOf));
+    batch.forEach(([name, { type, mode, modifiedMs }], index) => {
+      const content = contents[index];
+      if (type === "directory") sink.directory(name);
+      else if (type === "link") sink.link(name, new TextDecoder().decode(content));
+      else sink.file(name, content, mode, modifiedMs);
+    });
   }
 }
 

@@ -174,6 +174,8 @@ export interface ToolCallEndEvent extends EventBase {
     error?: string | null;
     /** Whether the model is told that it failed. */
     is_error: boolean;
+    /** Why it was not allowed to run, if it was not. */
+    refusal?: Refusal | null;
     /** Bytes of output that there were. */
     output_bytes: number;
     /** Whether `output` holds all of them. */
@@ -337,6 +339,9 @@ export type CloseReason = "closed" | "aborted" | "error";
 
 /** Why an input ended. */
 export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";
+
+/** Why a tool call was not allowed to run (`docs/approval.md`). */
+export type Refusal = "denied_by_policy" | "not_approved" | "no_approver";
 
 /** Which limit was reached. */
 export type LimitKind = "tool_rounds" | "turns" | "wall_time";

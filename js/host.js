@@ -120,7 +120,10 @@ async function withLimit({ name, timeoutMs = TOOL_TIMEOUT_MS }, signal, execute)
   if (timeoutMs === 0) return execute(signal);
   const over = new AbortController();
   const done = new AbortController();
-  const stop = () => over.abort(signal.reason);
+  const stop = () => {
+    over.abort(signal.reason);
+    done.abort();
+  };
   signal.addEventListener("abort", stop, { once: true });
   const late = sleep(timeoutMs, done.signal).then(() => {
     if (done.signal.aborted) return undefined;

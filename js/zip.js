@@ -24,6 +24,8 @@ const LINK = 0o120000;
 
 /** Longest comment behind the end record. */
 const MAX_COMMENT = 0xffff;
+/** Bytes from which on deflating saves any. */
+const WORTH_IT = 64;
 /** Longest target of a link. */
 const MAX_TARGET = 4096;
 /** Entries and bytes that the format holds without its 64-bit extension. */
@@ -81,12 +83,9 @@ export async function packZip(entries, read) {
   const pieces = [];
   const directory = [];
   let offset = 0;
-  for (const entry of entries) {
+  const add = (entry, { plain, data }) => {
     const name = new TextEncoder().encode(entry.type === "directory" ? `${entry.path}/` : entry.path);
-    const plain = plainContent(entry, read);
-    const small = plain.length > 0 ? await pump(plain, new CompressionStream("deflate-raw")) : plain;
-    const deflated = small.length < plain.length;
-    const data = deflated ? small : plain;
+    const deflated = data !== plain;
     const common = commonFields({ entry, name, crc: crc32(plain), packed: data.length, size: plain.length, deflated });
     const local = record(LOCAL, [[2, 20], ...common], [name, timestamp(entry)]);
     const type = { file: REGULAR, directory: DIRECTORY, link: LINK }[entry.type];
@@ -102,11 +101,41 @@ export async function packZip(entries, read) {
     pieces.push(local, data);
     offset += local.length + data.length;
     if (offset > MAX_BYTES) throw new EnvironmentError("too_large", "a zip archive holds 4 GiB at most; export a tar archive");
+  };
+  for (const batch of batches(entries, ({ size }) => size)) {
+    const packed = await Promise.all(batch.map((entry) => deflated(plainContent(entry, read))));
+    batch.forEach((entry, index) => add(entry, packed[index]));
   }
   const size = directory.reduce((sum, { length }) => sum + length, 0);
   const count = entries.length;
   const end = record(END, [[2, 0], [2, 0], [2, count], [2, count], [4, size], [4, offset], [2, 0]], []);
   return join([...pieces, ...directory, end]);
+}
+
+/**
+ * Runs of items that are worked on together: a stream of the platform's takes
+ * its time to start, whatever it carries, and must not carry all at once.
+ * @template T @param {T[]} items @param {(item: T) => number} bytesOf
+ */
+export function* batches(items, bytesOf) {
+  let batch = [];
+  let bytes = 0;
+  for (const item of items) {
+    batch.push(item);
+    bytes += bytesOf(item);
+    if (batch.length < 32 && bytes < 4 << 20) continue;
+    yield batch;
+    batch = [];
+    bytes = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** A content and what is stored of it: deflated, if that is less. */
+async function deflated(plain) {
+  if (plain.length < WORTH_IT) return { plain, data: plain };
+  const small = await pump(plain, new CompressionStream("deflate-raw"));
+  return { plain, data: small.length < plain.length ? small : plain };
 }
 
 /** Joins pieces of bytes. @param {Uint8Array[]} pieces */

@@ -53,7 +53,8 @@ function offline() {
     generateBundle: {
       order: "post",
       handler(_options, bundle) {
-        const files = Object.keys(bundle).filter((name) => !name.endsWith(".map"));
+        // Python is large and only for those who call it.
+        const files = Object.keys(bundle).filter((name) => !/\.(map|gz)$/.test(name));
         const hash = createHash("sha256");
         for (const name of files.sort()) {
           const { code, source } = bundle[name];
@@ -72,7 +73,13 @@ function offline() {
 export default defineConfig({
   // Relative addresses: the files work in any folder of a host.
   base: "./",
-  resolve: { alias: { "hermitcrab/worker": here("../js/worker.js") } },
+  resolve: {
+    alias: {
+      "hermitcrab/javascript": here("../js/programs/javascript.js"),
+      "hermitcrab/python": here("../js/programs/python.js"),
+      "hermitcrab/worker": here("../js/worker.js"),
+    },
+  },
   server: { fs: { allow: [here("..")] } },
   worker: { format: "es" },
   build: {

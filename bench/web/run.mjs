@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
 
+import { build } from "esbuild";
 import { chromium } from "playwright-core";
 
 import { body, nodeDelta, together } from "./delta.mjs";
@@ -34,6 +35,27 @@ const TYPES = {
   ".wasm": "application/wasm",
 };
 
+/** just-bash as a bundler ships it, lazy parts apart; its own bundle names other packages. */
+const bundle = await mkdtemp(join(tmpdir(), "hermitcrab-bundle-"));
+const withoutNode = {
+  name: "without-node",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "empty" }));
+    onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {};" }));
+  },
+};
+await build({
+  entryPoints: [join(modules, "just-bash/dist/bundle/browser.js")],
+  outdir: bundle,
+  bundle: true,
+  splitting: true,
+  minify: true,
+  format: "esm",
+  platform: "browser",
+  plugins: [withoutNode],
+  logLevel: "error",
+});
+
 /** Text deltas of the answer that the page streams. */
 const DELTAS = 20_000;
 
@@ -55,10 +77,12 @@ async function serve() {
   const server = createServer(async (request, response) => {
     if (request.method === "POST") return answer(request, response);
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
-    const file = path.startsWith("/modules/")
+    const file = path.startsWith("/bundle/")
+      ? join(bundle, path.slice("/bundle/".length))
+      : path.startsWith("/modules/")
       ? join(modules, path.slice("/modules/".length))
       : /^\/(js|bench\/web)\//.test(path) && join(root, path);
-    const info = file && (await stat(file).catch(() => undefined));
+    const info = file ? await stat(file).catch(() => undefined) : undefined;
     if (!info?.isFile()) return response.writeHead(404).end();
     // What may be kept is kept compiled: browsers cache code with its response.
     response.writeHead(200, {
@@ -122,7 +146,7 @@ async function sizes() {
       "@everruns/bashkit-wasm",
       ["bashkit_wasm_bg.wasm", "bashkit_wasm.js"].map((file) => join(modules, "@everruns/bashkit-wasm", file)),
     ],
-    ["just-bash, its browser bundle without lazy chunks", [join(modules, "just-bash/dist/bundle/browser.js")]],
+    ["just-bash, bundled, without its lazy parts", [join(bundle, "browser.js")]],
   ];
   console.log("| download | raw, MB | brotli 11, MB |\n|---|---|---|");
   for (const [name, files] of rows) {
@@ -163,17 +187,17 @@ async function pages(url) {
   const names = ["hermitcrab", "bashkit-wasm", "just-bash"];
   const results = new Map(names.map((name) => [name, []]));
   for (let cycle = 0; cycle < Number(cycles); cycle += 1) {
-      for (const name of names) {
-        const profile = await mkdtemp(join(tmpdir(), "hermitcrab-bench-"));
-        try {
-          const measure = (page) => page.evaluate((subject) => window.measure(subject), name);
-          const cold = await load(profile, url, measure);
-          const second = await load(profile, url, measure);
-          results.get(name).push({ ...second, cold: cold.init });
-        } finally {
-          await rm(profile, { recursive: true, force: true });
-        }
+    for (const name of names) {
+      const profile = await mkdtemp(join(tmpdir(), "hermitcrab-bench-"));
+      try {
+        const measure = (page) => page.evaluate((subject) => window.measure(subject), name);
+        const cold = await load(profile, url, measure);
+        const second = await load(profile, url, measure);
+        results.get(name).push({ ...second, cold: cold.init });
+      } finally {
+        await rm(profile, { recursive: true, force: true });
       }
+    }
   }
   console.log(`\nin Chromium, the page's own thread; medians of ${cycles} cycles, an empty profile each\n`);
   console.log(`| measure, ms | ${names.join(" | ")} |\n|---|${names.map(() => "---|").join("")}`);
@@ -200,6 +224,7 @@ for (let cycle = 0; cycle < Number(cycles); cycle += 1) perDelta.push(await work
 console.log(`\ntime of the page's thread per delta streamed through the worker: ${median(perDelta).toFixed(2)} µs`);
 server.close();
 server.closeAllConnections();
+await rm(bundle, { recursive: true, force: true });
 console.log("\n| CPU per streamed delta in Node, µs | together | one by one |\n|---|---|---|");
 for (const provider of ["openai", "anthropic", "gemini", "chat"]) {
   const [together, single] = await nodeDelta(provider, Number(cycles));

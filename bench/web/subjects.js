@@ -43,7 +43,7 @@ export const subjects = {
   },
 
   async "just-bash"() {
-    const { Bash } = await import("/modules/just-bash/dist/bundle/browser.js");
+    const { Bash } = await import("/bundle/browser.js");
     const limits = { maxOutputSize: 1 << 28, maxStringLength: 1 << 28 };
     const bash = new Bash({ cwd: "/workspace", executionLimits: limits });
     return {

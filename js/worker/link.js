@@ -12,6 +12,7 @@ export const ROOT = 0;
 const MARK = "$hermitcrab";
 
 const ERRORS = { CoreError, EnvironmentError, HermitcrabError, SessionError };
+const PLAIN_ERRORS = { RangeError, SyntaxError, TypeError };
 
 /**
  * A `Worker`, its inside, or a `MessagePort`.
@@ -55,7 +56,6 @@ export class Link {
   #options;
   #next = 1;
   #pending = new Map();
-  #idle = 0;
   #functions = new Map();
   #objects = new Map();
   #proxies = new WeakMap();
@@ -75,9 +75,9 @@ export class Link {
     return this.#closed !== undefined;
   }
 
-  /** Calls that have no answer yet, those aside that wait for somebody. */
+  /** Calls that have no answer yet. */
   get waiting() {
-    return this.#pending.size - this.#idle;
+    return this.#pending.size;
   }
 
   /**
@@ -91,17 +91,13 @@ export class Link {
   /**
    * Calls a method of an object of the other end.
    * @param {number} target @param {string} method @param {unknown[]} args
-   * @param {{scope?: Scope, hold?: boolean, idle?: boolean}} [options] `scope`
-   *   keeps functions among the arguments callable after the answer; `hold`: the
-   *   answer comes before any news of what the call caused; `idle`: the other
-   *   end is not at work on it
+   * @param {{scope?: Scope, hold?: boolean}} [options] `scope` keeps functions
+   *   among the arguments callable after the answer; `hold`: the answer comes
+   *   before any news of what the call caused
    * @returns {Promise<any>}
    */
-  call(target, method, args, { scope, hold, idle = false } = {}) {
-    const answer = this.#request({ type: "call", target, method, hold }, args, scope);
-    if (!idle) return answer;
-    this.#idle += 1;
-    return answer.finally(() => (this.#idle -= 1));
+  call(target, method, args, { scope, hold } = {}) {
+    return this.#request({ type: "call", target, method, hold }, args, scope);
   }
 
   /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
@@ -324,6 +320,8 @@ export class Link {
         return new Headers(value.entries);
       case "response":
         return { ...value, headers: new Headers(value.headers), body: this.#decode(value.body, signals) };
+      case "file":
+        return new File([value.content], value.name, value);
       case "stream":
         return this.#stream(value);
       case "own":
@@ -403,6 +401,8 @@ class Outgoing {
     if (value instanceof Response) return this.#response(value);
     if (value instanceof ReadableStream) return this.#stream(value);
     if (value instanceof URL) return value.href;
+    if (typeof File === "function" && value instanceof File) return this.#file(value);
+    if (value instanceof Blob) return value;
     const number = this.#link.numberOf(value);
     if (number !== undefined) return { [MARK]: "own", id: number };
     if (everProxies.has(value)) {
@@ -428,6 +428,12 @@ class Outgoing {
     }
     // Otherwise the whole buffer behind a small view would be copied.
     return buffer.byteLength === byteLength || !(view instanceof Uint8Array) ? view : view.slice();
+  }
+
+  /** A copy of a `File` would lose its folder, and in Node its name. */
+  #file(file) {
+    const { name, webkitRelativePath, type, lastModified } = file;
+    return { [MARK]: "file", name: webkitRelativePath || name, type, lastModified, content: file.slice(0, file.size, type) };
   }
 
   #function(call) {
@@ -513,7 +519,8 @@ function decodeError({ name, message, kind, code, cause }, decode) {
   if (Class === CoreError) return CoreError.saying(message, options);
   if (Class) return new Class(kind, message, options);
   if (name === "AbortError" || name === "TimeoutError") return new DOMException(message, name);
-  const error = new Error(message, options);
+  const Plain = PLAIN_ERRORS[name] ?? Error;
+  const error = new Plain(message, options);
   if (name !== undefined) error.name = name;
   if (kind !== undefined) error.kind = kind;
   if (code !== undefined) error.code = code;

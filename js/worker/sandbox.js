@@ -138,7 +138,7 @@ export class MemoryEnvironment {
   }
 
   async importFiles(files, options) {
-    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files].map(inFolder) : files;
+    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files] : files;
     await sandboxes.get(this).call("importFiles", [listed, options]);
   }
 
@@ -171,8 +171,7 @@ class Shell {
   }
 
   async closed() {
-    const { id, link } = this.#remote.handle;
-    return link.call(id, "closed", [], { idle: true });
+    return this.#remote.closed();
   }
 
   async write(data) {
@@ -208,12 +207,6 @@ class Shell {
   }
 }
 
-/** A file that keeps its folder: copies of a `File` lose the path, not the name. */
-function inFolder(file) {
-  const { webkitRelativePath: path } = file;
-  return path ? new File([file], path, { type: file.type, lastModified: file.lastModified }) : file;
-}
-
 /**
  * What the worker's `createSession` needs to find the environment.
  * @param {object | undefined} env @param {import("./link.js").Link} link
@@ -238,5 +231,5 @@ async function tell(env, number, link) {
   for (const name of METHODS) {
     if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
   }
-  await link.call(ROOT, "addCustom", [number, object], { scope: new Scope() });
+  await connection.call(link, ROOT, "addCustom", [number, object], { scope: new Scope() });
 }

@@ -27,7 +27,7 @@ export async function playerOf(fetch, link) {
   if (!player) return fetch && { fetch: (url, init) => fetch(url, init) };
   if (player.link !== link) {
     const number = connection.nextNumber();
-    Object.assign(player, { link, number, made: link.call(ROOT, "addScript", [number, player.script]) });
+    Object.assign(player, { link, number, made: connection.call(link, ROOT, "addScript", [number, player.script]) });
   }
   await player.made;
   return { player: player.number };

@@ -26,7 +26,10 @@ export async function createSession({ env, fetch, signal, ...options } = {}) {
   }
   if (signal) {
     const abort = () => void session.abort().catch(() => {});
-    if (signal.aborted) abort();
+    if (signal.aborted) {
+      abort();
+      signal.throwIfAborted();
+    }
     signal.addEventListener("abort", abort, { once: true });
     session.closed.then(() => signal.removeEventListener("abort", abort));
   }

@@ -82,7 +82,7 @@ test("an exported project, imported again, is the same", async () => {
   second.page.on("dialog", (dialog) => void dialog.accept(dialog.type() === "prompt" ? "again" : undefined));
   await menu(second.page, "New project");
   await second.page.waitForSelector(".tree .quiet");
-  await chosen(second.page, "Import files…", file);
+  await chosen(second.page, "Import files or archives…", file);
   await second.page.waitForSelector('.tree [data-path="bytes.bin"]');
   await terminal(second.page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
   const after = await second.page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);

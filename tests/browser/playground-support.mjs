@@ -40,8 +40,10 @@ export async function serve() {
     const found = file.startsWith(dist) && (await stat(file).catch(() => undefined));
     if (!found) return response.writeHead(404).end();
     const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-length": found.size };
-    // The frame of the preview runs the project's own code, under a policy of its own.
-    if (!path.startsWith("/preview")) headers["content-security-policy"] = POLICY;
+    // The project's own code runs in the frame of the preview, which has a policy of its
+    // own, and by `node` in a worker that has to evaluate it.
+    const isForCode = path.startsWith("/preview") || path.includes("/javascript-worker");
+    if (!isForCode) headers["content-security-policy"] = POLICY;
     response.writeHead(200, headers);
     createReadStream(file).pipe(response);
   });

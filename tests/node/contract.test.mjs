@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { attach } from "../../js/environment.js";
 import { EnvironmentError } from "../../js/errors.js";
-import { MemoryEnvironment } from "./face.mjs";
+import { MemoryEnvironment } from "../../js/node.js";
 import { bytes, expand } from "./play.mjs";
 
 const CLAUSES = new URL("../contract/", import.meta.url);

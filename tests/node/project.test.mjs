@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
+import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "../../js/node.js";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -75,6 +75,55 @@ test("what changes is saved by itself, and once", async (t) => {
   const again = await openProject("p", { storage: directoryStorage(directory) });
   assert.equal(await again.env.readText("f3"), "3\n");
   await again.close();
+});
+
+test("only what changed is written, until everything is less", async (t) => {
+  const directory = await folder(t);
+  const files = directoryStorage(directory);
+  const written = [];
+  const storage = {
+    ...files,
+    write: (project, file, data) => {
+      if (file !== "project.json") written.push(data.length);
+      return files.write(project, file, data);
+    },
+  };
+  const project = await openProject("p", { storage, files: { big: new Uint8Array(3_000_000).fill(7), "d/x": "1", link: "file" } });
+  const env = project.env;
+  for (const command of [
+    "echo 2 > d/x; echo t > /tmp/t",
+    "rm -r d; echo now a file > d; mkdir e",
+    "rm d link; mkdir -p d/y; ln -s /tmp link; chmod 700 e",
+    "rmdir e; rm link /tmp/t; ln -s big link; touch big",
+  ]) {
+    await project.save();
+    const { stderr } = await env.exec(command);
+    assert.equal(stderr, "");
+  }
+  await project.save();
+  assert.equal(written.length, 5);
+  assert.ok(written[0] > 3_000_000 && written.slice(1).every((bytes) => bytes < 10_000), written.join());
+  const state = (some) => some.exec("find /workspace /tmp /home /var -printf '%y %m %p %l\\n' | sort; ls d; sha256sum big more noise 2>&1");
+  const seen = async () => {
+    const reader = await openProject("p", { storage: files, readOnly: true });
+    const { stdout } = await state(reader.env);
+    await reader.close();
+    return stdout;
+  };
+  const { stdout } = await state(env);
+  assert.match(stdout, /l 777 \/workspace\/link big/);
+  assert.equal(await seen(), stdout);
+  for (let round = 0; round < 5; round += 1) {
+    await env.write("noise", crypto.getRandomValues(new Uint8Array(60_000)).map((byte) => byte + round));
+    await env.write("more", new Uint8Array(900_000));
+    await env.write("more", new Uint8Array(900_000).fill(round));
+    await project.save();
+  }
+  // Everything was written anew when changes had become more than that.
+  assert.ok(written.slice(5).some((bytes) => bytes > 3_900_000), written.join());
+  assert.ok((await readdir(join(directory, "p"))).length < 8);
+  assert.equal(await seen(), (await state(env)).stdout);
+  await project.close();
 });
 
 test("a process that is killed in the middle of round 2 is gone on with by another", async (t) => {
@@ -166,7 +215,9 @@ test("a history that makes no sense is refused", async () => {
     await assert.rejects(createSession({ apiKey: KEY, history }), (error) => error.kind === "invalid_input" && message.test(error.message));
   }
   const session = await createSession({ apiKey: KEY });
-  assert.throws(() => session.resume(), /resume: not legal in state IDLE; nothing was cut off; use submit\(\)/);
+  const nothing = /resume: not legal in state IDLE; nothing was cut off; use submit\(\)/;
+  await assert.rejects(collect(session.resume()), nothing);
+  await assert.rejects(session.proceed(), nothing);
   await session.close();
 });
 

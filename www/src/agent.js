@@ -1,9 +1,14 @@
 // The seam to the package: everything that the playground asks of Hermitcrab
 // goes through this module.
 
+import { jsProgram } from "hermitcrab/javascript";
+import { pythonProgram } from "hermitcrab/python";
 import { MemoryEnvironment, createSession, init } from "hermitcrab/worker";
+
 import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
+
+export { restart } from "hermitcrab/worker";
 
 /** Where projects live in the sandbox. */
 export const ROOT = "/workspace";
@@ -46,51 +51,30 @@ export async function start(progress, restarted) {
   });
 }
 
+/** Programs that the shell borrows from the page; Python is downloaded when it is first called. */
+const python = pythonProgram();
+const programs = { python3: python, python, node: jsProgram() };
+
 /** A new sandbox. @param {Record<string, string | Uint8Array>} [files] */
 export function openSandbox(files) {
-  return MemoryEnvironment.create({ workingDirectory: ROOT, files });
+  return MemoryEnvironment.create({ workingDirectory: ROOT, files, programs });
 }
 
 /**
  * A new session in a sandbox.
  * @param {object} env @param {import("./settings.js").Choice} choice
+ * @param {object} [history] the record of a session whose conversation goes on
  */
-export async function openSession(env, choice) {
-  if (choice.provider === SCRIPTED) {
-    return createSession({ env, model: "scripted", script });
-  }
+export async function openSession(env, choice, history) {
+  // The script begins at its beginning and would not fit an earlier conversation.
+  if (choice.provider === SCRIPTED) return createSession({ env, model: "scripted", script });
   return createSession({
     env,
+    history,
     provider: choice.provider,
     model: choice.model || undefined,
     apiKey: choice.key || null,
     baseUrl: choice.baseUrl || undefined,
     reasoningEffort: choice.effort || undefined,
   });
-}
-
-/**
- * A terminal on a sandbox: lines run one after another and keep the working
- * directory.
- * @param {object} env
- */
-export function openTerminal(env) {
-  let cwd = ROOT;
-  return {
-    get cwd() {
-      return cwd;
-    },
-    /**
-     * @param {string} line @param {(text: string) => void} out @param {AbortSignal} signal
-     * @returns {Promise<{exitCode: number}>}
-     */
-    async run(line, out, signal) {
-      const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
-      const onOutput = (stream, data) => out(decoders[stream].decode(data, { stream: true }));
-      const command = `${line}\n__code=$?; pwd > /tmp/.terminal; exit $__code`;
-      const result = await env.exec(command, { cwd, onOutput, signal, timeoutMs: 600_000 });
-      cwd = (await env.readText("/tmp/.terminal").catch(() => cwd)).trim() || ROOT;
-      return { exitCode: result.cancelled ? 130 : result.exitCode };
-    },
-  };
 }

@@ -1,7 +1,7 @@
 // A conversation with the agent about a project: opens sessions, keeps the log
 // of what happened, and says what went wrong in words for people.
 
-import { model, openSession } from "./agent.js";
+import { SCRIPTED, model, openSession } from "./agent.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
 import { Run } from "./run.js";
@@ -20,17 +20,20 @@ export class Conversation extends EventTarget {
   #session;
   /** What the session was opened with, as text. */
   #opened;
+  /** The session as it was after its last tool call or answer. @type {object | undefined} */
+  record;
 
   /**
    * @param {import("./project.js").Project} project
    * @param {import("./settings.js").Settings} settings
-   * @param {{log: import("./run.js").Entry[], before: Map<string, Uint8Array>}} [saved]
+   * @param {{log: import("./run.js").Entry[], before: Map<string, Uint8Array>, record?: object}} [saved]
    */
   constructor(project, settings, saved) {
     super();
     this.#project = project;
     this.#settings = settings;
     this.before = saved?.before ?? new Map(project.files);
+    this.record = saved?.record;
     for (const entry of saved?.log ?? []) {
       this.log.push(entry);
       this.run.apply(entry);
@@ -75,12 +78,13 @@ export class Conversation extends EventTarget {
     const wanted = JSON.stringify(choice);
     const over = !this.#session || this.run.state === "CLOSED";
     if (!over && this.#opened === wanted) return;
-    const hadSession = this.log.some(({ event }) => event?.kind === "USER_INPUT");
+    const hadInput = this.log.some(({ event }) => event?.kind === "USER_INPUT");
     await this.close();
-    const session = await openSession(this.#project.sandbox, choice);
+    const goesOn = this.record && choice.provider !== SCRIPTED;
+    const session = await openSession(this.#project.sandbox, choice, goesOn ? this.record : undefined);
     this.#session = session;
     this.#opened = wanted;
-    if (hadSession) this.#note("A new session begins; it knows the files, not the conversation above.");
+    if (hadInput && !goesOn) this.#note("A new session begins; it knows the files, not the conversation above.");
     void this.#listen(session);
   }
 
@@ -89,11 +93,18 @@ export class Conversation extends EventTarget {
       if (session !== this.#session && event.kind !== "SESSION_END") continue;
       this.#keep({ event });
       if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
+      if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
         this.dispatchEvent(new Event("end"));
       }
     }
+  }
+
+  async #remember(session) {
+    const record = await session.record().catch(() => undefined);
+    if (record && session === this.#session) this.record = record;
+    this.dispatchEvent(new Event("change"));
   }
 
   #keepChanges({ changes, call }) {

@@ -86,6 +86,12 @@ export class Project extends EventTarget {
     await this.sync();
   }
 
+  /** Unpacks a zip or tar archive. @param {Blob} archive */
+  async unpack(archive) {
+    await this.sandbox.importArchive(archive);
+    await this.sync();
+  }
+
   /** @param {string} path */
   has(path) {
     return this.files.has(path) || this.directories.has(path);

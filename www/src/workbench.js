@@ -1,7 +1,7 @@
 // The workbench: puts the parts on the page and connects them to the project,
 // its conversation and what is kept in the browser.
 
-import { SCRIPTED, PROVIDERS, model, openTerminal } from "./agent.js";
+import { SCRIPTED, PROVIDERS, model } from "./agent.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
 import { announce, download, h, icon, pickFiles } from "./dom.js";
@@ -15,7 +15,7 @@ import { dropped, filesFrom } from "./upload.js";
 import { chatView } from "./view/chat.js";
 import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
-import { layout } from "./view/layout.js";
+import { PANES, layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
@@ -29,7 +29,6 @@ export class Workbench {
   #project;
   /** @type {Conversation} */
   #conversation;
-  #terminal;
   #settings;
   #saving;
   /** The files as they are stored; `undefined` when they have changed since. */
@@ -38,6 +37,8 @@ export class Workbench {
   /** Whether this tab is the one that saves. */
   #owner = false;
   #replay;
+  /** Whether the project is the sample. */
+  #isSample = false;
   #views;
   #layout;
 
@@ -87,16 +88,9 @@ export class Workbench {
         shown: (path) => this.#views.files.setCurrent(path),
       }),
       terminal: terminalView({
-        run: async (line, out, signal) => {
-          await this.#views.editor.saveAll();
-          try {
-            return await this.#terminal.run(line, out, signal);
-          } finally {
-            await this.#project.sync();
-          }
-        },
-        where: () => (this.#terminal?.cwd ?? "").replace(/^\/workspace(?=\/|$)/, "~"),
-        complete: (word) => this.#complete(word),
+        open: (options) => this.#project.sandbox.openShell(options),
+        before: () => this.#views.editor.saveAll(),
+        after: () => void this.#project.sync().catch(() => {}),
       }),
       preview: previewView({
         online: () => settings.get("previewOnline"),
@@ -110,21 +104,23 @@ export class Workbench {
       if (this.#conversation?.working) event.preventDefault();
     });
     addEventListener("pagehide", () => void this.#save());
-    document.addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("keydown", (event) => this.#onEscape(event));
+    // Before the terminal and the editor, which take most keys.
+    document.addEventListener("keydown", (event) => this.#onPaneKey(event), true);
   }
 
   async start() {
     const saved = await this.#load();
     if (saved) await this.#openSaved(saved);
     else await this.#openDemo();
-    this.#views.terminal.start();
     this.#showModel();
   }
 
   /** The worker was ended, and its sandbox is as it was before the command. */
   restarted() {
     toast("A command did not stop, so the sandbox was restarted; its files are as they were before that command.");
-    void this.#project?.sync();
+    void this.#views.terminal.open();
+    void this.#project.sync();
   }
 
   /** Two tabs would overwrite each other's work: one of them saves. */
@@ -156,7 +152,8 @@ export class Workbench {
 
   async #openSaved(saved) {
     const project = await Project.open(saved.name, { tar: saved.tar });
-    this.#show(project, new Conversation(project, this.#settings, { log: saved.log, before: saved.before }));
+    this.#show(project, new Conversation(project, this.#settings, { log: saved.log, before: saved.before, record: saved.record }));
+    if (saved.isSample) this.#showSample();
     const { last } = saved;
     if (last && project.files.has(last)) this.#views.editor.open(last);
   }
@@ -165,6 +162,12 @@ export class Workbench {
     const project = await Project.open("tide-pool", { files: demo.files });
     this.#show(project, new Conversation(project, this.#settings));
     this.#views.editor.open("slug.sh");
+    this.#showSample();
+  }
+
+  /** What a visitor reads first. */
+  #showSample() {
+    this.#isSample = true;
     this.#views.chat.setHello(
       h("h2", null, "An agent with its own sandbox"),
       h("p", null, "Everything runs in this tab: the agent's loop, a file system and a bash-like shell. This sample project has a bug. A scripted model, which needs no key, plays how an agent finds and fixes it; the tools it calls are real."),
@@ -189,13 +192,10 @@ export class Workbench {
     void this.#conversation?.close();
     const old = this.#project;
     this.#project = project;
+    this.#isSample = false;
     this.#archive = undefined;
     this.#conversation = conversation;
-    this.#terminal = openTerminal(project.sandbox);
-    if (old) {
-      terminal.reset();
-      void old.close();
-    }
+    void terminal.reset().then(() => old?.close());
     project.addEventListener("change", ({ detail: { changes } }) => {
       if (project !== this.#project) return;
       this.#archive = undefined;
@@ -237,9 +237,10 @@ export class Workbench {
       item("New project", () => this.#new()),
       item("Open the sample", () => this.#sample()),
       h("hr"),
-      item("Import files…", async () => this.#add(await filesFrom(await pickFiles({ multiple: true })), "")),
+      item("Import files or archives…", async () => this.#import(await pickFiles({ multiple: true }))),
       item("Import a folder…", async () => this.#add(await filesFrom(await pickFiles({ webkitdirectory: true })), "")),
-      item("Export as tar", () => this.#export()),
+      item("Export as zip", () => this.#export()),
+      "showDirectoryPicker" in window && item("Export to a folder…", () => this.#exportFolder()),
       h("hr"),
       item("Share this run…", () => this.#share()),
       item("Open a run…", async () => {
@@ -292,9 +293,29 @@ export class Workbench {
     toast(`${entries.length} ${entries.length === 1 ? "file" : "files"} imported.`);
   }
 
+  /** Archives are unpacked, other files are taken as they are. @param {File[]} list */
+  async #import(list) {
+    const isArchive = ({ name }) => /\.(zip|tar|tar\.gz|tgz)$/i.test(name);
+    for (const archive of list.filter(isArchive)) {
+      await this.#project.unpack(archive);
+      toast(`${archive.name} is unpacked.`);
+    }
+    await this.#add(await filesFrom(list.filter((file) => !isArchive(file))), "");
+  }
+
   async #export() {
     await this.#views.editor.saveAll();
-    download(`${this.#project.name}.tar`, await this.#project.sandbox.exportTar(), "application/x-tar");
+    download(`${this.#project.name}.zip`, await this.#project.sandbox.exportZip(), "application/zip");
+  }
+
+  async #exportFolder() {
+    await this.#views.editor.saveAll();
+    const handle = await window.showDirectoryPicker({ mode: "readwrite" }).catch((error) => {
+      if (error.name !== "AbortError") throw error;
+    });
+    if (!handle) return;
+    const { files } = await this.#project.sandbox.exportDirectory(handle);
+    toast(`${files} files are in ${handle.name}.`);
   }
 
   async #share() {
@@ -354,23 +375,6 @@ export class Workbench {
     if (path && project.files.has(path)) editor.open(path);
   }
 
-  #complete(word) {
-    const cwd = this.#terminal.cwd;
-    const base = cwd === "/workspace" ? "" : cwd.startsWith("/workspace/") ? `${cwd.slice(11)}/` : undefined;
-    if (base === undefined || word.startsWith("/")) return [];
-    const wanted = base + word;
-    const found = new Set();
-    const look = (path, end) => {
-      if (!path.startsWith(wanted)) return;
-      const rest = path.slice(wanted.length);
-      const slash = rest.indexOf("/");
-      found.add(word + (slash < 0 ? rest + end : rest.slice(0, slash + 1)));
-    };
-    for (const path of this.#project.directories) look(path, "/");
-    for (const path of this.#project.files.keys()) look(path, "");
-    return [...found].sort();
-  }
-
   #saveSoon() {
     this.#saving ??= setTimeout(() => void this.#save(), SAVE_AFTER);
   }
@@ -380,10 +384,10 @@ export class Workbench {
     this.#saving = undefined;
     if (!this.#owner) return;
     const project = this.#project;
-    const { log, before } = this.#conversation;
+    const { log, before, record } = this.#conversation;
     try {
       this.#archive ??= await project.sandbox.exportTar();
-      await persist.save({ name: project.name, tar: this.#archive, log, before, last: this.#views.editor.current });
+      await persist.save({ name: project.name, tar: this.#archive, log, before, record, isSample: this.#isSample, last: this.#views.editor.current });
       document.body.dataset.saved = String(Date.now());
     } catch (error) {
       if (project === this.#project) this.#warnStorage(error);
@@ -399,15 +403,21 @@ export class Workbench {
       : "The browser denies storage to this page, so a reload will lose the project; export it to keep it.", "error");
   }
 
-  #onKey(event) {
-    if (event.key === "Escape" && this.#conversation.working && !event.defaultPrevented && !document.activeElement?.closest(".editor, .terminal, dialog")) {
-      void this.#conversation.stop();
-    } else if (event.altKey && !event.ctrlKey && !event.metaKey && /^Digit[1-5]$/.test(event.code)) {
-      const pane = ["chat", "files", "editor", "terminal", "preview"][Number(event.code.at(-1)) - 1];
-      this.#layout.show(pane);
-      this.#layout.focus(pane);
-      event.preventDefault();
-    }
+  /** Escape stops the agent, except where it means something else. */
+  #onEscape(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || !this.#conversation.working) return;
+    if (document.activeElement?.closest(".editor, .terminal, dialog, .menu")) return;
+    void this.#conversation.stop();
+  }
+
+  /** Alt+1 to Alt+5 go to the parts. */
+  #onPaneKey(event) {
+    if (!event.altKey || event.ctrlKey || event.metaKey || !/^Digit[1-5]$/.test(event.code)) return;
+    const pane = PANES[Number(event.code.at(-1)) - 1][0];
+    this.#layout.show(pane);
+    this.#layout.focus(pane);
+    event.preventDefault();
+    event.stopPropagation();
   }
 }
 

@@ -7,9 +7,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::web;
 use crate::workspace::{root, shell};
-use crate::{browser, npm};
+use crate::{browser, npm, python, web};
 
 /// How to serve.
 #[derive(Args)]
@@ -25,6 +24,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
     web::build()?;
+    python::build()?;
     install(&shell)?;
     let port = options.port.to_string();
     let script = if options.dev { "dev" } else { "preview" };
@@ -46,6 +46,7 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
         return Ok(());
     };
     npm::tools(shell)?;
+    python::build()?;
     install(shell)?;
     build(shell)?;
     let tests = tests()?;

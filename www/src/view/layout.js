@@ -3,7 +3,8 @@
 
 import { h, icon } from "../dom.js";
 
-const PANES = [
+/** Name, label and icon of each part, in the order of their shortcuts. */
+export const PANES = [
   ["chat", "Chat", "chat"],
   ["files", "Files", "folder"],
   ["editor", "Editor", "edit"],
@@ -33,7 +34,7 @@ export function layout(views, header) {
     splitter("files", "Width of the file tree", "x", false),
     work);
   const dock = h("nav", { class: "dock", "aria-label": "Parts" }, PANES.map(([name, label, shape]) =>
-    h("button", { type: "button", dataset: { pane: name }, onClick: () => show(name) }, icon(shape), h("span", null, label))));
+    h("button", { type: "button", dataset: { pane: name }, title: `${label} (Alt+${PANES.findIndex(([each]) => each === name) + 1})`, onClick: () => show(name) }, icon(shape), h("span", null, label))));
   document.body.append(header, main, dock);
 
   let previewOpen = false;
@@ -116,7 +117,7 @@ export function layout(views, header) {
       const place = document.getElementById(`pane-${name}`);
       if (name === "terminal") views.terminal.focus();
       else if (name === "editor") views.editor.focus();
-      else (place.querySelector('#composer, [role="treeitem"][tabindex="0"], select, button') ?? place).focus();
+      else (place.querySelector('#composer, [tabindex="0"][role="treeitem"]') ?? place.querySelector("select, button") ?? place).focus();
     },
     /** Whether there is something to preview; opens it where there is room. @param {boolean} possible */
     setPreview(possible) {

@@ -21,7 +21,7 @@ export function replayView(shared, actions) {
   let at = 0;
   let timer;
 
-  const slider = h("input", { type: "range", min: 0, max: log.length, value: 0, "aria-label": "Point of the run", onInput: () => { pause(); seek(Number(slider.value)); } });
+  const slider = h("input", { type: "range", min: 0, max: log.length, value: 0, "aria-label": "Point of the run", onInput: () => { const to = Number(slider.value); pause(); seek(to); } });
   const play = iconButton("play", "Play", () => (timer === undefined ? resume() : pause()));
   const place = h("span", { class: "quiet" });
   const element = h("div", { class: "replay" },
