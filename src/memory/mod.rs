@@ -172,7 +172,7 @@ impl MemoryEnvironment {
         #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
         let shells = {
             for name in &options.programs {
-                shell::put_on_path(&mut tree.borrow_mut(), name, time);
+                program::put_on_path(&mut tree.borrow_mut(), name, time);
             }
             shell::Shells::new(&options, &working_directory, tree.clone(), programs)
         };
@@ -276,7 +276,7 @@ impl MemoryEnvironment {
     pub fn lend(&self, name: &str) {
         self.shells.lend(name);
         let time = self.clock.now_us();
-        shell::put_on_path(&mut self.tree.borrow_mut(), name, time);
+        program::put_on_path(&mut self.tree.borrow_mut(), name, time);
     }
 
     /// The files as they are now. O(1); shares everything.

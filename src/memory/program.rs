@@ -106,9 +106,35 @@ fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
     changes
 }
 
+/// Where a lent program is a file, so that `which`, `type` and whoever calls it by
+/// its path find it. It is no news for programs.
+const PATH: &str = "/usr/local/bin/";
+
+/// Makes the lent program `name` a file on the `PATH`.
+pub(crate) fn put_on_path(tree: &mut Tree, name: &str, now_us: u64) {
+    let path = format!("{PATH}{name}");
+    if name.contains('/') || tree.get(&path).is_ok() {
+        return;
+    }
+    // A tree too small for it has no room for anything; the name still works.
+    let _ = tree
+        .write_with_parents(&path, Content::from(script(name).as_bytes()), now_us)
+        .and_then(|()| tree.set_mode(&path, 0o755));
+}
+
+fn script(name: &str) -> String {
+    format!("#!/bin/sh\nexec {name} \"$@\"\n")
+}
+
+fn is_on_path(path: &str, content: &Content) -> bool {
+    path.strip_prefix(PATH)
+        .is_some_and(|name| content.as_slice() == script(name).as_bytes())
+}
+
 fn visible(tree: &Tree, path: &str) -> Option<FileNode> {
     let node = tree.get(path).ok()?;
     match &node.kind {
+        NodeKind::File(content) if is_on_path(path, content) => None,
         NodeKind::File(content) => Some(FileNode::File(content.to_bytes())),
         NodeKind::Directory(_) => Some(FileNode::Directory),
         NodeKind::Link(_) => match &tree.get_followed(path).ok()?.kind {
@@ -432,6 +458,29 @@ mod tests {
         assert_eq!(
             told(&seen, &tree),
             known(Some(1), 2, ["/w/a = 2", "/w/undone removed"])
+        );
+    }
+
+    #[test]
+    fn a_program_on_the_path_is_no_news() {
+        let seen = Seen::default();
+        let mut tree = tree_with(&[("/usr/local/bin/own", "1")]);
+        put_on_path(&mut tree, "p", 1);
+        put_on_path(&mut tree, "own", 1);
+        put_on_path(&mut tree, "a/b", 1);
+        assert_eq!(
+            tree.read("/usr/local/bin/p").unwrap().as_slice(),
+            b"#!/bin/sh\nexec p \"$@\"\n"
+        );
+        let told = told(&seen, &tree).2;
+        assert_eq!(
+            told,
+            [
+                "/usr/",
+                "/usr/local/",
+                "/usr/local/bin/",
+                "/usr/local/bin/own = 1"
+            ]
         );
     }
 

@@ -27,7 +27,7 @@ use super::narrow::Narrow;
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
 use super::root::RootFileSystem;
-use super::tree::{Content, Tree};
+use super::tree::Tree;
 use super::{MemoryLimits, MemoryOptions};
 use crate::environment::{
     EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
@@ -380,20 +380,6 @@ impl Shells {
                 .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
                 .any(|word| self.lasting.contains(word))
     }
-}
-
-/// Makes `name` a file on the `PATH`, so that `which`, `type` and whoever calls it
-/// by its path find it.
-pub(crate) fn put_on_path(tree: &mut Tree, name: &str, now_us: u64) {
-    let path = format!("/usr/local/bin/{name}");
-    if name.contains('/') || tree.get(&path).is_ok() {
-        return;
-    }
-    let script = format!("#!/bin/sh\nexec {name} \"$@\"\n");
-    // A tree too small for it has no room for anything; the name still works.
-    let _ = tree
-        .write_with_parents(&path, Content::from(script.as_bytes()), now_us)
-        .and_then(|()| tree.set_mode(&path, 0o755));
 }
 
 /// Whether `name` is one that a shell variable can have.

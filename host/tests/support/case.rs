@@ -95,9 +95,11 @@ pub struct Program {
 impl Program {
     pub fn run(&self, request: &ProgramRequest) -> ProgramResult {
         let below = format!("{}/", request.working_dir);
-        let files = request.changes.iter().filter_map(|change| {
-            matches!(change.node, FileNode::File(_)).then(|| change.path.replace(&below, ""))
-        });
+        let files = request
+            .changes
+            .iter()
+            .filter(|change| matches!(change.node, FileNode::File(_)))
+            .map(|change| change.path.replace(&below, ""));
         let changes = files.collect::<Vec<_>>().join(" ");
         let fill = |text: &String| {
             text.replace("{args}", &request.args.join(" "))
@@ -116,6 +118,7 @@ impl Program {
                     node: FileNode::File(fill(content).into()),
                 })
                 .collect(),
+            ..ProgramResult::default()
         }
     }
 }
