@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { choose, editorText, launch, menu, model, open, ready, saved, say, serve, shows, state, terminal } from "./playground-support.mjs";
+import { packZip } from "../node/archives.mjs";
 
 let server;
 let browser;
@@ -186,7 +187,7 @@ test("of two tabs one saves, and the other can take over", async () => {
   await terminal(second, "echo second > tab.txt");
   await second.click('.toast button:text-is("Keep them here instead")');
   await page.waitForSelector(".toast.error:has-text('taken the project over')");
-  await second.waitForSelector("body[data-saved]");
+  await saved(second);
   await second.reload();
   await ready(second);
   assert.ok((await paths(second)).includes("tab.txt"));
@@ -212,7 +213,7 @@ test("a run is shared as one file and played again", async () => {
   await second.page.click('.tree [data-path="slug.sh"]');
   assert.match(await editorText(second.page), /tr -c /);
   await second.page.click('.replay [aria-label="Play"]');
-  await second.page.waitForSelector(".answer:has-text('I'll run')");
+  await second.page.waitForSelector(".answer:has-text('run the tests')");
   const slider = second.page.locator('.replay input[type="range"]');
   await slider.fill(await slider.getAttribute("max"));
   await second.page.click('.replay button:text-is("Continue from here")');
@@ -228,5 +229,81 @@ test("a file that is no run is refused in one sentence", async () => {
   const { context, page } = await open(browser, server.url);
   await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
   assert.match(await page.locator(".toast.error").innerText(), /not a run/);
+  await context.close();
+});
+
+test("an archive that reaches outside is refused, and nothing changes", async () => {
+  const { context, page } = await open(browser, server.url);
+  const before = await paths(page);
+  const zipOf = (name) => Buffer.from(packZip([{ name, content: "x" }]));
+  await chosen(page, "Import files or archives…", { name: "evil.zip", mimeType: "application/zip", buffer: zipOf("../evil.txt") });
+  assert.match(await page.locator(".toast.error").innerText(), /evil\.txt.*\.\./);
+  assert.deepEqual(await paths(page), before);
+  await chosen(page, "Import files or archives…", { name: "good.zip", mimeType: "application/zip", buffer: zipOf("good.txt") });
+  await page.waitForSelector('.tree [data-path="good.txt"]');
+  await context.close();
+});
+
+test("an import that is too large is refused before it is read", async () => {
+  const { context, page } = await open(browser, server.url);
+  const message = await page.evaluate(() => {
+    const part = new Uint8Array(50_000_000);
+    const file = new File([part, part, part, part], "large.bin");
+    const data = new DataTransfer();
+    data.items.add(file);
+    const input = HTMLInputElement.prototype.click;
+    HTMLInputElement.prototype.click = function () {
+      HTMLInputElement.prototype.click = input;
+      this.files = data.files;
+      this.dispatchEvent(new Event("change"));
+    };
+    document.querySelector('[aria-haspopup="menu"]').click();
+    [...document.querySelectorAll(".menu button")].find((button) => button.textContent.startsWith("Import files")).click();
+    return new Promise((resolve) => {
+      const look = () => {
+        const toast = document.querySelector(".toast.error");
+        if (toast) resolve(toast.innerText);
+        else setTimeout(look, 20);
+      };
+      look();
+    });
+  });
+  assert.match(message, /200 MB are too much for the sandbox, which takes 100 MB/);
+  await context.close();
+});
+
+test("binary files and other encodings are shown for what they are", async () => {
+  const { context, page, problems } = await open(browser, server.url);
+  await terminal(page, "printf '\\000\\001' > raw.bin; printf 'caf\\351' > latin1.txt; printf 'a\\r\\nb\\r\\n' > dos.txt");
+  await page.click('.tree [data-path="raw.bin"]');
+  await page.waitForSelector(".empty:has-text('raw.bin is not text.')");
+  await page.click('.tree [data-path="latin1.txt"]');
+  await page.waitForSelector(".empty:has-text('latin1.txt is not text.')");
+  await page.click('.tree [data-path="dos.txt"]');
+  await page.click(".cm-content");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("c");
+  await page.keyboard.press("Control+s");
+  await terminal(page, "wc -c dos.txt");
+  await shows(page, "7 dos.txt");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("denied storage is said once, and everything else works", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    indexedDB.open = () => {
+      throw new DOMException("denied", "SecurityError");
+    };
+    Object.defineProperty(window, "localStorage", { get: () => { throw new DOMException("denied", "SecurityError"); } });
+  });
+  await page.goto(server.url);
+  await ready(page);
+  assert.match(await page.locator(".toast.error").innerText(), /denies storage.*export/);
+  await terminal(page, "echo works > it.txt; cat it.txt");
+  await shows(page, "works");
+  assert.equal(await page.locator(".toast.error").count(), 1);
   await context.close();
 });

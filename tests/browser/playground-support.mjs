@@ -86,8 +86,7 @@ export async function ready(page) {
 
 /** Waits until everything is in the browser's storage. */
 export async function saved(page) {
-  const before = await page.evaluate(() => document.body.dataset.saved);
-  await page.waitForFunction((old) => document.body.dataset.saved !== old, before, { timeout: 20_000 }).catch(() => {});
+  await page.waitForSelector("body:not([data-unsaved])", { state: "attached", timeout: 20_000 });
 }
 
 /** @param {import("playwright-core").Page} page @param {string} name */

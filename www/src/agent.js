@@ -8,8 +8,6 @@ import { MemoryEnvironment, createSession, init } from "hermitcrab/worker";
 import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
 
-export { restart } from "hermitcrab/worker";
-
 /** Where projects live in the sandbox. */
 export const ROOT = "/workspace";
 

@@ -90,7 +90,7 @@ export class Workbench {
       terminal: terminalView({
         open: (options) => this.#project.sandbox.openShell(options),
         before: () => this.#views.editor.saveAll(),
-        after: () => void this.#project.sync().catch(() => {}),
+        after: () => this.#project.sync().catch(() => {}),
       }),
       preview: previewView({
         online: () => settings.get("previewOnline"),
@@ -376,6 +376,7 @@ export class Workbench {
   }
 
   #saveSoon() {
+    document.body.dataset.unsaved = "yes";
     this.#saving ??= setTimeout(() => void this.#save(), SAVE_AFTER);
   }
 
@@ -388,7 +389,7 @@ export class Workbench {
     try {
       this.#archive ??= await project.sandbox.exportTar();
       await persist.save({ name: project.name, tar: this.#archive, log, before, record, isSample: this.#isSample, last: this.#views.editor.current });
-      document.body.dataset.saved = String(Date.now());
+      if (this.#saving === undefined) delete document.body.dataset.unsaved;
     } catch (error) {
       if (project === this.#project) this.#warnStorage(error);
     }

@@ -3,17 +3,13 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { restart } from "../agent.js";
 import { h } from "../dom.js";
-
-/** How long a command may go on after Ctrl-C before the sandbox is restarted, in ms. */
-const STOP_MS = 1500;
 
 /**
  * @param {object} actions
  * @param {(options: object) => Promise<object>} actions.open a shell: `openShell` of the sandbox
  * @param {() => Promise<void>} actions.before called before a line runs
- * @param {() => void} actions.after called when it has
+ * @param {() => Promise<unknown>} actions.after called when it has
  */
 export function terminalView(actions) {
   const screen = h("div", { class: "screen" });
@@ -30,25 +26,26 @@ export function terminalView(actions) {
   term.open(screen);
   term.textarea?.setAttribute("aria-label", "Terminal; Ctrl+Shift+M leaves it");
 
-  let shell;
+  /** The shell, which may be on its way. @type {Promise<object | undefined>} */
+  let shell = Promise.resolve(undefined);
   let history = [];
   let queue = Promise.resolve();
-  /** Inputs that the shell has not dealt with yet: a command runs. */
+  /** Lines that the shell has not dealt with yet. */
   let pending = 0;
-  let stopping;
 
   new ResizeObserver(() => {
     if (element.clientWidth > 40 && element.clientHeight > 20) fit.fit();
   }).observe(element);
-  term.onResize(({ cols, rows }) => void shell?.resize(cols, rows).catch(() => {}));
+  term.onResize(({ cols, rows }) => void shell.then((own) => own?.resize(cols, rows)).catch(() => {}));
   term.onData((data) => {
     const runs = /[\r\n]/.test(data);
+    const own = shell;
+    if (runs) change(1);
     // In order, but a command does not hold up what is typed behind it.
     queue = queue.then(async () => {
       if (runs) await actions.before().catch(() => {});
-      void write(data);
+      void write(own, data, runs);
     });
-    if (data.includes("\x03")) stop();
   });
   term.attachCustomKeyEventHandler((event) => {
     // The way out for keyboards: Tab belongs to completion.
@@ -59,40 +56,35 @@ export function terminalView(actions) {
     return true;
   });
 
-  async function write(data) {
-    const own = shell;
-    if (!own) return;
-    change(1);
-    try {
-      await own.write(data);
-    } catch {
-      // The worker was restarted; `reopen` goes on.
-    } finally {
-      if (own === shell) change(-1);
-      actions.after();
-    }
+  async function write(own, data, runs) {
+    // An error means that the worker was restarted; a new shell goes on.
+    await own.then((shell) => shell?.write(data)).catch(() => {});
+    if (!runs) return;
+    await actions.after();
+    if (own === shell) change(-1);
   }
 
   function change(by) {
     pending += by;
     element.classList.toggle("running", pending > 0);
-    if (pending === 0) clearTimeout(stopping);
-  }
-
-  /** What hears no Ctrl-C goes with its worker. */
-  function stop() {
-    if (pending === 0) return;
-    clearTimeout(stopping);
-    stopping = setTimeout(() => void restart(), STOP_MS);
   }
 
   /** A shell on the sandbox as it is now, with the lines of the one before. */
-  async function open() {
+  function open() {
     const old = shell;
-    shell = undefined;
     change(-pending);
-    history = (await old?.history().catch(() => undefined)) ?? history;
-    void old?.close().catch(() => {});
+    const own = begin(old, () => {
+      // `exit` was typed: another one begins.
+      if (own === shell) void open();
+    }).catch((error) => void term.write(`\x1b[31m${error.message}\x1b[0m\r\n`));
+    shell = own;
+    return own;
+  }
+
+  async function begin(old, ended) {
+    const before = await old;
+    history = (await before?.history().catch(() => undefined)) ?? history;
+    void before?.close().catch(() => {});
     let isOver = false;
     const own = await actions.open({
       onData: (text) => isOver || term.write(text),
@@ -100,13 +92,13 @@ export function terminalView(actions) {
       rows: term.rows,
       history,
     });
-    shell = own;
-    const again = () => {
+    const end = () => {
       isOver = true;
-      if (own === shell) void open();
+      ended();
     };
-    // `exit` was typed: another one begins.
-    own.closed().then(again, () => (isOver = true));
+    // A worker that is gone does not say so here: `open` is called then.
+    own.closed().then(end, () => {});
+    return own;
   }
 
   return {
