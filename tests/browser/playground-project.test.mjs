@@ -71,6 +71,26 @@ test("a page that is closed while the agent works finds what was done", async ()
   await context.close();
 });
 
+test("after a reload the model still knows the conversation", async () => {
+  const { context, page } = await open(browser, server.url);
+  const answering = await model({ steps: [
+    { text: "I will." },
+    { expect: { contains: ["remember the word periwinkle", "I will."] }, text: "It was periwinkle." },
+  ] });
+  await choose(page, { baseUrl: answering.url });
+  await say(page, "remember the word periwinkle");
+  await page.waitForSelector(".answer:has-text('I will.')");
+  await state(page, "IDLE");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  await choose(page, { baseUrl: answering.url });
+  await say(page, "which word was it");
+  await page.waitForSelector(".answer:has-text('It was periwinkle.')");
+  answering.close();
+  await context.close();
+});
+
 test("an exported project, imported again, is the same", async () => {
   const { context, page } = await open(browser, server.url);
   await terminal(page, "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'; find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");

@@ -45,11 +45,6 @@ export function claim(lost, steal) {
   });
 }
 
-/** Asks the browser not to delete it when space is short. */
-export function keep() {
-  return navigator.storage?.persist?.().catch(() => false);
-}
-
 async function request(mode, act) {
   const database = await open();
   try {

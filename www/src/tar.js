@@ -14,25 +14,22 @@ export function readTar(archive) {
     return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end));
   };
   let longName;
-  for (let at = 0; at + 512 <= archive.length; ) {
-    if (archive[at] === 0) break;
+  for (let at = 0; at + 512 <= archive.length && archive[at] !== 0; ) {
     const size = parseInt(text(at + 124, 12), 8) || 0;
     const type = String.fromCharCode(archive[at + 156]);
     const body = archive.subarray(at + 512, at + 512 + size);
-    at += 512 + Math.ceil(size / 512) * 512;
+    const isOld = text(at + 257, 5) !== "ustar" || archive[at + 262] !== 0;
+    const prefix = isOld ? "" : text(at + 345, 155);
+    const short = text(at, 100);
     if (type === "L") {
-      longName = text(at - Math.ceil(size / 512) * 512, size);
-      continue;
+      longName = text(at + 512, size);
+    } else {
+      const path = (longName ?? (prefix ? `${prefix}/${short}` : short)).replace(/^\.\//, "").replace(/\/+$/, "");
+      longName = undefined;
+      if (type === "5" && path !== "" && path !== ".") entries.push({ path, content: null });
+      else if (type === "0" || type === "\0") entries.push({ path, content: body });
     }
-    const header = at - 512 - Math.ceil(size / 512) * 512;
-    const prefix = text(header + 257, 5) === "ustar" && archive[header + 262] === 0 ? text(header + 345, 155) : "";
-    const short = text(header, 100);
-    const path = longName ?? (prefix ? `${prefix}/${short}` : short);
-    longName = undefined;
-    const clean = path.replace(/^\.\//, "").replace(/\/+$/, "");
-    if (clean === "" || clean === ".") continue;
-    if (type === "5") entries.push({ path: clean, content: null });
-    else if (type === "0" || type === "\0") entries.push({ path: clean, content: body });
+    at += 512 + Math.ceil(size / 512) * 512;
   }
   return entries;
 }
