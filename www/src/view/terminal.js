@@ -92,12 +92,14 @@ export function terminalView(actions) {
       rows: term.rows,
       history,
     });
-    const end = () => {
+    const end = (code) => {
+      // Only an exit code means that somebody left the shell.
+      if (typeof code !== "number") return;
       isOver = true;
       ended();
     };
-    // A worker that is gone does not say so here: `open` is called then.
-    own.closed().then(end, () => {});
+    // A worker that is gone rejects it: `open` is called then.
+    Promise.resolve(own.closed).then(end, () => {});
     return own;
   }
 
