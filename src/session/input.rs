@@ -184,7 +184,10 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
         let now = session.port.now_ms();
         session.history.borrow_mut().push_results(results, now);
         session.finished.take();
-        drain_injected(session);
+        // No model call follows a stop: what is queued then is not delivered.
+        if session.stopped().is_none() {
+            drain_injected(session);
+        }
         detect_repetition(session, &calls);
     };
     if session.stopped().is_some() {

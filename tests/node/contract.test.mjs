@@ -36,6 +36,11 @@ function forwarding(sandbox) {
     remove: (path) => sandbox.remove(path),
     rename: (from, to) => sandbox.rename(from, to),
     makeDir: (path) => sandbox.makeDir(path),
+    async realPath(path) {
+      const { runtime, number } = await attach(sandbox);
+      const { value } = await runtime.job((core) => core.startCall(number, { call: "real_path", path }));
+      return value;
+    },
     exec: (command, options) => sandbox.exec(command, options),
   };
 }
@@ -132,7 +137,7 @@ function toCall(step) {
   if (step.write !== undefined) return { call: "write", path: placed(step.write), content: bytes(step.content) };
   if (step.list !== undefined) return { call: "list", path: placed(step.list), depth: step.depth ?? 1 };
   if (step.rename !== undefined) return { call: "rename", from: placed(step.rename), to: placed(step.to) };
-  for (const call of ["stat", "remove", "make_dir"]) {
+  for (const call of ["stat", "remove", "make_dir", "real_path"]) {
     if (step[call] !== undefined) return { call, path: placed(step[call]) };
   }
   if (step.grep !== undefined) {
@@ -154,6 +159,8 @@ function simple(reply) {
   switch (kind) {
     case "done":
       return "done";
+    case "path":
+      return { path: shown(value) };
     case "stat": {
       const dated = value.modified_ms !== null;
       return value.is_dir ? { dir: dated } : { size: value.size, dated };
