@@ -20,8 +20,8 @@ import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.m
 
 const KEY = "sk-test-0000";
 
-/** Reads no clock and never pauses. */
-const DEAF = "awk 'BEGIN{while(1);}'";
+/** Hears nothing and never ends: even awk stops at some count of turns. */
+const DEAF = "jq -n 'last(range(infinite))'";
 
 /** Messages of the worker, as they come. */
 let messages = [];
