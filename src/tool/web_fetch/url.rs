@@ -205,15 +205,23 @@ fn target_of(text: &str) -> Result<String, String> {
 /// An entry is a host (`docs.rs`), a domain with everything below it
 /// (`*.rust-lang.org`, which is not `rust-lang.org` itself), or `*`: every
 /// host but those that are inside a network by their name or number
-/// (`localhost`, `10.1.2.3`, a name without a dot). Each may end in `:port`;
-/// without, only the usual port of the scheme is allowed.
+/// (`localhost`, `10.1.2.3`, a name without a dot). Each may end in `:port`, or
+/// in `:*` for every port; without, only the usual port of the scheme is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostList(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     host: Pattern,
-    port: Option<u16>,
+    port: Port,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    /// Of the scheme.
+    Usual,
+    One(u16),
+    Any,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,31 +236,44 @@ impl HostList {
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let entries = entries.iter().map(|entry| {
             let wrong = |reason: String| format!("`{entry}` is no host to allow: {reason}");
-            let (below, rest) = match entry.strip_prefix("*.") {
-                Some(rest) => (true, rest),
-                None => (false, entry.as_str()),
+            let (host, any_port) = match entry.strip_suffix(":*") {
+                Some(host) => (host, true),
+                None => (entry.as_str(), false),
             };
-            if let Some(port) = rest.strip_prefix('*')
+            let port = |port: Option<u16>| match port {
+                _ if any_port => Port::Any,
+                Some(port) => Port::One(port),
+                None => Port::Usual,
+            };
+            let (below, rest) = match host.strip_prefix("*.") {
+                Some(rest) => (true, rest),
+                None => (false, host),
+            };
+            if let Some(after) = rest.strip_prefix('*')
                 && !below
             {
-                let port = match port.strip_prefix(':') {
-                    None if port.is_empty() => None,
-                    Some(port) => Some(port.parse().map_err(|_| wrong("bad port".to_owned()))?),
+                let one = match after.strip_prefix(':') {
+                    None if after.is_empty() => None,
+                    Some(one) => Some(one.parse().map_err(|_| wrong("bad port".to_owned()))?),
                     None => return Err(wrong("`*` stands alone or before a dot".to_owned())),
                 };
-                let host = Pattern::Any;
+                let (host, port) = (Pattern::Any, port(one));
                 return Ok(Entry { host, port });
             }
             if rest.contains(['/', '*']) {
                 let reason = "give the host alone, such as docs.rs or *.python.org";
                 return Err(wrong(reason.to_owned()));
             }
-            let (host, port) = authority_of(rest).map_err(wrong)?;
+            let (host, one) = authority_of(rest).map_err(wrong)?;
+            if any_port && one.is_some() {
+                return Err(wrong("it has two ports".to_owned()));
+            }
             let host = if below {
                 Pattern::Below(format!(".{host}"))
             } else {
                 Pattern::Host(host)
             };
+            let port = port(one);
             Ok(Entry { host, port })
         });
         entries.collect::<Result<_, _>>().map(Self)
@@ -266,7 +287,12 @@ impl HostList {
                 Pattern::Below(domain) => address.host.ends_with(domain),
                 Pattern::Host(host) => address.host == *host,
             };
-            host && address.port == entry.port.unwrap_or(usual)
+            let port = match entry.port {
+                Port::Usual => address.port == usual,
+                Port::One(port) => address.port == port,
+                Port::Any => true,
+            };
+            host && port
         });
         if allowed {
             return Ok(());
@@ -293,8 +319,10 @@ impl fmt::Display for HostList {
                 Pattern::Below(domain) => write!(f, "*{domain}")?,
                 Pattern::Host(host) => f.write_str(host)?,
             }
-            if let Some(port) = entry.port {
-                write!(f, ":{port}")?;
+            match entry.port {
+                Port::Usual => {}
+                Port::One(port) => write!(f, ":{port}")?,
+                Port::Any => f.write_str(":*")?,
             }
         }
         Ok(())
@@ -442,6 +470,11 @@ mod tests {
         check_host(&["*"], "http://8.8.8.8/", true);
         check_host(&["*:8080"], "http://x.org:8080/", true);
         check_host(&["*"], "http://x.org:8080/", false);
+        check_host(&["*:*"], "http://x.org:8080/", true);
+        check_host(&["*:*"], "http://localhost:8080/", false);
+        check_host(&["localhost:*"], "http://localhost:8080/", true);
+        check_host(&["localhost:*"], "http://localhost/", true);
+        check_host(&["localhost:*"], "http://other:8080/", false);
         for host in [
             "localhost",
             "router",
@@ -472,6 +505,7 @@ mod tests {
             ("https://docs.rs", "give the host alone"),
             ("a.*.org", "give the host alone"),
             ("*x", "stands alone or before a dot"),
+            ("docs.rs:80:*", "two ports"),
             ("", "only letters"),
             ("docs.rs:x", "port"),
             ("u@docs.rs", "user name"),
