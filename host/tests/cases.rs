@@ -42,9 +42,10 @@ fn main() -> ExitCode {
                 continue;
             }
         };
-        let fitting = faces
-            .iter()
-            .filter(|(_, has, _)| case.needs.iter().all(|need| need == has));
+        let fitting = faces.iter().filter(|(_, has, _)| {
+            let met = |need: &Need| need == has || *need == Need::Redirects;
+            case.needs.iter().all(met)
+        });
         for (index, (face_name, _, face)) in fitting.enumerate() {
             let (case, name, face) = (case.clone(), name.clone(), face.clone());
             // The first face that can play it says what is expected.

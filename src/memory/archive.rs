@@ -15,6 +15,9 @@ use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 /// Last second of the year 9999: later times are damage.
 const MAX_SECONDS: u64 = 253_402_300_799;
 
+/// Length of the two name fields of a tar header.
+const NAME_FIELD_BYTES: usize = 100;
+
 /// Adds the files of `archive` (tar bytes, not compressed) below `directory`.
 pub fn import_tar(
     tree: &mut Tree,
@@ -276,24 +279,66 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, node: &Node) -> std::
     let mut header = tar::Header::new_gnu();
     header.set_mode(node.mode);
     header.set_mtime(node.modified_us / 1_000_000);
-    header.set_uid(0);
-    header.set_gid(0);
     match &node.kind {
         NodeKind::File(content) => {
+            let content = content.as_slice();
             header.set_entry_type(tar::EntryType::Regular);
-            header.set_size(content.as_slice().len() as u64);
-            builder.append_data(&mut header, path, content.as_slice())
+            write_entry(builder, header, path, "", content)
         }
         NodeKind::Directory(_) => {
             header.set_entry_type(tar::EntryType::Directory);
-            header.set_size(0);
-            builder.append_data(&mut header, format!("{path}/"), std::io::empty())
+            write_entry(builder, header, &format!("{path}/"), "", &[])
         }
         NodeKind::Link(target) => {
             header.set_entry_type(tar::EntryType::Symlink);
-            header.set_size(0);
-            builder.append_link(&mut header, path, &**target)
+            write_entry(builder, header, path, target, &[])
         }
+    }
+}
+
+/// Writes an entry with its names byte for byte: those of a sandbox are Unix
+/// names, also where the core's own platform takes `\` for a separator. Long
+/// ones stand in entries of their own before it, as GNU tar writes them.
+fn write_entry(
+    builder: &mut tar::Builder<Vec<u8>>,
+    mut header: tar::Header,
+    name: &str,
+    target: &str,
+    content: &[u8],
+) -> std::io::Result<()> {
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(content.len() as u64);
+    let long = [
+        (name, tar::EntryType::GNULongName),
+        (target, tar::EntryType::GNULongLink),
+    ];
+    for (text, kind) in long {
+        if text.len() <= NAME_FIELD_BYTES {
+            continue;
+        }
+        let mut long = tar::Header::new_gnu();
+        long.set_mode(0o644);
+        long.set_uid(0);
+        long.set_gid(0);
+        long.set_mtime(0);
+        long.set_entry_type(kind);
+        put(&mut long.as_old_mut().name, "././@LongLink");
+        long.set_size(text.len() as u64 + 1);
+        long.set_cksum();
+        builder.append(&long, text.as_bytes().chain(&b"\0"[..]))?;
+    }
+    let fields = header.as_old_mut();
+    put(&mut fields.name, name);
+    put(&mut fields.linkname, target);
+    header.set_cksum();
+    builder.append(&header, content)
+}
+
+/// Fills a field of a header with as much of `text` as it holds.
+fn put(field: &mut [u8; NAME_FIELD_BYTES], text: &str) {
+    for (byte, of_text) in field.iter_mut().zip(text.as_bytes()) {
+        *byte = *of_text;
     }
 }
 

@@ -44,7 +44,7 @@ test("the page is not isolated from other origins, and needs not be", async () =
 });
 
 for (const face of ["worker", "page"]) {
-  for (const name of await caseNames()) {
+  for (const name of await caseNames(["local", "redirects"])) {
     test(`case ${name}, ${face}`, { timeout: 60_000 }, async (t) => {
       current = t;
       const transcript = await page.evaluate(([face, spec]) => globalThis.playCase(face, spec), [face, await specOf(name)]);

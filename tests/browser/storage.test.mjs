@@ -264,7 +264,7 @@ test("a full disk is told with what is needed, and the work goes on", async (t) 
     const { kind, message } = await failed;
     return { kind, message, still: (await project.env.list()).length };
   });
-  assert.equal(told.kind, "storage_full");
+  assert.equal(told.kind, "storage_full", told.message);
   assert.match(told.message, /^saving project big needs 6\.\d MB(, and \d\.\d MB are free)?; free some space or export the project; the work goes on in memory$/);
   assert.equal(told.still, 101);
   await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 200_000_000 });

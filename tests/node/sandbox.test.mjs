@@ -195,3 +195,26 @@ test("an environment that was given up answers with a typed error", async () => 
   await running;
   await assert.rejects(env.exec("echo"), (error) => error.kind === "cancelled");
 });
+
+test("names with a backslash are names like others", async () => {
+  const env = await MemoryEnvironment.create();
+  const long = `${"d\\\\".repeat(60)}x`;
+  await env.exec(`echo one > 'a\\b'; mkdir 'C:\\'; echo two > 'C:\\/tmp'; ln -s 'a\\b' 'l\\'; echo three > '${long}'`);
+  const other = await MemoryEnvironment.create();
+  await other.importTar(await env.exportTar());
+  const expected = { "a\\b": "one\n", "C:\\/tmp": "two\n", "l\\": "one\n", [long]: "three\n" };
+  for (const [path, content] of Object.entries(expected)) assert.equal(await other.readText(path), content, path);
+  await other.exec(`rm 'a\\b'`);
+  await assert.rejects(other.readText("a\\b"), { kind: "not_found" });
+  await assert.rejects(env.write("a\0b", "x"), { kind: "invalid_input" });
+  assert.equal(await env.readText("a\\b"), "one\n");
+});
+
+test("a snapshot that was freed is refused, and nothing else happens", async () => {
+  const env = await MemoryEnvironment.create({ files: { a: "a" } });
+  const snapshot = await env.snapshot();
+  await snapshot.free();
+  await assert.rejects(async () => env.restore(snapshot), EnvironmentError);
+  await assert.rejects(async () => env.changesSince(snapshot), EnvironmentError);
+  assert.equal(await env.readText("a"), "a");
+});

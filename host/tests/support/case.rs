@@ -50,6 +50,7 @@ pub struct Case {
 pub enum Need {
     Sandbox,
     Local,
+    Redirects,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -117,6 +117,9 @@ impl Tree {
         if new_entries > 0 && self.total_entries() + new_entries > limits.entries {
             return Err(TreeError::Limit("number of files", limits.entries));
         }
+        if path.contains('\0') {
+            return Err(TreeError::Invalid("a path cannot hold a NUL character"));
+        }
         if path.len() > limits.path_bytes {
             return Err(TreeError::Limit(
                 "bytes of one path",
