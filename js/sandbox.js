@@ -283,7 +283,8 @@ export class MemoryEnvironment {
 
   /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
   async restore(snapshot) {
-    this.#runtime.callSandbox((core) => core.restore(this.#number, live(snapshot)));
+    live(snapshot);
+    this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
   /**
@@ -292,7 +293,8 @@ export class MemoryEnvironment {
    * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
    */
   async changesSince(snapshot) {
-    return this.#runtime.callSandbox((core) => core.changesSince(this.#number, live(snapshot)));
+    live(snapshot);
+    return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
 
   /** All files as one tar archive, names relative to the root; see `replaceTree`. @returns {Promise<Uint8Array>} */
@@ -376,12 +378,11 @@ function toBytes(content) {
   throw new TypeError("the content of a file must be a string or a Uint8Array");
 }
 
-/** A snapshot that can still be used: the core does not survive one that was freed. */
+/** Refuses a snapshot that was freed: the core would not survive it. */
 function live(snapshot) {
   if (snapshot?.__wbg_ptr === 0) {
     throw new EnvironmentError("invalid_input", "the snapshot was freed; take another with snapshot()");
   }
-  return snapshot;
 }
 
 /** Gives the core's memory behind `handle` back once `use` is done. */

@@ -1,6 +1,7 @@
-//! A result file that is there completely or not at all.
+//! A result file that is there completely or not at all. What is no file, such
+//! as a pipe or a device, is written to and stays what it is.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use crate::failure::{Failure, reason};
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    partial: PathBuf,
+    /// Its name until it is complete; none for what is written in place.
+    partial: Option<PathBuf>,
     file: File,
 }
 
@@ -34,13 +36,28 @@ impl Output {
         if path.is_dir() {
             return Err(unwritable("it is a directory"));
         }
-        let mut partial_name = name.to_owned();
+        let old = fs::metadata(path).ok();
+        if old.as_ref().is_some_and(|old| !old.is_file()) {
+            let file = OpenOptions::new().write(true).open(path);
+            return Ok(Self {
+                path: path.to_owned(),
+                partial: None,
+                file: file.map_err(|error| unwritable(&reason(&error)))?,
+            });
+        }
+        // A link stays a link: the file that it leads to is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut partial_name = path.file_name().unwrap_or(name).to_owned();
         partial_name.push(format!(".{}.partial", std::process::id()));
         let partial = path.with_file_name(partial_name);
         let file = File::create(&partial).map_err(|error| unwritable(&reason(&error)))?;
+        if let Some(old) = old {
+            // Where this fails the file has the permissions of a new one.
+            let _ = file.set_permissions(old.permissions());
+        }
         Ok(Self {
-            path: path.to_owned(),
-            partial,
+            path,
+            partial: Some(partial),
             file,
         })
     }
@@ -48,7 +65,8 @@ impl Output {
     /// The file and what it is called until it is complete, absolute: neither
     /// belongs to the task.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let Some(partial) = fs::canonicalize(&self.partial).ok() else {
+        let partial = self.partial.as_ref();
+        let Some(partial) = partial.and_then(|partial| fs::canonicalize(partial).ok()) else {
             return Vec::new();
         };
         let name = self.path.file_name().unwrap_or_default();
@@ -60,9 +78,12 @@ impl Output {
     /// # Errors
     /// The disk is full, or the directory has changed.
     pub(crate) fn finish(mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file
-            .write_all(bytes)
-            .and_then(|()| fs::rename(&self.partial, &self.path))
+        let written = self.file.write_all(bytes);
+        written
+            .and_then(|()| match &self.partial {
+                Some(partial) => fs::rename(partial, &self.path),
+                None => Ok(()),
+            })
             .map_err(|error| {
                 Failure::failed(format!(
                     "cannot write --out {}: {}",
@@ -76,7 +97,9 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         // After `finish` it has another name, and there is nothing to remove.
-        let _ = fs::remove_file(&self.partial);
+        if let Some(partial) = &self.partial {
+            let _ = fs::remove_file(partial);
+        }
     }
 }
 
@@ -111,6 +134,33 @@ mod tests {
                 .count(),
             1
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_stands_there_stays_what_it_is() {
+        use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+        let directory = tempfile::tempdir().expect("a directory");
+        let (real, link) = (
+            directory.path().join("real.tar"),
+            directory.path().join("link.tar"),
+        );
+        fs::write(&real, "old").expect("a file");
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).expect("a mode");
+        symlink("real.tar", &link).expect("a link");
+        let write = |path: &Path| {
+            let output = Output::create(path).expect("an output");
+            output.finish(b"new").expect("written");
+        };
+        write(&link);
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(fs::read(&real).expect("the file"), b"new");
+        let mode = fs::metadata(&real).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        write(Path::new("/dev/null"));
+        let null = fs::metadata("/dev/null").expect("a device");
+        assert!(null.file_type().is_char_device());
     }
 
     #[test]
