@@ -330,9 +330,10 @@ async function load(name, storage) {
 
 /** Why storing failed, and how much is needed. */
 async function storageFailure(name, needed, error) {
-  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC";
+  const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
+  // Browsers have more than one name for a full disk.
+  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || quota - usage < needed;
   if (full) {
-    const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
     // Some browsers tell pages more than there is.
     const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
     return new EnvironmentError(
