@@ -330,9 +330,10 @@ async function load(name, storage) {
 
 /** Why storing failed, and how much is needed. */
 async function storageFailure(name, needed, error) {
+  const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
   // Browsers have more than one name for a full disk.
-  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || quota - usage < needed;
+  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed);
   if (full) {
     // Some browsers tell pages more than there is.
     const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
@@ -342,7 +343,6 @@ async function storageFailure(name, needed, error) {
       { cause: error },
     );
   }
-  const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
   return new EnvironmentError(
     denied ? "storage_denied" : "io",
     `project ${name} cannot be saved: ${error?.message ?? error}; the work goes on in memory, so export it to keep it`,

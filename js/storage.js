@@ -68,7 +68,8 @@ export async function privateFiles() {
       // Goes into a copy, which takes the file's place when it is closed.
       const stream = await handle.createWritable();
       try {
-        await stream.write(data);
+        // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
+        await stream.write(new Blob([data]));
       } catch (error) {
         await stream.abort().catch(() => {});
         throw error;
