@@ -16,6 +16,7 @@ use wasmtime::component::Component;
 
 use crate::engine::{self, EngineError};
 use crate::error::HostError;
+use crate::prepare::prepare;
 
 /// Bytes of the digest in front of the compiled code.
 const DIGEST: usize = 32;
@@ -26,20 +27,45 @@ const DIGEST: usize = 32;
 /// # Errors
 /// A file that cannot be read or written, or that is no core.
 pub fn compile_core(wasm: &Path, out: &Path) -> Result<(), HostError> {
+    make(wasm, out, |engine, component| {
+        compile(engine, wasm, component)
+    })
+}
+
+/// Writes the component `wasm` to `out` with its tables already read, see
+/// `prepare` in `wit/hermitcrab.wit`; does nothing if `out` was made from the
+/// same component by the same host.
+///
+/// # Errors
+/// A file that cannot be read or written, or that is no core.
+pub fn prepare_core(wasm: &Path, out: &Path) -> Result<(), HostError> {
+    make(wasm, out, |engine, component| {
+        prepare(engine, component).map_err(|error| unusable(wasm, &error))
+    })
+}
+
+/// Makes `out` of the component `wasm` unless that has been done.
+fn make(
+    wasm: &Path,
+    out: &Path,
+    work: impl FnOnce(&Engine, &[u8]) -> Result<Vec<u8>, HostError>,
+) -> Result<(), HostError> {
     let engine = engine::shared()?;
     let component = read(wasm)?;
     let key = key(engine, &component);
     // The key lies beside the file and is written after it.
-    let key_file = out.with_extension("key");
+    let mut key_file = out.as_os_str().to_owned();
+    key_file.push(".key");
+    let key_file = PathBuf::from(key_file);
     if out.is_file() && fs::read_to_string(&key_file).is_ok_and(|old| old == key) {
         return Ok(());
     }
-    let compiled = compile(engine, wasm, &component)?;
+    let made = work(engine, &component)?;
     let _ = fs::remove_file(&key_file);
     if let Some(parent) = out.parent() {
         fs::create_dir_all(parent).map_err(|error| failed("create", parent, &error))?;
     }
-    fs::write(out, compiled).map_err(|error| failed("write", out, &error))?;
+    fs::write(out, made).map_err(|error| failed("write", out, &error))?;
     fs::write(&key_file, key).map_err(|error| failed("write", &key_file, &error))
 }
 
@@ -83,13 +109,16 @@ pub(crate) fn default_dir() -> Option<PathBuf> {
 }
 
 fn compile(engine: &Engine, path: &Path, wasm: &[u8]) -> Result<Vec<u8>, HostError> {
-    engine.precompile_component(wasm).map_err(|error| {
-        HostError::Setup(format!(
-            "{} is not a core that this version can run: {}; make one with `cargo xtask component`",
-            path.display(),
-            EngineError::new(&error)
-        ))
-    })
+    let compiled = engine.precompile_component(wasm);
+    compiled.map_err(|error| unusable(path, &error))
+}
+
+fn unusable(path: &Path, error: &wasmtime::Error) -> HostError {
+    HostError::Setup(format!(
+        "{} is not a core that this version can run: {}; make one with `cargo xtask component`",
+        path.display(),
+        EngineError::new(error)
+    ))
 }
 
 /// What compiled code depends on, in hexadecimal.

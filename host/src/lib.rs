@@ -18,11 +18,12 @@ mod http;
 mod local;
 mod memory;
 mod native_core;
+mod prepare;
 pub mod serve_model;
 mod session;
 mod tool;
 
-pub use cache::compile_core;
+pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
     CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,

@@ -32,6 +32,9 @@ thread_local! {
     static INSTANCE: RefCell<Option<Instance>> = const { RefCell::new(None) };
 }
 
+/// Bytes that a session with its sandbox needs beyond the tables.
+const HEADROOM: usize = 1 << 20;
+
 /// The exported interface.
 struct Component;
 
@@ -66,6 +69,13 @@ impl wit::Guest for Component {
     type Environment = EnvironmentHandle;
     type Snapshot = SnapshotHandle;
     type Session = SessionHandle;
+
+    fn prepare() {
+        crate::memory::prepare();
+        crate::session::prepare();
+        // One growth of memory in place of a dozen; what is freed is kept.
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(HEADROOM)));
+    }
 
     fn open(seed: Vec<u8>) -> Result<(), wit::SessionError> {
         let seed: [u8; 32] = seed.try_into().map_err(|seed: Vec<u8>| {

@@ -19,7 +19,7 @@ pub struct Request {
     /// System text, one block per entry, in order.
     pub system: Vec<String>,
     /// Tools the model may call.
-    pub tools: Rc<[ToolDefinition]>,
+    pub tools: Rc<[Rc<ToolDefinition>]>,
     /// Which of them it may or must call.
     pub tool_choice: ToolChoice,
     /// Everything said so far.

@@ -119,6 +119,12 @@ impl Default for MemoryLimits {
     }
 }
 
+/// Makes what the first environment otherwise makes: a shell.
+pub fn prepare() {
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    shell::prepare();
+}
+
 /// A saved state: files, clock and randomness. Taking one costs O(1).
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -167,17 +173,22 @@ impl MemoryEnvironment {
             // then says so at every use.
             let _ = files.make_directories(directory, time);
         }
-        let tree = Rc::new(RefCell::new(files));
         let random = Random::new(options.seed);
         #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-        let shells = {
+        let (tree, shells) = {
             for name in &options.programs {
-                program::put_on_path(&mut tree.borrow_mut(), name, time);
+                program::put_on_path(&mut files, name, time);
             }
-            shell::Shells::new(&options, &working_directory, tree.clone(), programs)
+            let ground = shell::Ground::take(options.limits, &working_directory);
+            let tree = ground.tree.clone();
+            tree.replace(files);
+            (tree, shell::Shells::new(&options, ground, programs))
         };
         #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
-        let _ = programs;
+        let tree = {
+            let _ = programs;
+            Rc::new(RefCell::new(files))
+        };
         Self {
             info: EnvironmentInfo {
                 working_directory,

@@ -70,35 +70,59 @@ const LASTING: [&str; 26] = [
     "typeset", "readonly", "jobs", "disown", "wait", "getopts", "trap",
 ];
 
-/// The shells of one environment.
-pub(crate) struct Shells {
+/// What shells stand on: a tree, and all they need beside it. It can be made
+/// before there is an environment.
+pub(crate) struct Ground {
+    /// The files; who takes the ground puts the environment's here.
+    pub(crate) tree: Rc<RefCell<Tree>>,
     files: Arc<RootFileSystem>,
     builtins: BuiltinRegistry,
     limits: MemoryLimits,
     working_directory: String,
     idle: RefCell<Vec<Bash>>,
     pristine: RefCell<Option<ShellState>>,
+}
+
+thread_local! {
+    /// Ground that is ready for an environment of the usual kind.
+    static SPARE: RefCell<Option<Ground>> = const { RefCell::new(None) };
+}
+
+/// Makes ground with a shell on it for the first environment that uses the
+/// default limits and working directory.
+pub(crate) fn prepare() {
+    let options = MemoryOptions::default();
+    let ground = Ground::new(options.limits, &options.working_directory);
+    let shell = ground.build();
+    *ground.pristine.borrow_mut() = Some(shell.shell_state());
+    ground.idle.borrow_mut().push(shell);
+    SPARE.set(Some(ground));
+}
+
+/// The shells of one environment.
+pub(crate) struct Shells {
+    ground: Ground,
     lasting: BTreeSet<&'static str>,
     lender: Rc<Lender>,
 }
 
 type Chunks = Arc<Mutex<Vec<(OutputStream, Vec<u8>)>>>;
 
-impl Shells {
-    pub(crate) fn new(
-        options: &MemoryOptions,
-        working_directory: &str,
-        tree: Rc<RefCell<Tree>>,
-        port: Rc<dyn ProgramPort>,
-    ) -> Self {
+impl Ground {
+    /// Ground for an environment with these limits.
+    pub(crate) fn take(limits: MemoryLimits, working_directory: &str) -> Self {
+        let spare = SPARE.with_borrow_mut(|spare| {
+            spare.take_if(|spare| {
+                spare.limits == limits && spare.working_directory == working_directory
+            })
+        });
+        spare.unwrap_or_else(|| Self::new(limits, working_directory))
+    }
+
+    fn new(limits: MemoryLimits, working_directory: &str) -> Self {
+        let tree = Rc::new(RefCell::new(Tree::new(limits.tree)));
         let registry = BuiltinRegistry::new();
         builtins::register(&registry);
-        let lender = Rc::new(Lender {
-            environment: options.id,
-            tree: tree.clone(),
-            port,
-            seen: Seen::default(),
-        });
         let system = registry.clone();
         let layers = Box::new(move |tree| {
             let shell = Bash::builder()
@@ -109,13 +133,62 @@ impl Shells {
                 .follow_symlinks(false);
             shell.build().fs()
         });
-        let shells = Self {
-            files: Arc::new(RootFileSystem::new(TreeFileSystem::new(tree), layers)),
+        let files = TreeFileSystem::new(tree.clone());
+        Self {
+            tree,
+            files: Arc::new(RootFileSystem::new(files, layers)),
             builtins: registry,
-            limits: options.limits,
+            limits,
             working_directory: working_directory.to_owned(),
             idle: RefCell::default(),
             pristine: RefCell::default(),
+        }
+    }
+
+    fn build(&self) -> Bash {
+        self.builder().build()
+    }
+
+    /// A shell over the tree, not yet built.
+    fn builder(&self) -> BashBuilder {
+        Bash::builder()
+            .fs(self.files.clone())
+            .rootfs(false)
+            .builtin_registry(self.builtins.clone())
+            .username(USER)
+            .hostname(HOST)
+            .cwd(&self.working_directory)
+            .env("HOME", "/home/user")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "dumb")
+            .limits(execution_limits(&self.limits))
+            .session_limits(SessionLimits::unlimited())
+            .memory_limits(memory_limits())
+            .before_tool(Box::new(|event: ToolEvent| {
+                if let Some(timeline) = clock::current() {
+                    if timeline.cut_last_words() {
+                        return HookAction::Cancel("the time is over".to_owned());
+                    }
+                    timeline.builtin_starts(&event.name);
+                    let is_grep = event.name == "grep";
+                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
+                }
+                HookAction::Continue(event)
+            }))
+    }
+}
+
+impl Shells {
+    pub(crate) fn new(options: &MemoryOptions, ground: Ground, port: Rc<dyn ProgramPort>) -> Self {
+        let lender = Rc::new(Lender {
+            environment: options.id,
+            tree: ground.tree.clone(),
+            port,
+            seen: Seen::default(),
+        });
+        let shells = Self {
+            ground,
             lasting: LASTING.into(),
             lender,
         };
@@ -128,7 +201,12 @@ impl Shells {
     /// Calls a program of the host's under `name`, in shells that exist, too.
     pub(crate) fn lend(&self, name: &str) {
         let program = LentProgram::new(name.to_owned(), self.lender.clone());
-        self.builtins.insert(name, Arc::new(program));
+        self.ground.builtins.insert(name, Arc::new(program));
+    }
+
+    /// A shell over the tree, not yet built.
+    pub(crate) fn builder(&self) -> BashBuilder {
+        self.ground.builder()
     }
 
     /// Runs one command to its end, its time limit, or its cancellation.
@@ -181,7 +259,7 @@ impl Shells {
         request: &ExecRequest,
     ) -> Rc<Timeline> {
         let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
-        let timeline = clock.start(timeout_us, self.limits.work_bound, random.clone());
+        let timeline = clock.start(timeout_us, self.ground.limits.work_bound, random.clone());
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
         timeline.set_streams_head(builtins::head::may_stream(&request.command));
@@ -245,7 +323,7 @@ impl Shells {
             Some(Stop::Work) => {
                 let sentence = format!(
                     "hermitcrab: the command was ended: it kept the sandbox busy for more than {} units of work without a pause\n",
-                    self.limits.work_bound
+                    self.ground.limits.work_bound
                 );
                 output(OutputStream::Stderr, sentence.as_bytes());
                 status.exit_code = TIMED_OUT;
@@ -272,7 +350,7 @@ impl Shells {
                 if result.stdout_truncated || result.stderr_truncated {
                     let sentence = format!(
                         "hermitcrab: output was cut: the limit is {} bytes per stream\n",
-                        self.limits.output_bytes
+                        self.ground.limits.output_bytes
                     );
                     output(OutputStream::Stderr, sentence.as_bytes());
                     if result.exit_code == 0 {
@@ -302,13 +380,13 @@ impl Shells {
         {
             None
         } else {
-            self.idle.borrow_mut().pop()
+            self.ground.idle.borrow_mut().pop()
         };
-        let mut bash = idle.unwrap_or_else(|| self.build());
+        let mut bash = idle.unwrap_or_else(|| self.ground.build());
         if request.command.contains("mktemp") || request.command.contains("sort") {
             shake(timeline.random());
         }
-        let mut pristine = self.pristine.borrow_mut();
+        let mut pristine = self.ground.pristine.borrow_mut();
         let pristine = pristine.get_or_insert_with(|| bash.shell_state());
         // Overwritten by every command; a copy would cost as much as restoring.
         pristine.env.insert("PWD".to_owned(), directory.to_owned());
@@ -334,42 +412,9 @@ impl Shells {
         bash
     }
 
-    fn build(&self) -> Bash {
-        self.builder().build()
-    }
-
-    /// A shell over the tree, not yet built.
-    pub(crate) fn builder(&self) -> BashBuilder {
-        Bash::builder()
-            .fs(self.files.clone())
-            .rootfs(false)
-            .builtin_registry(self.builtins.clone())
-            .username(USER)
-            .hostname(HOST)
-            .cwd(&self.working_directory)
-            .env("HOME", "/home/user")
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("LANG", "C.UTF-8")
-            .env("TERM", "dumb")
-            .limits(execution_limits(&self.limits))
-            .session_limits(SessionLimits::unlimited())
-            .memory_limits(memory_limits())
-            .before_tool(Box::new(|event: ToolEvent| {
-                if let Some(timeline) = clock::current() {
-                    if timeline.cut_last_words() {
-                        return HookAction::Cancel("the time is over".to_owned());
-                    }
-                    timeline.builtin_starts(&event.name);
-                    let is_grep = event.name == "grep";
-                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
-                }
-                HookAction::Continue(event)
-            }))
-    }
-
     fn keep(&self, bash: Bash) {
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() < self.limits.idle_shells {
+        let mut idle = self.ground.idle.borrow_mut();
+        if idle.len() < self.ground.limits.idle_shells {
             idle.push(bash);
         }
     }

@@ -27,7 +27,7 @@ use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 pub use prompt::{Document, EnvironmentFacts, GitSnapshot, Layers, environment_block, git_branch};
 
 /// Which names the model is told for its tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Toolset {
     /// Those of spec 3.4 to 3.6.
@@ -170,7 +170,7 @@ impl Profile {
         toolset: Toolset,
         offers: &Offers<'_>,
     ) -> Result<Registry, RegisterError> {
-        Registry::offered(self.tools(toolset), offers)
+        Registry::built_in(self.tools(toolset), offers)
     }
 
     /// Time limit of a command whose call names none, in ms (spec 5.4).

@@ -3,6 +3,8 @@
 //! Nothing in it changes while the session lives, or the provider's prompt
 //! cache would be lost; so the date is the date of the session's start.
 
+use std::rc::Rc;
+
 use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::llm::ToolDefinition;
@@ -23,7 +25,7 @@ pub struct Layers<'a> {
     /// The repository around the working directory; absent outside of one.
     pub git: Option<&'a GitSnapshot>,
     /// Tools that the model has at the start.
-    pub tools: &'a [ToolDefinition],
+    pub tools: &'a [Rc<ToolDefinition>],
     /// What a subagent is told about its part.
     pub role: Option<&'a str>,
     /// Project documents, outermost first.
@@ -136,8 +138,8 @@ fn git_block(git: &GitSnapshot) -> Option<String> {
 }
 
 /// A line per tool; the whole descriptions go with the request's tools.
-fn tool_list(tools: &[ToolDefinition]) -> Option<String> {
-    let line = |tool: &ToolDefinition| {
+fn tool_list(tools: &[Rc<ToolDefinition>]) -> Option<String> {
+    let line = |tool: &Rc<ToolDefinition>| {
         let end = tool
             .description
             .find(". ")
@@ -272,7 +274,7 @@ mod tests {
         ];
         let prompt = Layers {
             git: Some(&git),
-            tools: &[tool],
+            tools: &[tool.into()],
             role: Some("# Role\n"),
             documents: &documents,
             user: Some(" Be brief. "),

@@ -32,3 +32,20 @@ pub use job::{JobReport, JobReportKind};
 pub use record::{RecordedMessage, SessionRecord};
 pub use state::Session;
 pub use turn::Turn;
+
+use crate::llm::list_models;
+use crate::profile::{Profile, Toolset};
+use crate::tool::Offers;
+
+/// Reads all tables that sessions otherwise read when they first need them:
+/// catalogue, profiles, declarations. Changes nothing but the time they take.
+pub fn prepare() {
+    list_models(None);
+    for profile in Profile::names().into_iter().filter_map(Profile::of) {
+        for toolset in [Toolset::Spec, Toolset::Native] {
+            // What cannot be read is told to whoever opens a session.
+            let _ = profile.registry(toolset, &Offers::default());
+            let _ = agent::prepare(profile.id, toolset);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The table of the core's own tools; profiles declare them to models.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::declaration::{Declaration, Declared};
@@ -58,7 +59,56 @@ pub struct Offers<'a> {
     pub freeform: bool,
 }
 
+/// A list of declarations as it is without anything on offer.
+struct Plain {
+    json: &'static str,
+    registry: Registry,
+    /// The host's tools that it would present.
+    presents: Vec<String>,
+}
+
+thread_local! {
+    /// Lists that are part of the core are read once.
+    static PLAIN: RefCell<Vec<Rc<Plain>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Plain {
+    fn of(json: &'static str) -> Result<Rc<Self>, RegisterError> {
+        let known = |plain: &&Rc<Self>| std::ptr::eq(plain.json, json);
+        if let Some(plain) = PLAIN.with_borrow(|all| all.iter().find(known).cloned()) {
+            return Ok(plain);
+        }
+        let declarations = Declaration::parse_list(json)?;
+        let presents = declarations
+            .iter()
+            .filter_map(|one| one.executor.strip_prefix(HOST));
+        let plain = Rc::new(Self {
+            json,
+            registry: Registry::declared(json)?,
+            presents: presents.map(str::to_owned).collect(),
+        });
+        PLAIN.with_borrow_mut(|all| all.push(plain.clone()));
+        Ok(plain)
+    }
+
+    fn is_changed_by(&self, offers: &Offers<'_>) -> bool {
+        let presented = |tool: &ToolDefinition| self.presents.contains(&tool.name);
+        offers.freeform
+            || !offers.web_fetch_hosts.is_empty()
+            || offers.host_tools.iter().any(presented)
+    }
+}
+
 impl Registry {
+    /// As [`Registry::offered`], for a list that is part of the core.
+    pub(crate) fn built_in(json: &'static str, offers: &Offers<'_>) -> Result<Self, RegisterError> {
+        let plain = Plain::of(json)?;
+        if plain.is_changed_by(offers) {
+            return Self::offered(json, offers);
+        }
+        Ok(plain.registry.clone())
+    }
+
     /// A registry of the tools that `json` declares and that need nothing
     /// beyond the core; the format is described at the head of
     /// `declaration.rs`.
@@ -79,22 +129,20 @@ impl Registry {
             present(declaration, offers)?;
         }
         let mut vocabulary = Vocabulary::default();
+        let mut routes = Vec::with_capacity(declarations.len());
         for declaration in &declarations {
-            let mapping = declaration.mapping(parameters(declaration)?)?;
-            vocabulary.add(
-                &declaration.executor,
-                &declaration.definition.name,
-                &mapping,
-            );
+            let route = declaration.route(parameters(declaration)?)?;
+            vocabulary.add(&declaration.executor, &declaration.definition.name, &route);
+            routes.push(route);
         }
         let vocabulary = Rc::new(vocabulary);
         let mut registry = Self::with_vocabulary(vocabulary.clone());
-        for declaration in &declarations {
-            let takes = parameters(declaration)?;
-            let declared = Declared::new(declaration, takes, vocabulary.clone())?;
-            registry.register(match declaration.executor.strip_prefix(HOST) {
+        for (declaration, route) in declarations.into_iter().zip(routes) {
+            let executor = declaration.executor;
+            let declared = Declared::new(declaration.definition, route, vocabulary.clone());
+            registry.register(match executor.strip_prefix(HOST) {
                 Some(name) => Rc::new(HostTool::presented(declared, name)),
-                None => (entry(declaration)?.make)(declared, offers),
+                None => (entry(&executor)?.make)(declared, offers),
             })?;
         }
         Ok(registry)
@@ -138,8 +186,7 @@ fn present(declaration: &mut Declaration, offers: &Offers<'_>) -> Result<(), Reg
     Ok(())
 }
 
-fn entry(declaration: &Declaration) -> Result<&'static Entry, RegisterError> {
-    let key = declaration.executor.as_str();
+fn entry(key: &str) -> Result<&'static Entry, RegisterError> {
     let found = EXECUTORS.iter().find(|entry| entry.key == key);
     found.ok_or_else(|| RegisterError::NoExecutor(key.to_owned()))
 }
@@ -149,7 +196,7 @@ fn parameters(declaration: &Declaration) -> Result<&'static [Parameter], Registe
     if declaration.executor.starts_with(HOST) {
         return Ok(&[]);
     }
-    entry(declaration).map(|entry| entry.parameters)
+    entry(&declaration.executor).map(|entry| entry.parameters)
 }
 
 #[cfg(test)]

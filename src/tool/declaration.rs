@@ -53,24 +53,34 @@ pub(super) struct Declaration {
 /// the executor, and how its messages name things.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    definition: ToolDefinition,
+    definition: Rc<ToolDefinition>,
     /// `None`: arguments go to the executor as they are.
     route: Option<Rc<Route>>,
     vocabulary: Rc<Vocabulary>,
 }
 
+/// How arguments reach an executor.
 #[derive(Debug)]
-struct Route {
-    parameters: Vec<Parameter>,
+pub(super) struct Route {
+    parameters: &'static [Parameter],
     mapping: Mapping,
     reached: Vec<(Parameter, String, Transform)>,
+}
+
+impl Route {
+    /// The executor's parameters that arguments reach, each with the name of
+    /// the argument.
+    pub(super) fn reached(&self) -> impl Iterator<Item = (&str, &str)> {
+        let names = self.reached.iter();
+        names.map(|(parameter, name, _)| (parameter.name.as_ref(), name.as_str()))
+    }
 }
 
 impl From<ToolDefinition> for Declared {
     /// A tool that uses the executor's own names.
     fn from(definition: ToolDefinition) -> Self {
         Self {
-            definition,
+            definition: definition.into(),
             route: None,
             vocabulary: Rc::default(),
         }
@@ -167,9 +177,9 @@ impl Declaration {
         })
     }
 
-    /// The rules of the declaration for an executor that takes `parameters`;
-    /// an empty list stands for a tool of the host, which takes anything.
-    pub(super) fn mapping(&self, parameters: &[Parameter]) -> Result<Mapping, RegisterError> {
+    /// The way of arguments to an executor that takes `parameters`; an empty
+    /// list stands for a tool of the host, which takes anything.
+    pub(super) fn route(&self, parameters: &'static [Parameter]) -> Result<Route, RegisterError> {
         let wrong = |problem: String| RegisterError::Declaration {
             tool: self.definition.name.clone(),
             problem,
@@ -223,7 +233,11 @@ impl Declaration {
                 )));
             }
         }
-        Ok(mapping)
+        Ok(Route {
+            parameters,
+            mapping,
+            reached,
+        })
     }
 }
 
@@ -342,25 +356,19 @@ impl Target<'_> {
 
 impl Declared {
     pub(super) fn new(
-        declaration: &Declaration,
-        parameters: &[Parameter],
+        definition: ToolDefinition,
+        route: Route,
         vocabulary: Rc<Vocabulary>,
-    ) -> Result<Self, RegisterError> {
-        let mapping = declaration.mapping(parameters)?;
-        let route = Route {
-            parameters: parameters.to_vec(),
-            reached: mapping.reached(),
-            mapping,
-        };
-        Ok(Self {
-            definition: declaration.definition.clone(),
+    ) -> Self {
+        Self {
+            definition: definition.into(),
             route: Some(Rc::new(route)),
             vocabulary,
-        })
+        }
     }
 
     /// What the model is told.
-    pub fn definition(&self) -> &ToolDefinition {
+    pub fn definition(&self) -> &Rc<ToolDefinition> {
         &self.definition
     }
 

@@ -22,7 +22,7 @@ use crate::text::CapturedOutput;
 #[async_trait(?Send)]
 pub trait Tool {
     /// What the model is told. Must not change while the tool is registered.
-    fn definition(&self) -> &ToolDefinition;
+    fn definition(&self) -> &Rc<ToolDefinition>;
 
     /// Name of the executor, such as `shell` for a tool that a profile calls
     /// `run_shell_command`: limits and policies know the tool by it too.

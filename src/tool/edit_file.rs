@@ -5,6 +5,7 @@
 //! keeps its bytes: line endings, byte-order mark, missing final newline.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -69,7 +70,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for EditFile {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -1,6 +1,8 @@
 //! `glob` (spec 3.3): finds files by name, newest first. It does not descend
 //! into symbolic links to directories; `path` may be one.
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,7 +46,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for Glob {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

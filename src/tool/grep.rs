@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -90,7 +91,7 @@ enum OutputMode {
 
 #[async_trait(?Send)]
 impl Tool for Grep {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -1,5 +1,7 @@
 //! `HostTool`: a tool that the host executes, reached by an effect.
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -37,7 +39,7 @@ impl HostTool {
 
 #[async_trait(?Send)]
 impl Tool for HostTool {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

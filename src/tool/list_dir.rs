@@ -1,6 +1,7 @@
 //! `list_dir` (spec 3.6): what is in a directory, some levels deep.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -65,7 +66,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for ListDir {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

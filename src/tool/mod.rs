@@ -36,6 +36,7 @@ pub use host::HostTool;
 pub use limit::OutputLimits;
 pub use lock::{FileGuard, FileLocks};
 pub use pipeline::{Executed, Pipeline, PipelineEvents};
+pub(crate) use registry::compile;
 pub use registry::{RegisterError, Registry};
 pub use schema::{Schema, SchemaError};
 pub use vocabulary::Vocabulary;

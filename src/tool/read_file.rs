@@ -1,5 +1,7 @@
 //! `read_file` (spec 3.3): text with line numbers, or an image.
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -65,7 +67,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for ReadFile {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

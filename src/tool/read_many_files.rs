@@ -1,6 +1,7 @@
 //! `read_many_files` (spec 3.6): several files in one call, named or by glob.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -64,7 +65,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for ReadManyFiles {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -15,7 +15,7 @@ pub struct Registry {
     tools: Rc<Vec<Registered>>,
     /// Made when somebody asks: to copy all schemas at every registration was
     /// a good part of opening a session.
-    definitions: OnceCell<Rc<[ToolDefinition]>>,
+    definitions: OnceCell<Rc<[Rc<ToolDefinition>]>>,
     vocabulary: Rc<Vocabulary>,
 }
 
@@ -110,28 +110,21 @@ impl Registry {
     /// Adds a tool. One of the same name is replaced and its place kept, so
     /// that the order of definitions, and with it the prompt prefix, is stable.
     pub fn register(&mut self, tool: Rc<dyn Tool>) -> Result<(), RegisterError> {
-        let definition = tool.definition();
-        let name = &definition.name;
-        if !is_tool_name(name) {
-            return Err(RegisterError::Name(name.clone()));
-        }
-        if definition.parameters.get("type").and_then(|t| t.as_str()) != Some("object") {
-            return Err(RegisterError::NotAnObject(name.clone()));
-        }
-        let schema = Schema::compile(&definition.parameters)
-            .map_err(|error| RegisterError::Schema(name.clone(), error))?;
-        let position = self.position(name);
-        let registered = Registered {
-            tool,
-            schema: Rc::new(schema),
-        };
+        let schema = Rc::new(compile(tool.definition())?);
+        self.put(tool, schema);
+        Ok(())
+    }
+
+    /// Adds a tool whose definition has become `schema` already.
+    pub(crate) fn put(&mut self, tool: Rc<dyn Tool>, schema: Rc<Schema>) {
+        let position = self.position(&tool.definition().name);
+        let registered = Registered { tool, schema };
         let tools = Rc::make_mut(&mut self.tools);
         match position {
             Some(position) => tools[position] = registered,
             None => tools.push(registered),
         }
         self.definitions.take();
-        Ok(())
     }
 
     /// Removes a tool; whether there was one.
@@ -150,7 +143,7 @@ impl Registry {
     }
 
     /// What the model is told, in order of registration.
-    pub fn definitions(&self) -> Rc<[ToolDefinition]> {
+    pub fn definitions(&self) -> Rc<[Rc<ToolDefinition>]> {
         let copies = || self.tools.iter().map(|t| t.tool.definition().clone());
         self.definitions.get_or_init(|| copies().collect()).clone()
     }
@@ -204,6 +197,19 @@ impl fmt::Debug for Registry {
             .field(&self.names().collect::<Vec<_>>())
             .finish()
     }
+}
+
+/// The schema of a definition that can be registered.
+pub(crate) fn compile(definition: &ToolDefinition) -> Result<Schema, RegisterError> {
+    let name = &definition.name;
+    if !is_tool_name(name) {
+        return Err(RegisterError::Name(name.clone()));
+    }
+    if definition.parameters.get("type").and_then(|t| t.as_str()) != Some("object") {
+        return Err(RegisterError::NotAnObject(name.clone()));
+    }
+    Schema::compile(&definition.parameters)
+        .map_err(|error| RegisterError::Schema(name.clone(), error))
 }
 
 fn is_tool_name(name: &str) -> bool {

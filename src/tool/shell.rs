@@ -1,6 +1,7 @@
 //! `shell` (spec 3.3, 5.4): runs a command line.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -47,7 +48,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for Shell {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -1,7 +1,7 @@
 //! What the model calls the executors and their parameters, for messages and
 //! prompts that name them.
 
-use super::mapping::Mapping;
+use super::declaration::Route;
 
 /// The names of a set of declarations. Where two tools share an executor, the
 /// first one counts.
@@ -19,11 +19,10 @@ struct Entry {
 }
 
 impl Vocabulary {
-    pub(super) fn add(&mut self, executor: &str, name: &str, mapping: &Mapping) {
-        let parameters = mapping
+    pub(super) fn add(&mut self, executor: &str, name: &str, route: &Route) {
+        let parameters = route
             .reached()
-            .into_iter()
-            .map(|(parameter, advertised, _)| (parameter.name.into_owned(), advertised));
+            .map(|(parameter, advertised)| (parameter.to_owned(), advertised.to_owned()));
         self.tools.push(Entry {
             executor: executor.to_owned(),
             name: name.to_owned(),

@@ -1,5 +1,7 @@
 //! `write_file` (spec 3.3): creates or replaces a whole file.
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,7 +38,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for WriteFile {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

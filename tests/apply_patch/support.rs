@@ -41,7 +41,7 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
 /// The tool as it presents itself for freeform input.
 pub(crate) fn freeform() -> ApplyPatch {
     let registry = Registry::declared(DECLARATION).expect("a declaration");
-    let declared = registry.definitions()[0].clone();
+    let declared = ToolDefinition::clone(&registry.definitions()[0]);
     ApplyPatch::new(ToolDefinition {
         custom: Some(ApplyPatch::freeform()),
         ..declared

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use hermitcrab::llm::{Endpoint, Request};
 use serde::Deserialize;
@@ -155,7 +156,7 @@ pub(crate) fn request(adapter: &str, fixture: Value) -> Request {
     Request {
         provider: fixture.provider,
         system: fixture.system,
-        tools: fixture.tools.into(),
+        tools: fixture.tools.into_iter().map(Rc::new).collect(),
         tool_choice: fixture.tool_choice,
         max_tokens: fixture.max_tokens,
         temperature: fixture.temperature,

@@ -1,9 +1,10 @@
 //! `cargo xtask build`: the release binary with the compiled core inside it.
 //!
-//! The core is compiled by the binary itself (its hidden command
-//! `compile-core`), so that wasmtime's version and settings are the same on
-//! both sides, and then the host crate alone is built again around it. When
-//! the core has not changed, nothing is compiled or linked again.
+//! The core is prepared and compiled by the binary itself (its hidden commands
+//! `prepare-core` and `compile-core`), so that wasmtime's version and settings
+//! are the same on both sides, and then the host crate alone is built again
+//! around it. When the core has not changed, nothing is compiled or linked
+//! again.
 
 use std::path::{Path, PathBuf};
 
@@ -45,13 +46,22 @@ fn compiled_core(shell: &Shell) -> Result<PathBuf> {
     let core = core_path();
     let wasm = core.with_extension("wasm");
     component::write(&wasm, &["sandbox"])?;
-    // The binary of the last build does; it may hold an older core.
-    build_host(shell, &core)?;
     let binary = host_binary();
     cmd!(shell, "{binary} compile-core {wasm} {core}")
         .quiet()
         .run()?;
     Ok(core)
+}
+
+/// Writes the component at `raw` to `out` with its tables read.
+pub(crate) fn prepare(shell: &Shell, raw: &Path, out: &Path) -> Result<()> {
+    // The binary of the last build does; it may hold an older core.
+    build_host(shell, &core_path())?;
+    let binary = host_binary();
+    cmd!(shell, "{binary} prepare-core {raw} {out}")
+        .quiet()
+        .run()?;
+    Ok(())
 }
 
 fn build_host(shell: &Shell, core: &Path) -> Result<()> {

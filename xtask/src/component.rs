@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use wit_component::{ComponentEncoder, DecodedWasm};
 
+use crate::build;
 use crate::workspace::{
     WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
 };
@@ -31,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// Builds the core with `features` beside `component`, writes it as a
 /// component to `out` and returns its size in bytes.
-pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
+pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
     let features = [&["component"], features].concat().join(",");
@@ -65,8 +66,13 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<usize> {
         "the core imports {}; it must import nothing",
         imports.join(", ")
     );
-    write_if_changed(out, &component)?;
-    Ok(component.len())
+    let raw = target_dir().join("core").join("unprepared.wasm");
+    write_if_changed(&raw, &component)?;
+    build::prepare(&shell, &raw, out)?;
+    let size = std::fs::metadata(out)
+        .with_context(|| format!("cannot read {}", out.display()))?
+        .len();
+    Ok(size)
 }
 
 /// The module without the custom sections that only debuggers read. The

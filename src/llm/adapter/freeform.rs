@@ -1,6 +1,8 @@
 //! Freeform tools where the API has only JSON functions: one string field
 //! stands for the text (LLM-client brief §7.2).
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use crate::llm::tool::ToolDefinition;
@@ -14,7 +16,7 @@ pub(super) struct Freeform(Vec<(String, String)>);
 
 impl Freeform {
     /// Those among `tools`.
-    pub(super) fn of(tools: &[ToolDefinition]) -> Self {
+    pub(super) fn of(tools: &[Rc<ToolDefinition>]) -> Self {
         let freeform = tools.iter().filter(|tool| tool.custom.is_some());
         Self(
             freeform

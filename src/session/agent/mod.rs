@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 pub(super) use spawn::{Task, spawn};
-pub(super) use tools::register;
+pub(super) use tools::{prepare, register};
 
 use super::state::{Session, Shared};
 use crate::environment::CancelReason;

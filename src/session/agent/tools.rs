@@ -1,5 +1,6 @@
 //! The tools through which a model leads subagents (spec 7.2).
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
@@ -14,7 +15,9 @@ use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
 use crate::session::state::Shared;
-use crate::tool::{CallContext, Declared, RegisterError, Tool, ToolError, ToolOutput};
+use crate::tool::{
+    CallContext, Declared, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
+};
 
 /// What the model is told of each, in order, with the executor behind it.
 const DECLARATIONS: &str = include_str!("tools.json");
@@ -30,7 +33,51 @@ struct Declaration {
     definition: ToolDefinition,
 }
 
-/// The tools that lead subagents of a session on `provider`.
+/// A declaration that has been read, to be bound to sessions.
+struct Prepared {
+    lead: Lead,
+    declared: Declared,
+    schema: Rc<Schema>,
+}
+
+type Kind = (&'static str, Toolset);
+
+thread_local! {
+    /// What has been read, by provider and toolset.
+    static PREPARED: RefCell<BTreeMap<Kind, Rc<[Prepared]>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Reads what [`register`] needs.
+pub(in crate::session) fn prepare(
+    provider: &'static str,
+    toolset: Toolset,
+) -> Result<(), RegisterError> {
+    prepared(provider, toolset).map(drop)
+}
+
+/// The tools that lead subagents of a session on `provider`; read once.
+fn prepared(provider: &'static str, toolset: Toolset) -> Result<Rc<[Prepared]>, RegisterError> {
+    let kind = (provider, toolset);
+    if let Some(known) = PREPARED.with_borrow(|all| all.get(&kind).cloned()) {
+        return Ok(known);
+    }
+    let declarations = declarations(provider, toolset)
+        .map_err(|error| RegisterError::Declarations(error.to_string()))?;
+    let prepare = |declaration: Declaration| {
+        Ok(Prepared {
+            lead: declaration.executor,
+            schema: Rc::new(compile(&declaration.definition)?),
+            declared: declaration.definition.into(),
+        })
+    };
+    let prepared: Rc<[_]> = declarations
+        .into_iter()
+        .map(prepare)
+        .collect::<Result<_, RegisterError>>()?;
+    PREPARED.with_borrow_mut(|all| all.insert(kind, prepared.clone()));
+    Ok(prepared)
+}
+
 fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, serde_json::Error> {
     let mut all: Vec<Declaration> = serde_json::from_str(DECLARATIONS)?;
     if toolset == Toolset::Native {
@@ -47,20 +94,15 @@ fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, se
 /// it is.
 pub(in crate::session) fn register(session: &Rc<Shared>) -> Result<(), RegisterError> {
     let toolset = session.config.borrow().toolset;
-    let declarations = declarations(session.profile.id, toolset)
-        .map_err(|error| RegisterError::Declarations(error.to_string()))?;
     let mut registry = session.registry.borrow_mut();
-    for Declaration {
-        executor,
-        definition,
-    } in declarations
-    {
-        if registry.get(&definition.name).is_none() {
-            registry.register(Rc::new(LeadTool {
-                declared: definition.into(),
-                lead: executor,
+    for prepared in prepared(session.profile.id, toolset)?.iter() {
+        if registry.get(&prepared.declared.definition().name).is_none() {
+            let tool = LeadTool {
+                declared: prepared.declared.clone(),
+                lead: prepared.lead,
                 session: Rc::downgrade(session),
-            }))?;
+            };
+            registry.put(Rc::new(tool), prepared.schema.clone());
         }
     }
     Ok(())
@@ -109,7 +151,7 @@ struct AgentArguments {
 
 #[async_trait(?Send)]
 impl Tool for LeadTool {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

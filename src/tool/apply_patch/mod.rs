@@ -35,6 +35,8 @@ pub use apply::apply;
 pub use parser::parse;
 pub use patch::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError};
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
@@ -81,7 +83,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for ApplyPatch {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -8,6 +8,8 @@
 mod html;
 mod url;
 
+use std::rc::Rc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
@@ -68,7 +70,7 @@ struct Arguments {
 
 #[async_trait(?Send)]
 impl Tool for WebFetch {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
     }
 

@@ -25,9 +25,12 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Serve a scripted model over loopback HTTP, in every provider's wire format
     ServeModel(ServeOptions),
+    /// Put the tables that the core reads at its start into the component
+    #[command(hide = true)]
+    PrepareCore(CoreOptions),
     /// Compile the core component ahead of time
     #[command(hide = true)]
-    CompileCore(CompileOptions),
+    CompileCore(CoreOptions),
 }
 
 const EXIT_CODES: &str = "\
@@ -155,9 +158,9 @@ pub(crate) struct ServeOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CompileOptions {
+pub(crate) struct CoreOptions {
     /// The component
     pub(crate) input: PathBuf,
-    /// Where to write the compiled one
+    /// Where to write what is made of it
     pub(crate) output: PathBuf,
 }

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo => demo::demo(),
         Command::Models(options) => models::models(&options),
         Command::ServeModel(options) => serve::serve(&options),
+        Command::PrepareCore(options) => compile::prepare(&options),
         Command::CompileCore(options) => compile::compile(&options),
     };
     match result {

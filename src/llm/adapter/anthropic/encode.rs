@@ -265,7 +265,7 @@ impl<'a> Encoder<'a> {
         if tools.is_empty() || omit {
             return Ok(());
         }
-        let mut definitions: Vec<Value> = tools.iter().map(definition).collect();
+        let mut definitions: Vec<Value> = tools.iter().map(|tool| definition(tool)).collect();
         if let Some(last) = definitions.last_mut() {
             self.mark(last);
         }

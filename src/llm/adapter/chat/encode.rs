@@ -66,7 +66,7 @@ fn head(
     }
     let choice = choice(request)?;
     if !request.tools.is_empty() {
-        let definitions: Vec<Value> = request.tools.iter().map(definition).collect();
+        let definitions: Vec<Value> = request.tools.iter().map(|tool| definition(tool)).collect();
         set("tools", Value::from(definitions));
         if !choice.is_null() {
             set("tool_choice", choice);

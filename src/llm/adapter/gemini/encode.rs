@@ -137,7 +137,7 @@ impl Head<'_> {
         let tools = &request.tools;
         let mut list = Vec::new();
         if !tools.is_empty() {
-            let declarations: Vec<Value> = tools.iter().map(declaration).collect();
+            let declarations: Vec<Value> = tools.iter().map(|tool| declaration(tool)).collect();
             list.push(json!({"functionDeclarations": declarations}));
         }
         for (option, name) in OWN_TOOLS {

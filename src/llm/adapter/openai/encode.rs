@@ -145,7 +145,7 @@ impl Head<'_> {
                 )),
             };
         }
-        let definitions: Vec<Value> = tools.iter().map(definition).collect();
+        let definitions: Vec<Value> = tools.iter().map(|tool| definition(tool)).collect();
         self.set("tools", definitions);
         if !choice.is_null() {
             self.set("tool_choice", choice);
