@@ -107,7 +107,7 @@ export function placing({ stripComponents = 0, exclude = [] } = {}) {
 
 /** @param {Uint8Array | ArrayBuffer | Blob} archive @param {Sink} sink */
 export async function importZip(archive, sink) {
-  const source = archive instanceof Blob ? archive : bytesOf(archive, "importZip");
+  const source = archive instanceof Blob ? archive : bytesOf(archive);
   sink.budget.unpacks(source instanceof Blob ? source.size : source.length);
   const { entries, read } = await openZip(source, (count) => sink.budget.expect(count));
   const wanted = [];
@@ -135,7 +135,7 @@ export async function importZip(archive, sink) {
  * @param {Uint8Array | ArrayBuffer | Blob} archive @param {Budget} budget
  */
 export async function tarBytes(archive, budget) {
-  const size = archive instanceof Blob ? archive.size : bytesOf(archive, "importTar").length;
+  const size = archive instanceof Blob ? archive.size : bytesOf(archive).length;
   if (size > budget.archiveBytes) {
     throw tooLarge(`the archive has ${number(size)} bytes, more than can fit; the limit is ${number(budget.archiveBytes)}`);
   }
@@ -189,7 +189,10 @@ function tarNumber(field) {
 export async function importFileList(files, sink) {
   const wanted = [];
   for (const file of files) {
-    const path = file.webkitRelativePath || file.name;
+    const path = file?.webkitRelativePath || file?.name;
+    if (typeof path !== "string" || typeof file.arrayBuffer !== "function") {
+      throw new EnvironmentError("invalid_input", `importFiles: what is number ${wanted.length + 1} of the list is not a File`);
+    }
     const name = sink.place(path);
     if (name === undefined) continue;
     sink.budget.take(path, file.size);
@@ -264,10 +267,8 @@ export async function looksLikeZip(archive) {
   return head[0] === 0x50 && head[1] === 0x4b;
 }
 
-function bytesOf(archive, call = "the import") {
-  if (archive instanceof Uint8Array) return archive;
-  if (archive instanceof ArrayBuffer) return new Uint8Array(archive);
-  throw new EnvironmentError("invalid_input", `${call} takes the archive as a Uint8Array, an ArrayBuffer or a Blob`);
+function bytesOf(archive) {
+  return archive instanceof Uint8Array ? archive : new Uint8Array(archive);
 }
 
 function unreadable(path, error) {

@@ -7,6 +7,7 @@
 //   const session = await createSession({ …, env: project.env, history: project.history });
 //   project.keep(session);
 
+import { acceptInEnvironment, guardProject } from "./arguments.js";
 import { EnvironmentError } from "./errors.js";
 import { browserStorage, lockTab } from "./storage.js";
 
@@ -49,8 +50,9 @@ const SHARE = 0.1;
  * @param {ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
  * @returns {Promise<Project>}
  */
-export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
-  checkName(name);
+export async function openProjectIn(Environment, name, given = {}) {
+  acceptInEnvironment("openProject", name, given);
+  let { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = given;
   let denied;
   try {
     storage ??= await browserStorage();
@@ -76,14 +78,16 @@ export async function openProjectIn(Environment, name, { storage, readOnly = fal
 }
 
 /** Names of the projects, sorted. @param {{storage?: ProjectStorage}} [options] @returns {Promise<string[]>} */
-export async function listProjects({ storage } = {}) {
+export async function listProjects(options = {}) {
+  acceptInEnvironment("listProjects", options);
+  const { storage } = options;
   return (storage ?? (await browserStorage())).list();
 }
 
 /** Deletes a project; kind `locked` if it is open. @param {string} name @param {{storage?: ProjectStorage}} [options] */
-export async function deleteProject(name, { storage } = {}) {
-  checkName(name);
-  storage ??= await browserStorage();
+export async function deleteProject(name, options = {}) {
+  acceptInEnvironment("deleteProject", name, options);
+  const storage = options.storage ?? (await browserStorage());
   const release = await lock(name, storage, false, () => {});
   try {
     await storage.delete(name);
@@ -277,6 +281,8 @@ export class Project {
   }
 }
 
+guardProject(Project);
+
 /** Gives a snapshot's memory back, wherever it is. */
 function free(snapshot) {
   if (snapshot) Promise.resolve().then(() => snapshot.free()).catch(() => {});
@@ -348,12 +354,6 @@ async function storageFailure(name, needed, error) {
     `project ${name} cannot be saved: ${error?.message ?? error}; the work goes on in memory, so export it to keep it`,
     { cause: error },
   );
-}
-
-function checkName(name) {
-  if (typeof name !== "string" || name === "" || name.length > 100) {
-    throw new EnvironmentError("invalid_input", "the name of a project is a text of 1 to 100 characters");
-  }
 }
 
 function megabytes(bytes) {

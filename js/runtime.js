@@ -1,6 +1,7 @@
 // One core and what belongs to it: loading the module, stepping it, and the
 // maps from the core's numbers to the JavaScript objects behind them.
 
+import { acceptInSession } from "./arguments.js";
 import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
@@ -57,7 +58,9 @@ export function hasSandbox() {
  * @param {InitOptions} [options]
  * @returns {Promise<void>}
  */
-export async function init({ wasm, onProgress } = {}) {
+export async function init(options = {}) {
+  acceptInSession("init", options);
+  const { wasm, onProgress } = options;
   if (wasm !== undefined && loading) {
     throw new SessionError("illegal_state", "the core is loaded already; call init({ wasm }) before anything else");
   }

@@ -1,5 +1,6 @@
 // Session: a conversation with a model that uses tools.
 
+import { acceptInSession, guardSession } from "./arguments.js";
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
@@ -79,6 +80,7 @@ export function setDefaultEnvironment(make) {
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
+  acceptInSession("createSession", options);
   return openSession(options, new EventHub());
 }
 
@@ -180,7 +182,7 @@ export class Session {
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   run(input, options) {
-    return this.#begin((core) => core.submit(String(input)), options);
+    return this.#begin((core) => core.submit(input), options);
   }
 
   /**
@@ -228,12 +230,12 @@ export class Session {
 
   /** Starts an input, or answers the model's question. @param {string} input */
   async submit(input) {
-    this.#call((core) => core.submit(String(input)));
+    this.#call((core) => core.submit(input));
   }
 
   /** Answers the model's question. @param {string} input */
   async answer(input) {
-    this.#call((core) => core.answer(String(input)));
+    this.#call((core) => core.answer(input));
   }
 
   /**
@@ -242,17 +244,17 @@ export class Session {
    * @returns {Promise<number>} the number that its events bear
    */
   async steer(message) {
-    return this.#call((core) => core.steer(String(message)));
+    return this.#call((core) => core.steer(message));
   }
 
   /** Queues an input for when the current one is done. @param {string} message */
   async followUp(message) {
-    this.#call((core) => core.followUp(String(message)));
+    this.#call((core) => core.followUp(message));
   }
 
   /** Queues instructions of the developer's. @param {string} content */
   async addSystemTurn(content) {
-    this.#call((core) => core.addSystemTurn(String(content)));
+    this.#call((core) => core.addSystemTurn(content));
   }
 
   /** Ends the current input only; the session goes on. */
@@ -330,6 +332,8 @@ export class Session {
     return this.#runtime.call(() => call(this.#core));
   }
 }
+
+guardSession(Session);
 
 function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();

@@ -1,5 +1,6 @@
 // Session, in the page: the worker has the real one.
 
+import { acceptInSession, guardSession } from "../arguments.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope } from "./link.js";
@@ -7,7 +8,9 @@ import { place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 
 /** @type {typeof import("../session.js").createSession} */
-export async function createSession({ env, fetch, signal, ...options } = {}) {
+export async function createSession(given = {}) {
+  acceptInSession("createSession", given);
+  const { env, fetch, signal, ...options } = given;
   signal?.throwIfAborted();
   const link = await connection.link();
   const scope = new Scope();
@@ -63,7 +66,7 @@ export class Session {
   }
 
   run(input, options) {
-    return this.#begin("submit", [String(input)], options);
+    return this.#begin("submit", [input], options);
   }
 
   resume(options) {
@@ -181,6 +184,8 @@ export class Session {
     return value;
   }
 }
+
+guardSession(Session);
 
 /** A tool whose function keeps its `this`. */
 function bound(tool) {

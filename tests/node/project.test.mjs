@@ -208,7 +208,8 @@ test("a history that makes no sense is refused", async () => {
   const results = [{ turn: "tool_results", results: [{ tool_call_id: "x", tool_name: "shell", content: "", is_error: false }], timestamp_ms: 1 }];
   for (const [history, message] of [
     [results, /turn 1 of the saved session holds a result for the call x/],
-    ["text", /the saved session cannot be read/],
+    ["text", /options\.history must be an object/],
+    [{ turns: 5 }, /the saved session cannot be read/],
     [{ version: 9, turns: [] }, /has format 9/],
     [[{ turn: "user" }], /cannot be read/],
   ]) {
@@ -305,7 +306,7 @@ test("storage that is denied or damaged is told", async (t) => {
   await writeFile(join(directory, "p", "project.json"), "{");
   await rejectsWith(openProject("p", { storage }), "io", /the saved project p cannot be read: .*; delete it to begin anew/);
   await deleteProject("p", { storage });
-  await rejectsWith(openProject("", { storage }), "invalid_input", /the name of a project/);
+  await rejectsWith(openProject("", { storage }), "invalid_input", /name must be a text of 1 to 100/);
   const dots = await openProject("..", { storage });
   await dots.close();
   assert.deepEqual(await listProjects({ storage }), [".."]);
