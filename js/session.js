@@ -8,6 +8,7 @@ import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
 import { snakeCase } from "./names.js";
 import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
+import { definition } from "./tool.js";
 
 /**
  * @typedef {object} ToolContext
@@ -126,6 +127,8 @@ export class Session {
   #runtime;
   #core;
   #part;
+  /** What its last `ERROR` said. */
+  #failure;
 
   /** A UUID. @type {string} @readonly */
   id;
@@ -144,6 +147,7 @@ export class Session {
     let seq = 0;
     part.publish = (events, json) => {
       seq = events.at(-1)?.seq ?? seq;
+      this.#failure = events.findLast(({ kind, agent_id: agent }) => kind === "ERROR" && !agent)?.data.message ?? this.#failure;
       part.hub.publish(events, json);
       if (!events.some(isSessionEnd)) return;
       part.hub.end();
@@ -329,7 +333,13 @@ export class Session {
   }
 
   #call(call) {
-    return this.#runtime.call(() => call(this.#core));
+    try {
+      return this.#runtime.call(() => call(this.#core));
+    } catch (error) {
+      // It may have ended before anybody listened.
+      if (error.kind !== "closed" || this.#failure === undefined) throw error;
+      throw new SessionError("closed", `${error.message}; it ended with an error: ${this.#failure}`, { cause: error });
+    }
   }
 }
 
@@ -351,16 +361,6 @@ function credentials(config, apiKey, apiKeys = {}) {
     held.set(name, { key, baseUrl });
   }
   return held;
-}
-
-function definition({ execute, timeoutMs = 1, ...tool }) {
-  if (typeof execute !== "function") {
-    throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
-  }
-  if (!(timeoutMs >= 0)) {
-    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
-  }
-  return tool;
 }
 
 /** Settings in the core's names. Keys inside, such as tool names, stay as they are. */

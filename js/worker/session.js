@@ -2,6 +2,7 @@
 
 import { acceptInSession, guardSession } from "../arguments.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
+import { definition, runTool } from "../tool.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope } from "./link.js";
 import { place } from "./sandbox.js";
@@ -187,8 +188,7 @@ export class Session {
 
 guardSession(Session);
 
-/** A tool whose function keeps its `this`. */
+/** A tool that runs here: its limit, its result and its errors are judged where it is. */
 function bound(tool) {
-  const { execute } = tool;
-  return typeof execute === "function" ? { ...tool, execute: (...args) => tool.execute(...args) } : { ...tool };
+  return { ...definition(tool), timeoutMs: 0, execute: (args, context) => runTool(tool, args, context) };
 }
