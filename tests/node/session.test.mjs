@@ -481,6 +481,49 @@ test("a consumer that does not read holds the stream back, and loses nothing", a
   assert.equal(texts.join(""), pieces.join(""));
 });
 
+test("a fetch whose body has everything at hand is read no faster than its consumer reads", GUARD, async () => {
+  const pieces = answerOf(20_000);
+  let read = 0;
+  const body = () => new ReadableStream({
+    pull(controller) {
+      if (read === pieces.length) return controller.close();
+      controller.enqueue(pieces[read]);
+      read += 1;
+    },
+  });
+  const fetch = async () => new Response(body(), { headers: { "content-type": "text/event-stream" } });
+  const session = await createSession({ apiKey: KEY, baseUrl: "https://model.example", fetch });
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 1);
+  let seen = 0;
+  let ahead = 0;
+  for await (const { kind } of session.run("count")) {
+    if (kind !== "ASSISTANT_TEXT_DELTA") continue;
+    seen += 1;
+    ahead = Math.max(ahead, read - seen);
+    if (seen % 500 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  clearInterval(timer);
+  assert.equal(seen, 20_000);
+  assert.ok(ahead < 4_000, `${ahead} pieces were read ahead`);
+  assert.ok(turns > 40, `others got ${turns} turns`);
+});
+
+/** The pieces of an answer of so many deltas. */
+function answerOf(deltas) {
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const message = { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], usage };
+  const delta = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "x" } };
+  return [
+    { type: "message_start", message },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...Array.from({ length: deltas }, () => delta),
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage },
+    { type: "message_stop" },
+  ].map((event) => new TextEncoder().encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+}
+
 test("leaving the loop ends listening, not the work", async (t) => {
   const model = await serveModel(t, { steps: [callStep("shell", { command: "echo x > x" }), { text: "Done." }] });
   const env = await MemoryEnvironment.create();
