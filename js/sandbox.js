@@ -204,10 +204,10 @@ export class MemoryEnvironment {
   /**
    * Unpacks a tar archive, plain or packed with gzip, below the working
    * directory, all or nothing.
-   * @param {Archive} archive @param {Pick<ImportOptions, "maxBytes" | "maxEntries" | "maxRatio">} [options]
+   * @param {Archive} archive @param {ImportOptions} [options]
    */
   async importTar(archive, options) {
-    const bytes = await tarBytes(archive, this.#budget(options));
+    const bytes = await tarBytes(archive, this.#budget(options), options);
     this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
   }
 
