@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "../../js/node.js";
+import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
