@@ -57,7 +57,8 @@ test("the package holds what it needs and nothing else", async (t) => {
   }
   const manifest = JSON.parse(await readFile(join(directory, "node_modules/hermitcrab/package.json"), "utf8"));
   for (const field of ["private", "scripts", "dependencies", "devDependencies"]) assert.equal(manifest[field], undefined);
-  for (const target of Object.values(manifest.exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)))) {
+  const targets = (entry) => (typeof entry === "string" ? [entry] : Object.values(entry).flatMap(targets));
+  for (const target of targets(manifest.exports)) {
     assert.ok(files.includes(target.slice(2)), target);
   }
 });
