@@ -12,7 +12,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { STRICT, launch, resultOf, serveFiles } from "../browser/page.mjs";
-import { serveModel } from "../node/support.mjs";
+import { examplesOf, runExample } from "../node/readme.mjs";
+import { callStep, serveModel } from "../node/support.mjs";
 import { HOSTED, SANDBOXED } from "./shared/scenario.js";
 
 const { TARBALL } = process.env;
@@ -71,6 +72,21 @@ test("Node", async (t) => {
     same: true,
     files: ["hermitcrab_bg.wasm", "hermitcrab_bg.wasm"],
   });
+});
+
+test("the example of the README, as it stands", async (t) => {
+  const directory = await project(t, "node");
+  const [example] = examplesOf(await readFile(join(directory, "node_modules/hermitcrab/README.md"), "utf8"));
+  const file_path = "app.py";
+  const { url } = await serveModel(t, {
+    steps: [
+      callStep("read_file", { file_path }),
+      callStep("edit_file", { file_path, old_string: "hi", new_string: "hello" }),
+      { text: "It says hello." },
+    ],
+  });
+  const { stdout } = await runExample(t, directory, example, url);
+  assert.equal(stdout.trimEnd().split("\n").at(-1), "print('hello')");
 });
 
 test("TypeScript, strict", async (t) => {
