@@ -389,8 +389,8 @@ async function load(name, storage) {
 async function storageFailure(name, needed, error) {
   const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
-  // Browsers have more than one name for a full disk.
-  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed);
+  // Browsers have more than one name for a full disk, and count more than the bytes.
+  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed * 1.1);
   if (full) {
     // Some browsers tell pages more than there is.
     const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";

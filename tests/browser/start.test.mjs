@@ -1,10 +1,10 @@
 // A core or a worker that cannot be started: each cause by its name, in Chromium.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { STRICT, launch, serveFiles } from "./page.mjs";
+import { STRICT, launch, serveFiles, wholeFile } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const SCRIPTS = {
@@ -13,16 +13,12 @@ const SCRIPTS = {
   "/throws.js": "throw new Error('boom');",
 };
 
-const ends = [];
-const whole = { after: (end) => ends.push(end) };
 let browser;
+
+const whole = wholeFile();
 
 before(async () => {
   browser = await launch(whole);
-});
-
-after(async () => {
-  for (const end of ends.reverse()) await end();
 });
 
 async function answer(request, response) {
