@@ -11,8 +11,8 @@ import { batches, openZip, pump } from "./zip.js";
  * @typedef {object} ImportOptions
  * @property {number} [maxBytes] of all files together; default: what fits the sandbox
  * @property {number} [maxEntries] files, directories and links; default: what fits
- * @property {number} [maxRatio] bytes per byte of a compressed archive, counted
- *   from 16 MiB on; default 200
+ * @property {number} [maxRatio] bytes per byte of an archive, compressed or with
+ *   holes, counted from 16 MiB on; default 200
  * @property {number} [stripComponents] leading parts of each path to leave out; default 0
  * @property {string[]} [exclude] names of files and directories to leave out,
  *   wherever they are, such as `.git` or `node_modules`
