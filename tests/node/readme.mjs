@@ -26,7 +26,7 @@ globalThis.fetch = (address, init) => fetch(String(address).replace("https://api
 export async function runExample(t, directory, example, url) {
   await mkdir(join(directory, "target"), { recursive: true });
   const folder = await mkdtemp(join(directory, "target/example-"));
-  t.after(() => rm(folder, { recursive: true }));
+  t.after(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "example.mjs"), READER + example);
   return promisify(execFile)("node", [join(folder, "example.mjs"), url], { cwd: folder });
 }
