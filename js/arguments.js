@@ -105,7 +105,7 @@ const SANDBOX = {
   write: [["path", text], ["content", content]],
   stat: [["path", text]],
   exists: [["path", text]],
-  list: [["path", maybe(text)], ["options", maybe(fields({ depth: maybe(count) }))]],
+  list: [["path", maybe(text)], ["options", maybe(fields({ depth: maybe(whole) }))]],
   remove: [["path", text]],
   rename: [["from", text], ["to", text]],
   makeDir: [["path", text]],
@@ -240,6 +240,6 @@ function said(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   if (typeof value === "string") return value.trim() === "" ? "a blank text" : "a string";
-  if (typeof value === "number") return Number.isSafeInteger(value) && value >= 0 ? "a number" : `the number ${value}`;
+  if (typeof value === "number") return Number.isSafeInteger(value) && value > 0 ? "a number" : `the number ${value}`;
   return `${/^[aeiou]/.test(typeof value) ? "an" : "a"} ${typeof value}`;
 }

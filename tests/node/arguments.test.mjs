@@ -53,7 +53,7 @@ const SANDBOX = [
   [() => env.stat(null), "path must be a string, not null"],
   [() => env.exists(5), "path must be a string, not a number"],
   [() => env.list(5), "path must be a string, not a number"],
-  [() => env.list(".", { depth: 0 }), "options.depth must be a whole number, 1 or more, not a number"],
+  [() => env.list(".", { depth: -1 }), "options.depth must be a whole number, 0 or more, not the number -1"],
   [() => env.remove(), "path must be a string, not nothing"],
   [() => env.rename("keep"), "to must be a string, not nothing"],
   [() => env.makeDir([]), "path must be a string, not an array"],
@@ -89,7 +89,7 @@ const SANDBOX = [
   [() => face.deleteProject(), "name must be a text of 1 to 100 characters, not nothing"],
   [() => face.directoryStorage(), "directory must be the path of a directory, not nothing"],
   [() => pythonProgram(null), "options must be an object, not null"],
-  [() => pythonProgram({ workers: 0 }), "options.workers must be a whole number, 1 or more, not a number"],
+  [() => pythonProgram({ workers: 0 }), "options.workers must be a whole number, 1 or more, not the number 0"],
   [() => jsProgram({ worker: "worker.js" }), "options.worker must be a function, not a string"],
 ];
 
