@@ -4,14 +4,15 @@
 // checked against what is declared, before it is read.
 
 import { EnvironmentError } from "./errors.js";
+import { packTar, tarEntries } from "./tar.js";
 import { batches, openZip, pump } from "./zip.js";
 
 /**
  * @typedef {object} ImportOptions
  * @property {number} [maxBytes] of all files together; default: what fits the sandbox
  * @property {number} [maxEntries] files, directories and links; default: what fits
- * @property {number} [maxRatio] bytes per byte of a compressed archive, counted
- *   from 16 MiB on; default 200
+ * @property {number} [maxRatio] bytes per byte of an archive, compressed or with
+ *   holes, counted from 16 MiB on; default 200
  * @property {number} [stripComponents] leading parts of each path to leave out; default 0
  * @property {string[]} [exclude] names of files and directories to leave out,
  *   wherever they are, such as `.git` or `node_modules`
@@ -107,7 +108,7 @@ export function placing({ stripComponents = 0, exclude = [] } = {}) {
 
 /** @param {Uint8Array | ArrayBuffer | Blob} archive @param {Sink} sink */
 export async function importZip(archive, sink) {
-  const source = archive instanceof Blob ? archive : bytesOf(archive, "importZip");
+  const source = archive instanceof Blob ? archive : bytesOf(archive);
   sink.budget.unpacks(source instanceof Blob ? source.size : source.length);
   const { entries, read } = await openZip(source, (count) => sink.budget.expect(count));
   const wanted = [];
@@ -130,23 +131,33 @@ export async function importZip(archive, sink) {
 }
 
 /**
- * The bytes of a tar archive, unpacked if it is compressed with gzip, and
- * judged entry by entry.
- * @param {Uint8Array | ArrayBuffer | Blob} archive @param {Budget} budget
+ * A tar archive for the core to unpack: not compressed, and judged entry by
+ * entry. Where the caller limits an import or leaves something out, the core
+ * gets an archive of just what was judged here; its own limits it judges itself.
+ * @param {Uint8Array | ArrayBuffer | Blob} archive @param {Budget} budget @param {ImportOptions} [options]
  */
-export async function tarBytes(archive, budget) {
-  const size = archive instanceof Blob ? archive.size : bytesOf(archive, "importTar").length;
+export async function tarBytes(archive, budget, options = {}) {
+  const size = archive instanceof Blob ? archive.size : archive.byteLength;
   if (size > budget.archiveBytes) {
     throw tooLarge(`the archive has ${number(size)} bytes, more than can fit; the limit is ${number(budget.archiveBytes)}`);
   }
   let bytes = archive instanceof Blob ? new Uint8Array(await archive.arrayBuffer()) : bytesOf(archive);
+  budget.unpacks(bytes.length);
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) bytes = await gunzipped(bytes, budget);
-  for (const { name, size } of tarEntries(bytes)) budget.take(name, size);
-  return bytes;
+  const place = placing(options);
+  const kept = [];
+  for (const entry of tarEntries(bytes)) {
+    const name = place(entry.name);
+    if (name === undefined) continue;
+    budget.take(entry.name, entry.size);
+    // How archives from before ustar mark a directory.
+    const slash = entry.name.endsWith("/") && !name.endsWith("/") ? "/" : "";
+    kept.push({ ...entry, name: name + slash, target: entry.type === "1" ? (place(entry.target) ?? entry.target) : entry.target });
+  }
+  return Object.values(options).some((option) => option !== undefined) ? packTar(kept) : bytes;
 }
 
 async function gunzipped(bytes, budget) {
-  budget.unpacks(bytes.length);
   try {
     return await pump(bytes, new DecompressionStream("gzip"), (unpacked) => {
       budget.unpacked(unpacked);
@@ -158,38 +169,14 @@ async function gunzipped(bytes, budget) {
   }
 }
 
-/**
- * Names and sizes of the entries, as far as they can be read: what is damaged
- * behind them, the core says when it unpacks. Records that only describe the
- * next entry are left out.
- */
-function* tarEntries(bytes) {
-  for (let at = 0; at + 512 <= bytes.length; ) {
-    const header = bytes.subarray(at, at + 512);
-    if (header.every((byte) => byte === 0)) return;
-    const size = tarNumber(header.subarray(124, 136));
-    if (!Number.isSafeInteger(size) || size < 0) return;
-    if (!"LKxg".includes(String.fromCharCode(header[156]))) {
-      const name = header.subarray(0, 100);
-      const end = name.indexOf(0);
-      yield { name: new TextDecoder().decode(end < 0 ? name : name.subarray(0, end)), size };
-    }
-    at += 512 + Math.ceil(size / 512) * 512;
-  }
-}
-
-function tarNumber(field) {
-  // Large numbers are binary, with the first bit set.
-  if (field[0] & 0x80) return field.subarray(1).reduce((value, byte) => value * 256 + byte, 0);
-  const text = new TextDecoder().decode(field).replace(/[\0 ]+$/, "").trim();
-  return text === "" ? 0 : parseInt(text, 8);
-}
-
 /** @param {Iterable<File>} files with their `webkitRelativePath`, or their name @param {Sink} sink */
 export async function importFileList(files, sink) {
   const wanted = [];
   for (const file of files) {
-    const path = file.webkitRelativePath || file.name;
+    const path = file?.webkitRelativePath || file?.name;
+    if (typeof path !== "string" || typeof file.arrayBuffer !== "function") {
+      throw new EnvironmentError("invalid_input", `importFiles: what is number ${wanted.length + 1} of the list is not a File`);
+    }
     const name = sink.place(path);
     if (name === undefined) continue;
     sink.budget.take(path, file.size);
@@ -264,10 +251,8 @@ export async function looksLikeZip(archive) {
   return head[0] === 0x50 && head[1] === 0x4b;
 }
 
-function bytesOf(archive, call = "the import") {
-  if (archive instanceof Uint8Array) return archive;
-  if (archive instanceof ArrayBuffer) return new Uint8Array(archive);
-  throw new EnvironmentError("invalid_input", `${call} takes the archive as a Uint8Array, an ArrayBuffer or a Blob`);
+function bytesOf(archive) {
+  return archive instanceof Uint8Array ? archive : new Uint8Array(archive);
 }
 
 function unreadable(path, error) {

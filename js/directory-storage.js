@@ -2,6 +2,7 @@
 
 import { mkdir, open, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { acceptInEnvironment } from "./arguments.js";
 import { folderName } from "./storage.js";
 
 /**
@@ -10,6 +11,7 @@ import { folderName } from "./storage.js";
  * @returns {import("./storage.js").ProjectStorage}
  */
 export function directoryStorage(directory) {
+  acceptInEnvironment("directoryStorage", directory);
   const place = (project, ...file) => join(directory, folderName(project), ...file);
   return {
     async read(project, file) {

@@ -105,17 +105,31 @@ export function environmentFailure(error) {
   return { kind: kind ?? "io", message: text(error) };
 }
 
-/** What an error says. @param {unknown} error @returns {string} */
-export function text(error) {
-  if (error instanceof Error) return error.message || error.name;
-  return typeof error === "string" ? error : `threw ${describe(error)}`;
+/**
+ * What an error says, and what the errors behind it say. It may be anything,
+ * also something that cannot be looked at.
+ * @param {unknown} error @param {number} [depth] of the cause, which may be a circle
+ * @returns {string}
+ */
+export function text(error, depth = 0) {
+  try {
+    const said = own(error);
+    const { cause } = error ?? {};
+    if (cause === undefined || cause === null || depth > 4) return said;
+    const behind = text(cause, depth + 1);
+    return said.includes(behind) ? said : `${said}: ${behind}`;
+  } catch {
+    return "something was thrown that cannot be shown";
+  }
 }
 
-function describe(value) {
-  if (typeof value?.message === "string") return value.message;
+function own(error) {
+  if (error instanceof Error) return error.message || error.name;
+  if (typeof error === "string") return error;
+  if (typeof error?.message === "string") return `threw ${error.message}`;
   try {
-    return JSON.stringify(value) ?? String(value);
+    return `threw ${JSON.stringify(error) ?? String(error)}`;
   } catch {
-    return Object.prototype.toString.call(value);
+    return `threw ${Object.prototype.toString.call(error)}`;
   }
 }

@@ -2,14 +2,20 @@
 // JavaScript object behind a session or environment and asks it. Methods are
 // `async`, so that whatever the user's code throws arrives as a rejection.
 
-import { sleep } from "./clock.js";
-import { environmentFailure, text } from "./errors.js";
+import { macrotask, sleep } from "./clock.js";
+import { environmentFailure } from "./errors.js";
+import { runTool } from "./tool.js";
 
-/** Time for a tool of the user's that names none, in ms: that of the longest command. */
-const TOOL_TIMEOUT_MS = 600_000;
+/**
+ * Pieces of responses that are read before everybody else gets a turn: a body
+ * that has them all at hand would be read to its end in one, before anybody can
+ * say that it is too fast.
+ */
+const READS = 32;
 
 export class Host {
   #runtime;
+  #reads = 0;
 
   /** @param {import("./runtime.js").Runtime} runtime */
   constructor(runtime) {
@@ -32,8 +38,14 @@ export class Host {
     return sleep(ms, signal);
   }
 
+  /** A promise for when the next piece of a response may be read; `undefined`: now. */
   room(owner) {
-    return this.#runtime.sessions.get(owner)?.hub.room();
+    const room = this.#runtime.sessions.get(owner)?.hub.room();
+    if (room) return room;
+    this.#reads += 1;
+    if (this.#reads < READS) return undefined;
+    this.#reads = 0;
+    return new Promise(macrotask);
   }
 
   async fetch(owner, request, signal) {
@@ -43,17 +55,8 @@ export class Host {
   async callTool(owner, { id, name, callId, arguments: json }, signal) {
     const tool = this.#session(owner).tools.get(name);
     if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
-    const progress = (piece) => {
-      this.#tell((core) => core.toolOutput(id, String(piece)));
-    };
-    let result;
-    try {
-      result = await withLimit(tool, signal, (signal) => tool.execute(JSON.parse(json), { callId, signal, progress }));
-    } catch (error) {
-      if (signal.aborted) throw error;
-      return { content: text(error), isError: true };
-    }
-    return toolResult(result);
+    const progress = (piece) => this.#tell((core) => core.toolOutput(id, piece));
+    return runTool(tool, JSON.parse(json), { callId, signal, progress });
   }
 
   async askApproval(owner, { name, callId, arguments: json, reason }, signal) {
@@ -113,36 +116,4 @@ export class Host {
     if (!environment) throw { kind: "not_found", message: `no environment ${number}` };
     return environment;
   }
-}
-
-/** A tool that never returns must not hold the session up for ever. */
-async function withLimit({ name, timeoutMs = TOOL_TIMEOUT_MS }, signal, execute) {
-  if (timeoutMs === 0) return execute(signal);
-  const over = new AbortController();
-  const done = new AbortController();
-  const stop = () => {
-    over.abort(signal.reason);
-    done.abort();
-  };
-  signal.addEventListener("abort", stop, { once: true });
-  const late = sleep(timeoutMs, done.signal).then(() => {
-    if (done.signal.aborted) return undefined;
-    const error = new Error(`the tool ${name} gave no result within ${timeoutMs} ms and was given up`);
-    over.abort(error);
-    throw error;
-  });
-  try {
-    return await Promise.race([execute(over.signal), late.then(() => new Promise(() => {}))]);
-  } finally {
-    done.abort();
-    signal.removeEventListener("abort", stop);
-  }
-}
-
-function toolResult(result) {
-  if (typeof result === "string") return { content: result, isError: false };
-  if (typeof result?.content === "string") {
-    return { content: result.content, isError: Boolean(result.isError) };
-  }
-  return { content: JSON.stringify(result) ?? "", isError: false };
 }

@@ -7,6 +7,7 @@
 //   const session = await createSession({ …, env: project.env, history: project.history });
 //   project.keep(session);
 
+import { acceptInEnvironment, guardProject } from "./arguments.js";
 import { EnvironmentError } from "./errors.js";
 import { browserStorage, lockTab } from "./storage.js";
 
@@ -15,8 +16,8 @@ import { browserStorage, lockTab } from "./storage.js";
  * @typedef {import("./sandbox.js").MemoryEnvironment} MemoryEnvironment
  * @typedef {object} SaveStatus
  * @property {"saved" | "unsaved" | "saving" | "failed"} state
- * @property {EnvironmentError} [error] why the last attempt failed; the next
- *   change makes another one
+ * @property {EnvironmentError} [error] why the last attempt failed; another one
+ *   follows at the next change, or by itself after a while
  *
  * @typedef {object} ProjectOptions beside those of `MemoryEnvironment.create`,
  *   whose `files` count for a new project only
@@ -25,7 +26,8 @@ import { browserStorage, lockTab } from "./storage.js";
  *   tabs; the sandbox can be changed all the same
  * @property {boolean} [takeOver] take the project from the tab that has it,
  *   which saves nothing from then on
- * @property {(status: SaveStatus) => void} [onStatus]
+ * @property {(status: SaveStatus) => void} [onStatus] is told every attempt and
+ *   what came of it; what it throws is its own affair
  */
 
 const VERSION = 1;
@@ -39,6 +41,8 @@ const MAX_PARTS = 100;
 /** Bytes of an empty tar archive. */
 const TAR_END = 1024;
 const EMPTY = { archive: new Uint8Array(), removed: [] };
+/** Rest between a failed save and the next try, in ms: twice as long each time, up to the second. */
+const RETRY_MS = [2_000, 60_000];
 /** Saving may take this part of the time at most. */
 const SHARE = 0.1;
 
@@ -49,8 +53,9 @@ const SHARE = 0.1;
  * @param {ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
  * @returns {Promise<Project>}
  */
-export async function openProjectIn(Environment, name, { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = {}) {
-  checkName(name);
+export async function openProjectIn(Environment, name, given = {}) {
+  acceptInEnvironment("openProject", name, given);
+  let { storage, readOnly = false, takeOver = false, onStatus, files, ...options } = given;
   let denied;
   try {
     storage ??= await browserStorage();
@@ -76,14 +81,16 @@ export async function openProjectIn(Environment, name, { storage, readOnly = fal
 }
 
 /** Names of the projects, sorted. @param {{storage?: ProjectStorage}} [options] @returns {Promise<string[]>} */
-export async function listProjects({ storage } = {}) {
+export async function listProjects(options = {}) {
+  acceptInEnvironment("listProjects", options);
+  const { storage } = options;
   return (storage ?? (await browserStorage())).list();
 }
 
 /** Deletes a project; kind `locked` if it is open. @param {string} name @param {{storage?: ProjectStorage}} [options] */
-export async function deleteProject(name, { storage } = {}) {
-  checkName(name);
-  storage ??= await browserStorage();
+export async function deleteProject(name, options = {}) {
+  acceptInEnvironment("deleteProject", name, options);
+  const storage = options.storage ?? (await browserStorage());
   const release = await lock(name, storage, false, () => {});
   try {
     await storage.delete(name);
@@ -109,6 +116,8 @@ export class Project {
   #timer;
   #saving;
   #restMs = DELAY_MS;
+  #retry;
+  #retryMs = RETRY_MS[0];
   #closed = false;
   /** Looking is an activity of the sandbox, too, but changes nothing. */
   #looking = false;
@@ -173,6 +182,7 @@ export class Project {
     if (this.readOnly) throw new EnvironmentError("read_only", `project ${this.name} is open for reading only; export its files to keep them`);
     if (!this.#storage) throw this.status.error;
     clearTimeout(this.#timer);
+    clearTimeout(this.#retry);
     this.#timer = undefined;
     // Two at a time would overtake each other.
     while (this.#saving) await this.#saving.catch(() => {});
@@ -202,6 +212,7 @@ export class Project {
     this.#unwatch = undefined;
     this.#unwatchSession?.();
     clearTimeout(this.#timer);
+    clearTimeout(this.#retry);
     globalThis.document?.removeEventListener("visibilitychange", this.#hidden);
   }
 
@@ -215,11 +226,34 @@ export class Project {
   }
 
   #inBackground() {
-    // The status has told.
-    this.save().catch(() => {});
+    // The status has told. A full disk may have room later, also if nothing changes here.
+    this.save().catch(() => this.#again());
   }
 
+  #again() {
+    if (!this.#unwatch || this.#closed) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#inBackground(), this.#retryMs);
+    // Node, Deno and Bun: what cannot be saved keeps no process.
+    this.#retry.unref?.();
+    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS[1]);
+  }
+
+  /** Saves, and tells a failure, whatever it is of. */
   async #save() {
+    const room = { needed: 0 };
+    try {
+      await this.#write(room);
+      this.#retryMs = RETRY_MS[0];
+    } catch (error) {
+      const failure = await storageFailure(this.name, room.needed, error);
+      this.#tell({ state: "failed", error: failure });
+      throw failure;
+    }
+  }
+
+  /** @param {{needed: number}} room is told how many bytes are to be stored */
+  async #write(room) {
     const started = performance.now();
     // Files and record of one moment: both calls look before they first wait.
     // In a worker, the files may be a moment younger than the record.
@@ -230,15 +264,26 @@ export class Project {
     this.#looking = false;
     const [snapshot, record] = await Promise.all([looking, recording]);
     this.history = record ?? this.history;
+    try {
+      if (!(await this.#store(snapshot, room))) free(snapshot);
+    } catch (error) {
+      free(snapshot);
+      throw error;
+    }
+    this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
+  }
+
+  /** Says whether there was anything to store. */
+  async #store(snapshot, room) {
     const history = JSON.stringify(this.history);
     const stored = this.#stored;
     const change = await changeOf(snapshot, stored);
     if (!change && history === stored.history && stored.parts.length > 0) {
-      free(snapshot);
-      return;
+      // What failed before has become needless.
+      if (this.status.state === "failed") this.#tell({ state: "saved" });
+      return false;
     }
     this.#tell({ state: "saving" });
-    let needed = 0;
     let { parts } = stored;
     let file;
     try {
@@ -247,35 +292,47 @@ export class Project {
         file = `files-${this.#number}.tar`;
         const { archive, removed, whole } = change;
         parts = [...(whole ? [] : parts), { file, removed, bytes: archive.length }];
-        needed = archive.length;
+        room.needed = archive.length;
         await this.#storage.write(this.name, file, archive);
       }
       const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now(), history: this.history });
       const bytes = new TextEncoder().encode(index);
-      needed += bytes.length;
+      room.needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
     } catch (error) {
-      free(snapshot);
-      if (file) await this.#storage.remove(this.name, file).catch(() => {});
-      const failure = await storageFailure(this.name, needed, error);
-      this.#tell({ state: "failed", error: failure });
-      throw failure;
+      if (file) await this.#remove(file);
+      throw error;
     }
-    for (const old of stored.parts) {
-      if (!parts.includes(old)) await this.#storage.remove(this.name, old.file).catch(() => {});
-    }
-    free(stored.snapshot);
     this.#stored = { snapshot, parts, history };
-    this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
+    free(stored.snapshot);
+    for (const old of stored.parts) if (!parts.includes(old)) await this.#remove(old.file);
     this.#tell({ state: "saved" });
+    return true;
+  }
+
+  /** What is left behind takes room, and does no harm. */
+  async #remove(file) {
+    try {
+      await this.#storage.remove(this.name, file);
+    } catch {
+      // Nothing counts on it.
+    }
   }
 
   #tell(status) {
     this.status = status;
-    this.#onStatus?.(status);
+    try {
+      this.#onStatus?.(status);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 }
+
+guardProject(Project);
 
 /** Gives a snapshot's memory back, wherever it is. */
 function free(snapshot) {
@@ -332,8 +389,8 @@ async function load(name, storage) {
 async function storageFailure(name, needed, error) {
   const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
-  // Browsers have more than one name for a full disk.
-  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed);
+  // Browsers have more than one name for a full disk, and count more than the bytes.
+  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed * 1.1);
   if (full) {
     // Some browsers tell pages more than there is.
     const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";
@@ -348,12 +405,6 @@ async function storageFailure(name, needed, error) {
     `project ${name} cannot be saved: ${error?.message ?? error}; the work goes on in memory, so export it to keep it`,
     { cause: error },
   );
-}
-
-function checkName(name) {
-  if (typeof name !== "string" || name === "" || name.length > 100) {
-    throw new EnvironmentError("invalid_input", "the name of a project is a text of 1 to 100 characters");
-  }
 }
 
 function megabytes(bytes) {

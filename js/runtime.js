@@ -1,9 +1,11 @@
 // One core and what belongs to it: loading the module, stepping it, and the
 // maps from the core's numbers to the JavaScript objects behind them.
 
+import { acceptInSession } from "./arguments.js";
 import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
+import { loaded } from "./load.js";
 
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
 
@@ -57,7 +59,9 @@ export function hasSandbox() {
  * @param {InitOptions} [options]
  * @returns {Promise<void>}
  */
-export async function init({ wasm, onProgress } = {}) {
+export async function init(options = {}) {
+  acceptInSession("init", options);
+  const { wasm, onProgress } = options;
   if (wasm !== undefined && loading) {
     throw new SessionError("illegal_state", "the core is loaded already; call init({ wasm }) before anything else");
   }
@@ -66,33 +70,11 @@ export async function init({ wasm, onProgress } = {}) {
 
 /** Loads the core, once; after a failure the next call tries again. */
 function load(wasm, onProgress) {
-  loading ??= (wasm === undefined ? platform.load() : Promise.resolve(wasm))
-    .then((source) => (onProgress ? watched(source, onProgress) : source))
-    .then((source) => platform.bindings.default({ module_or_path: source }))
-    .catch((error) => {
-      loading = undefined;
-      throw new CoreError(error);
-    });
-  return loading;
-}
-
-/** A response that tells how much of it has arrived. */
-async function watched(source, onProgress) {
-  const isPlace = typeof source === "string" || source instanceof URL;
-  const response = isPlace ? await fetch(source) : source;
-  if (!(response instanceof Response) || !response.body) return source;
-  const total = response.headers.has("content-encoding")
-    ? undefined
-    : Number(response.headers.get("content-length")) || undefined;
-  let loaded = 0;
-  const count = new TransformStream({
-    transform(chunk, controller) {
-      loaded += chunk.byteLength;
-      onProgress({ loaded, total });
-      controller.enqueue(chunk);
-    },
+  loading ??= loaded(wasm === undefined ? platform.load() : wasm, platform.bindings, onProgress).catch((error) => {
+    loading = undefined;
+    throw error;
   });
-  return new Response(response.body.pipeThrough(count), response);
+  return loading;
 }
 
 /** Steps in a row that a microtask may start before others get their turn. */

@@ -1,6 +1,7 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
 import { Budget, exportHandle, importFileList, importHandle, importZip, looksLikeZip, placing, tarBytes } from "./archive.js";
+import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
@@ -64,6 +65,8 @@ export class MemoryEnvironment {
   #runtime;
   #number;
   #workingDirectory;
+  /** Those that were taken of it. */
+  #snapshots = new WeakSet();
 
   /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
@@ -201,10 +204,10 @@ export class MemoryEnvironment {
   /**
    * Unpacks a tar archive, plain or packed with gzip, below the working
    * directory, all or nothing.
-   * @param {Archive} archive @param {Pick<ImportOptions, "maxBytes" | "maxEntries" | "maxRatio">} [options]
+   * @param {Archive} archive @param {ImportOptions} [options]
    */
   async importTar(archive, options) {
-    const bytes = await tarBytes(archive, this.#budget(options));
+    const bytes = await tarBytes(archive, this.#budget(options), options);
     this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
   }
 
@@ -242,12 +245,6 @@ export class MemoryEnvironment {
    * @param {string} name such as `python3` @param {Program} program
    */
   async program(name, program) {
-    if (typeof name !== "string" || !/^[^\s/]+$/.test(name)) {
-      throw new EnvironmentError("invalid_input", "the name of a program is one word without a slash");
-    }
-    if (typeof program !== "function") {
-      throw new EnvironmentError("invalid_input", `the program ${name} must be a function`);
-    }
     this.#runtime.callSandbox((core) => core.lendProgram(this.#number, name));
     this.#runtime.environments.get(this.#number).programs.set(name, program);
   }
@@ -278,12 +275,19 @@ export class MemoryEnvironment {
 
   /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
-    return this.#runtime.callSandbox((core) => core.snapshot(this.#number));
+    const snapshot = this.#runtime.callSandbox((core) => core.snapshot(this.#number));
+    this.#snapshots.add(snapshot);
+    return snapshot;
   }
 
-  /** Goes back to a snapshot of this environment, in constant time. @param {Snapshot} snapshot */
+  /**
+   * Goes back to a snapshot of this environment, in constant time. That of
+   * another one is refused: with it would come that one's limits, clock and
+   * randomness; `replaceTree(await other.exportTree())` takes its files alone.
+   * @param {Snapshot} snapshot
+   */
   async restore(snapshot) {
-    live(snapshot);
+    this.#own(snapshot);
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
@@ -293,7 +297,7 @@ export class MemoryEnvironment {
    * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
    */
   async changesSince(snapshot) {
-    live(snapshot);
+    this.#own(snapshot);
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
 
@@ -325,6 +329,14 @@ export class MemoryEnvironment {
   /** Gives the memory back. Sessions in it are over. */
   async dispose() {
     this.#runtime.free();
+  }
+
+  /** Refuses a snapshot of another environment, and one that was freed: the core would not survive it. */
+  #own(snapshot) {
+    if (!this.#snapshots.has(snapshot)) {
+      throw new EnvironmentError("invalid_input", "the snapshot is not one of this environment; to take the files of another, use replaceTree(await other.exportTree())");
+    }
+    if (snapshot.__wbg_ptr === 0) throw new EnvironmentError("invalid_input", "the snapshot was freed; take another with snapshot()");
   }
 
   #budget(options) {
@@ -371,18 +383,12 @@ export class MemoryEnvironment {
   }
 }
 
-function toBytes(content) {
-  if (content instanceof Uint8Array) return content;
-  if (typeof content === "string") return new TextEncoder().encode(content);
-  if (content instanceof ArrayBuffer) return new Uint8Array(content);
-  throw new TypeError("the content of a file must be a string or a Uint8Array");
-}
+guardSandbox(MemoryEnvironment);
 
-/** Refuses a snapshot that was freed: the core would not survive it. */
-function live(snapshot) {
-  if (snapshot?.__wbg_ptr === 0) {
-    throw new EnvironmentError("invalid_input", "the snapshot was freed; take another with snapshot()");
-  }
+/** @param {string | Uint8Array | ArrayBuffer} content */
+function toBytes(content) {
+  if (typeof content === "string") return new TextEncoder().encode(content);
+  return content instanceof ArrayBuffer ? new Uint8Array(content) : content;
 }
 
 /** Gives the core's memory behind `handle` back once `use` is done. */

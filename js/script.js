@@ -2,6 +2,7 @@
 // whichever provider is asked. For demonstrations and tests without a key.
 // src/script/mod.rs says what a script is.
 
+import { acceptInSession } from "./arguments.js";
 import { sleep } from "./clock.js";
 import { SessionError, typed } from "./errors.js";
 import { bindings, init } from "./runtime.js";
@@ -12,6 +13,7 @@ import { bindings, init } from "./runtime.js";
  * @returns {Promise<(url: string, init: RequestInit) => Promise<Response>>}
  */
 export async function scriptedFetch(script) {
+  acceptInSession("scriptedFetch", script);
   await init();
   const model = create(typeof script === "string" ? script : JSON.stringify(script));
   return async function play(url, { body = new Uint8Array(), signal } = {}) {

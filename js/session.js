@@ -1,5 +1,6 @@
 // Session: a conversation with a model that uses tools.
 
+import { acceptInSession, guardSession } from "./arguments.js";
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
@@ -7,6 +8,7 @@ import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
 import { snakeCase } from "./names.js";
 import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
+import { definition } from "./tool.js";
 
 /**
  * @typedef {object} ToolContext
@@ -79,6 +81,7 @@ export function setDefaultEnvironment(make) {
  * @returns {Promise<Session>}
  */
 export async function createSession(options = {}) {
+  acceptInSession("createSession", options);
   return openSession(options, new EventHub());
 }
 
@@ -124,6 +127,8 @@ export class Session {
   #runtime;
   #core;
   #part;
+  /** What its last `ERROR` said. */
+  #failure;
 
   /** A UUID. @type {string} @readonly */
   id;
@@ -142,6 +147,7 @@ export class Session {
     let seq = 0;
     part.publish = (events, json) => {
       seq = events.at(-1)?.seq ?? seq;
+      this.#failure = events.findLast(({ kind, agent_id: agent }) => kind === "ERROR" && !agent)?.data.message ?? this.#failure;
       part.hub.publish(events, json);
       if (!events.some(isSessionEnd)) return;
       part.hub.end();
@@ -180,7 +186,7 @@ export class Session {
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   run(input, options) {
-    return this.#begin((core) => core.submit(String(input)), options);
+    return this.#begin((core) => core.submit(input), options);
   }
 
   /**
@@ -228,12 +234,12 @@ export class Session {
 
   /** Starts an input, or answers the model's question. @param {string} input */
   async submit(input) {
-    this.#call((core) => core.submit(String(input)));
+    this.#call((core) => core.submit(input));
   }
 
   /** Answers the model's question. @param {string} input */
   async answer(input) {
-    this.#call((core) => core.answer(String(input)));
+    this.#call((core) => core.answer(input));
   }
 
   /**
@@ -242,17 +248,17 @@ export class Session {
    * @returns {Promise<number>} the number that its events bear
    */
   async steer(message) {
-    return this.#call((core) => core.steer(String(message)));
+    return this.#call((core) => core.steer(message));
   }
 
   /** Queues an input for when the current one is done. @param {string} message */
   async followUp(message) {
-    this.#call((core) => core.followUp(String(message)));
+    this.#call((core) => core.followUp(message));
   }
 
   /** Queues instructions of the developer's. @param {string} content */
   async addSystemTurn(content) {
-    this.#call((core) => core.addSystemTurn(String(content)));
+    this.#call((core) => core.addSystemTurn(content));
   }
 
   /** Ends the current input only; the session goes on. */
@@ -327,9 +333,17 @@ export class Session {
   }
 
   #call(call) {
-    return this.#runtime.call(() => call(this.#core));
+    try {
+      return this.#runtime.call(() => call(this.#core));
+    } catch (error) {
+      // It may have ended before anybody listened.
+      if (error.kind !== "closed" || this.#failure === undefined) throw error;
+      throw new SessionError("closed", `${error.message}; it ended with an error: ${this.#failure}`, { cause: error });
+    }
   }
 }
+
+guardSession(Session);
 
 function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
@@ -347,16 +361,6 @@ function credentials(config, apiKey, apiKeys = {}) {
     held.set(name, { key, baseUrl });
   }
   return held;
-}
-
-function definition({ execute, timeoutMs = 1, ...tool }) {
-  if (typeof execute !== "function") {
-    throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
-  }
-  if (!(timeoutMs >= 0)) {
-    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
-  }
-  return tool;
 }
 
 /** Settings in the core's names. Keys inside, such as tool names, stay as they are. */

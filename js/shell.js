@@ -9,6 +9,7 @@
 // What runs reads no keys: its standard input is empty. What is typed meanwhile
 // waits for the next prompt, except Ctrl-C, which ends what runs.
 
+import { guardShell } from "./arguments.js";
 import { complete } from "./completion.js";
 import { Line } from "./line.js";
 
@@ -54,7 +55,6 @@ export class Shell {
 
   /** @private use `MemoryEnvironment.openShell` */
   constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
-    if (typeof onData !== "function") throw new TypeError("openShell needs onData, a function that shows text");
     this.#runtime = runtime;
     this.#env = files;
     this.#onData = onData;
@@ -250,6 +250,8 @@ export class Shell {
     if (text !== "") this.#onData(text);
   }
 }
+
+guardShell(Shell);
 
 const DEFAULT_PS1 = "\\[\\e[1;34m\\]\\w\\[\\e[0m\\] \\$ ";
 

@@ -1,5 +1,6 @@
 // `jsProgram`: JavaScript for the sandbox, in a worker.
 
+import { acceptInEnvironment } from "../arguments.js";
 import { machine, webWorker } from "../machine.js";
 import { Pool } from "./pool.js";
 
@@ -30,7 +31,9 @@ const OUTPUT_BYTES = 64 << 20;
  * @param {JsOptions} [options]
  * @returns {import("../sandbox.js").Program & {close: () => void}}
  */
-export function jsProgram({ network = false, workers = 4, worker } = {}) {
+export function jsProgram(options = {}) {
+  acceptInEnvironment("jsProgram", options);
+  const { network = false, workers = 4, worker } = options;
   const start = async () => {
     const handle = worker ? webWorker(worker()) : startWorker();
     handle.post({ kind: "setup", network, outputBytes: OUTPUT_BYTES });

@@ -1,5 +1,6 @@
 // `pythonProgram`: CPython for the sandbox, downloaded when it is first called.
 
+import { acceptInEnvironment } from "../arguments.js";
 import { machine, webWorker } from "../machine.js";
 import { unpack } from "./pack.js";
 import { Pool } from "./pool.js";
@@ -31,7 +32,9 @@ const IDLE_MS = 60_000;
  * @param {PythonOptions} [options]
  * @returns {import("../sandbox.js").Program & {load: () => Promise<void>, close: () => void}}
  */
-export function pythonProgram({ url, onProgress, workers = 4, worker } = {}) {
+export function pythonProgram(options = {}) {
+  acceptInEnvironment("pythonProgram", options);
+  const { url, onProgress, workers = 4, worker } = options;
   let loading;
   const load = () => {
     loading ??= loadPython(url ?? new URL("../python/python.tar.gz", import.meta.url), onProgress).catch((error) => {

@@ -1,5 +1,6 @@
 // What `hermitcrab/worker` exports: all of `hermitcrab`, and the worker itself.
 
+import { acceptInSession } from "../arguments.js";
 import { openProjectIn } from "../project.js";
 import { connection } from "./connection.js";
 import { MemoryEnvironment } from "./sandbox.js";
@@ -17,6 +18,7 @@ export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../e
  * @returns {Promise<void>}
  */
 export async function init(options = {}) {
+  acceptInSession("init", options);
   await connection.init(options);
 }
 

@@ -1,7 +1,7 @@
 // Connection: the page's end. It starts the worker, hands its news to sessions,
 // notices when it has become deaf, and replaces it.
 
-import { CoreError, SessionError } from "../errors.js";
+import { CoreError, SessionError, text } from "../errors.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
 /** How often a worker that works is asked whether it listens, in ms. */
@@ -149,44 +149,61 @@ export class Connection {
   }
 
   async #start() {
-    const port = this.#spawn();
+    const { port, url } = this.#spawn();
+    const policy = violations();
+    let ready = false;
     const link = new Link(port, { proxy: (handle) => new Remote(link, handle) });
     this.#port = port;
     this.#link = link;
     await new Promise((resolve, reject) => {
-      const failed = ({ message } = {}) => {
-        const error = CoreError.saying(
-          `the worker failed${message ? `: ${message}` : ""}; its script must be served from the page's ` +
-            "origin, and a content security policy must allow it (worker-src)",
-        );
+      const failed = async ({ message } = {}) => {
+        if (port !== this.#port) return;
+        const reason = message || (ready ? "it says no reason" : await whyNot(url, policy));
+        const error = CoreError.saying(`the worker ${ready ? "failed" : "cannot be started"}: ${reason}`);
         reject(error);
         if (port === this.#port) this.#fail(error);
       };
       const receive = (message) => {
         if (port !== this.#port) return;
         this.#heardAt = performance.now();
-        if (message.type === "ready") resolve();
-        else this.#receive(message);
+        if (message.type === "ready") {
+          ready = true;
+          resolve();
+        } else this.#receive(message);
       };
       if (port.on) {
         port.on("message", receive);
         port.on("error", failed);
+        // A script that is another one may end without a word.
+        port.on("exit", (code) => failed({ message: `its script ended with code ${code}` }));
       } else {
         port.onmessage = ({ data }) => receive(data);
         port.onerror = failed;
       }
-    });
+    }).finally(() => policy.end());
     const { wasm, onProgress } = this.#options;
     await this.call(link, ROOT, "init", [{ wasm, onProgress: onProgress && oneWay(quiet(onProgress)) }]);
     port.unref?.();
     return link;
   }
 
+  /** Starts the worker, and notes where its script is: a worker does not tell. */
   #spawn() {
+    const { Worker } = globalThis;
+    let url;
+    const noting = Worker && new Proxy(Worker, {
+      construct(Worker, [script, ...options]) {
+        url = new URL(script, globalThis.location?.href);
+        return new Worker(script, ...options);
+      },
+    });
     try {
-      return (this.#options.worker ?? spawnDefault)();
+      if (noting) Reflect.set(globalThis, "Worker", noting);
+      return { port: (this.#options.worker ?? spawnDefault)(), url };
     } catch (error) {
-      throw CoreError.saying(`the worker cannot be started: ${error.message}`, { cause: error });
+      throw CoreError.saying(`the worker cannot be started: ${text(error)}`, { cause: error });
+    } finally {
+      if (noting) Reflect.set(globalThis, "Worker", Worker);
     }
   }
 
@@ -242,6 +259,38 @@ export class Connection {
     void port?.terminate();
     for (const session of [...this.#sessions.values()]) session.lost(error);
   }
+}
+
+/** What a content security policy refuses from now on. */
+function violations() {
+  const directives = new Set();
+  const listener = ({ effectiveDirective }) => directives.add(effectiveDirective);
+  globalThis.addEventListener?.("securitypolicyviolation", listener);
+  return {
+    forbids: (...names) => names.find((name) => directives.has(name)),
+    end: () => globalThis.removeEventListener?.("securitypolicyviolation", listener),
+  };
+}
+
+/** Why a script did not start. Browsers say nothing but that, so it is looked for once more. */
+async function whyNot(url, policy) {
+  let response;
+  let problem;
+  try {
+    response = url && (await fetch(url));
+  } catch (error) {
+    problem = text(error);
+  }
+  const directive = policy.forbids("worker-src", "child-src", "script-src", "default-src");
+  if (directive) return `the content security policy forbids its script (${directive}); allow it with worker-src`;
+  if (!url) return "its script could not be loaded; the browser's console may say more";
+  if (globalThis.navigator?.onLine === false) return `its script ${url} cannot be downloaded: there is no network`;
+  if (policy.forbids("connect-src")) return `its script ${url} could not be loaded; the browser's console says more`;
+  if (problem !== undefined) return `its script ${url} cannot be downloaded: ${problem}; check the network`;
+  if (!response.ok) return `its script ${url} answered with status ${response.status}; say with init({ worker }) where it is`;
+  const type = response.headers.get("content-type") ?? "no type";
+  if (!/javascript|ecmascript/i.test(type)) return `its script ${url} is served as ${type}, not as JavaScript; say with init({ worker }) where it is`;
+  return `its script ${url}, or a module that it imports, is missing or has a mistake in it; the browser's console says which`;
 }
 
 /** What stands for an object of the worker: its methods and promises, and nothing else. */

@@ -3,7 +3,7 @@
 // responses, objects with methods) travels as a marker and is put together on
 // the other side. One class serves both ends.
 
-import { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+import { CoreError, EnvironmentError, HermitcrabError, SessionError, text } from "../errors.js";
 
 /** Number of the worker's object that the page starts with. */
 export const ROOT = 0;
@@ -239,7 +239,7 @@ export class Link {
       answer = { type: "done", id, value: outgoing.encode(await result) };
       this.#options.served?.(object);
     } catch (error) {
-      answer = { type: "fail", id, value: outgoing.encode(error) };
+      answer = { type: "fail", id, value: outgoing.failure(error) };
     }
     for (const signal of signals) this.#signals.delete(signal);
     try {
@@ -389,6 +389,15 @@ class Outgoing {
     for (const end of this.#ends) end();
   }
 
+  /** What was thrown, or why it cannot be told. */
+  failure(error) {
+    try {
+      return this.encode(error);
+    } catch {
+      return this.encode(new HermitcrabError("io", text(error)));
+    }
+  }
+
   encode(value) {
     if (typeof value === "function") return this.#function(value);
     if (typeof value === "symbol") return String(value);
@@ -449,7 +458,7 @@ class Outgoing {
     const reason = signal.aborted ? this.encode(signal.reason) : undefined;
     if (!signal.aborted) {
       const told = () => {
-        this.#link.send({ type: "abort", signal: id, reason: this.encode(signal.reason) });
+        this.#link.send({ type: "abort", signal: id, reason: this.failure(signal.reason) });
       };
       signal.addEventListener("abort", told, { once: true });
       this.#ends.push(() => signal.removeEventListener("abort", told));

@@ -1,6 +1,7 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
+import { guardSandbox, guardShell } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
 import { complete, connection, quiet } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
@@ -142,9 +143,9 @@ export class MemoryEnvironment {
     await sandboxes.get(this).call("importFiles", [listed, options]);
   }
 
-  async openShell({ onData, ...options } = {}) {
-    const show = typeof onData === "function" ? oneWay(quiet(onData)) : onData;
-    return new Shell(await sandboxes.get(this).call("openShell", [{ ...options, onData: show }]));
+  async openShell({ onData, ...options }) {
+    const asked = { ...options, onData: oneWay(quiet(onData)) };
+    return new Shell(await sandboxes.get(this).call("openShell", [asked]));
   }
 
   async program(name, program) {
@@ -161,6 +162,8 @@ export class MemoryEnvironment {
     await sandboxes.get(this).dispose();
   }
 }
+
+guardSandbox(MemoryEnvironment);
 
 /** A terminal's other end. Of a worker that is gone it shows and takes nothing any more. */
 class Shell {
@@ -207,12 +210,14 @@ class Shell {
   }
 }
 
+guardShell(Shell);
+
 /**
  * What the worker's `createSession` needs to find the environment.
  * @param {object | undefined} env @param {import("./link.js").Link} link
  */
 export async function place(env, link) {
-  if (env === undefined) return {};
+  if (env === undefined || env === null) return {};
   const sandbox = sandboxes.get(env);
   if (sandbox) return { env: (await sandbox.ready()).remote };
   let custom = customs.get(env);

@@ -1,5 +1,6 @@
 // The scripted model, in the page: it plays in the worker, beside the sessions.
 
+import { acceptInSession } from "../arguments.js";
 import { SessionError } from "../errors.js";
 import { connection } from "./connection.js";
 import { ROOT } from "./link.js";
@@ -9,6 +10,7 @@ const scripts = new WeakMap();
 
 /** @type {typeof import("../script.js").scriptedFetch} */
 export async function scriptedFetch(script) {
+  acceptInSession("scriptedFetch", script);
   const play = async () => {
     throw new SessionError("invalid_input", "the scripted model of a worker answers its sessions only; pass it as fetch");
   };

@@ -1,13 +1,17 @@
 // Session, in the page: the worker has the real one.
 
+import { acceptInSession, guardSession } from "../arguments.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
+import { definition, runTool } from "../tool.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope } from "./link.js";
 import { place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 
 /** @type {typeof import("../session.js").createSession} */
-export async function createSession({ env, fetch, signal, ...options } = {}) {
+export async function createSession(given = {}) {
+  acceptInSession("createSession", given);
+  const { env, fetch, signal, ...options } = given;
   signal?.throwIfAborted();
   const link = await connection.link();
   const scope = new Scope();
@@ -63,7 +67,7 @@ export class Session {
   }
 
   run(input, options) {
-    return this.#begin("submit", [String(input)], options);
+    return this.#begin("submit", [input], options);
   }
 
   resume(options) {
@@ -182,8 +186,9 @@ export class Session {
   }
 }
 
-/** A tool whose function keeps its `this`. */
+guardSession(Session);
+
+/** A tool that runs here: its limit, its result and its errors are judged where it is. */
 function bound(tool) {
-  const { execute } = tool;
-  return typeof execute === "function" ? { ...tool, execute: (...args) => tool.execute(...args) } : { ...tool };
+  return { ...definition(tool), timeoutMs: 0, execute: (args, context) => runTool(tool, args, context) };
 }

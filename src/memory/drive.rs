@@ -85,12 +85,12 @@ impl<F: Future> Drive<F> {
         }
     }
 
-    /// Stops the command with `reason` when called, and has it polled.
-    pub fn stopper(&self, reason: Stop) -> impl FnOnce() + 'static + use<F> {
+    /// Cancels the command when called, and has it polled.
+    pub fn canceller(&self) -> impl FnOnce() + 'static + use<F> {
         let timeline = self.timeline.clone();
         let wakes = self.wakes.clone();
         move || {
-            timeline.stop(reason);
+            timeline.cancel();
             wakes.wake_outer();
         }
     }

@@ -283,8 +283,8 @@ impl Shells {
         let run = run(bash, script, chunks.clone());
         let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
         let _guard = {
-            let stop = drive.stopper(Stop::Cancelled);
-            scope.cancel.on_cancel(move |_| stop())
+            let cancel = drive.canceller();
+            scope.cancel.on_cancel(move |_| cancel())
         };
         let ended = poll_fn(|cx| {
             let polled = drive.as_mut().poll(cx);
@@ -301,8 +301,8 @@ impl Shells {
             duration_ms: timeline.elapsed_us().div_ceil(1_000),
             ..ExecStatus::default()
         };
-        if timeline.remaining_us() == 0 {
-            timeline.stop(Stop::Timeout);
+        if let Some(reason) = timeline.over() {
+            timeline.stop(reason);
         }
         let stopped = match timeline.stopped() {
             // The core heard nothing while it worked: a cancellation that was

@@ -3,23 +3,23 @@
 // another origin: the transcripts that all faces share.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 import { caseNames, golden, specOf } from "../node/cases.mjs";
 import { serveModel } from "../node/support.mjs";
-import { STRICT, launch, serveFiles } from "./page.mjs";
+import { STRICT, launch, serveFiles, wholeFile } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What ends with the file, and with the case that is running. */
-const ends = [];
+/** The case that is running. */
 let current;
 let page;
 
+const whole = wholeFile();
+
 before(async () => {
-  const whole = { after: (end) => ends.push(end) };
   const answer = async (request, response) => {
     if (request.method !== "POST" || request.url !== "/model") return false;
     const { url } = await serveModel(current, JSON.parse(await text(request)));
@@ -33,10 +33,6 @@ before(async () => {
   page.on("pageerror", (error) => console.error(error));
   await page.goto(`${url}/tests/browser/cases.html`);
   await page.waitForFunction(() => globalThis.playCase);
-});
-
-after(async () => {
-  for (const end of ends.reverse()) await end();
 });
 
 test("the page is not isolated from other origins, and needs not be", async () => {

@@ -2,26 +2,22 @@
 // network, a name that does not exist and a server that refuses the page.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { listen } from "../node/support.mjs";
-import { launch, serveFiles } from "./page.mjs";
+import { launch, serveFiles, wholeFile } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-const ends = [];
-const whole = { after: (end) => ends.push(end) };
 let browser;
 let address;
+
+const whole = wholeFile();
 
 before(async () => {
   address = await serveFiles(whole, ROOT);
   browser = await launch(whole);
-});
-
-after(async () => {
-  for (const end of ends.reverse()) await end();
 });
 
 /** The `ERROR` of an input to a model at `baseUrl`. */

@@ -4,6 +4,7 @@
 import { access, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { delimiter, extname, join, normalize, sep } from "node:path";
+import { after } from "node:test";
 
 import { chromium } from "playwright-core";
 
@@ -24,6 +25,15 @@ const TYPES = {
 /** `eval`, inline scripts and `blob:` are forbidden; compiling WebAssembly is not. */
 export const STRICT =
   "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:*";
+
+/** Stands for a test that lasts as long as its file: what is started for it ends then. */
+export function wholeFile() {
+  const ends = [];
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  return { after: (end) => void ends.push(end) };
+}
 
 /** A browser that ends with the test `t`; `CHROMIUM` names one, else the `PATH` is searched. */
 export async function launch(t) {

@@ -2,42 +2,22 @@
 // with the core in a worker, under a policy that forbids eval.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { extname } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
-import { chromium } from "playwright-core";
 import { callStep, serveModel } from "../node/support.mjs";
+import { STRICT, launch, serveFiles, wholeFile } from "./page.mjs";
 
-const ROOT = new URL("../../", import.meta.url);
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
-const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' http://127.0.0.1:*";
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 let browser;
 let origin;
-let server;
+
+const whole = wholeFile();
 
 before(async () => {
-  server = createServer(async (request, response) => {
-    const path = new URL(request.url, "http://x").pathname;
-    const allowed = /^\/(js|tests\/browser)\/[\w./-]+$/.test(path) && !path.includes("..");
-    const content = allowed && (await readFile(new URL(path.slice(1), ROOT)).catch(() => undefined));
-    if (!content) return response.writeHead(404).end();
-    const type = TYPES[extname(path)] ?? "application/octet-stream";
-    response.writeHead(200, { "content-type": type, "content-security-policy": POLICY }).end(content);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  origin = `http://127.0.0.1:${server.address().port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
-after(async () => {
-  await browser?.close();
-  server?.closeAllConnections();
-  server?.close();
+  origin = await serveFiles(whole, ROOT, { policy: STRICT });
+  browser = await launch(whole);
 });
 
 /** A fresh profile; `pages()` opens tabs in it. */
@@ -259,8 +239,8 @@ test("a full disk is told with what is needed, and the work goes on", async (t) 
     });
     window.project = await api.openProject("big", { onStatus });
     await project.save();
-    await project.env.write("big", crypto.getRandomValues(new Uint8Array(60_000)));
-    for (let index = 0; index < 100; index += 1) await project.env.write(`big${index}`, new Uint8Array(60_000));
+    // At once: a save in the middle would need less.
+    await project.env.importFiles(Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`big${index}`, new Uint8Array(60_000)])));
     const { kind, message } = await failed;
     return { kind, message, still: (await project.env.list()).length };
   });

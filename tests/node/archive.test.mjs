@@ -104,12 +104,84 @@ test("old names and backslashes are understood", async () => {
   assert.deepEqual((await env.list(".", { depth: 3 })).map(({ path }) => path), ["dir", "dir/file.txt", "ü.t"]);
 });
 
-test("paths can be shortened and names left out", async () => {
-  const files = { "repo-main/src/a.js": "a", "repo-main/node_modules/x/y.js": "y", "repo-main/.git/config": "", "repo-main/b": "b" };
-  const archive = packZip(Object.entries(files).map(([name, content]) => ({ name, content })));
+const REPOSITORY = Object.entries({
+  "repo-main/src/a.js": "a",
+  "repo-main/node_modules/x/y.js": "y",
+  "repo-main/.git/config": "",
+  "repo-main/b": "b",
+}).map(([name, content]) => ({ name, content }));
+const LONG = `${"d".repeat(90)}/${"f".repeat(90)}`;
+
+for (const [kind, archive] of [
+  ["zip", packZip(REPOSITORY)],
+  ["tar", packTar(REPOSITORY)],
+  ["tar.gz", gzipSync(packTar(REPOSITORY))],
+]) {
+  test(`paths can be shortened and names left out: ${kind}`, async () => {
+    const env = await MemoryEnvironment.create();
+    await env.importArchive(archive, { stripComponents: 1, exclude: ["node_modules", ".git"] });
+    assert.deepEqual((await env.list(".", { depth: 9 })).map(({ path }) => path), ["b", "src", "src/a.js"]);
+    assert.deepEqual([await env.readText("src/a.js"), await env.readText("b")], ["a", "b"]);
+  });
+}
+
+for (const format of ["USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT"]) {
+  test(`a tar archive of ${format} is the same without its first folder`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+    t.after(() => rm(folder, { recursive: true }));
+    const script = `
+import io, os, tarfile
+os.umask(0o022)
+os.makedirs("top/sub/hollow"); os.makedirs("top/${LONG.split("/")[0]}"); os.makedirs("top/skip")
+open("top/ünï", "w").write("ä"); open("top/sub/run", "w").write("x" * 700); os.chmod("top/sub/run", 0o755)
+open("top/${LONG}", "w").write("long"); open("top/skip/y", "w").write("y")
+os.symlink("sub/run", "top/link"); os.symlink("${LONG}"[:95], "top/far"); os.link("top/sub/run", "top/zhard")
+for path in ["top/ünï", "top/sub/run", "top/${LONG}", "top/skip/y"]: os.utime(path, (1580647000, 1580647000))
+with tarfile.open("a.tar", "w", format=tarfile.${format}) as t: t.add("top")
+`;
+    const { status, stderr } = spawnSync("python3", ["-c", script], { cwd: folder, encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+    const archive = await readFile(join(folder, "a.tar"));
+    const [whole, shortened] = [await MemoryEnvironment.create(), await MemoryEnvironment.create()];
+    await whole.importTar(archive);
+    await whole.exec("mv top/* . && rm -r top skip");
+    await shortened.importTar(archive, { stripComponents: 1, exclude: ["skip"] });
+    assert.equal(await tree(shortened), await tree(whole));
+    assert.equal(await shortened.readText(LONG), "long");
+    assert.equal(await shortened.readText("zhard"), "x".repeat(700));
+    const times = async (env) => (await env.exec("stat -c '%Y %a %n' sub/run zhard")).stdout;
+    assert.equal(await times(shortened), await times(whole));
+  });
+}
+
+/** Archives that hide how much is in them: `[what, entries, message]` with `maxBytes: 1000`. */
+const HIDING = [
+  ["in a pax record", [{ name: "a", content: "x".repeat(1500), declared: 0, pax: { size: 1500 } }], /cannot take a: .* the limit is 1,000/],
+  ["in holes", [{ name: "a", content: "", type: "S", holes: 5000 }], /cannot take a: .* the limit is 1,000/],
+  ["in hard links", ["a", "b", "c"].map((name, index) => (index ? { name, content: "", type: "1", target: "a" } : { name, content: "x".repeat(400) })), /cannot take c: .* the limit is 1,000/],
+  ["behind a long name", [{ name: "a", content: "x".repeat(1500), pax: { path: "b".repeat(200) } }], /cannot take b{200}: .* the limit is 1,000/],
+];
+for (const [where, entries, message] of HIDING) {
+  test(`limits hold for what a tar archive hides ${where}`, async () => {
+    const env = await MemoryEnvironment.create();
+    for (const archive of [packTar(entries), gzipSync(packTar(entries))]) {
+      await refuses(env, () => env.importArchive(archive, { maxBytes: 1000 }), "too_large", message);
+      await env.importArchive(archive, { maxBytes: 5000 });
+      await env.exec("rm -rf *");
+    }
+  });
+}
+
+test("a tar bomb of holes is refused before it is unpacked", async () => {
   const env = await MemoryEnvironment.create();
-  await env.importZip(archive, { stripComponents: 1, exclude: ["node_modules", ".git"] });
-  assert.deepEqual((await env.list(".", { depth: 9 })).map(({ path }) => path), ["b", "src", "src/a.js"]);
+  const bomb = packTar([{ name: "holes", content: "", type: "S", holes: 60 << 20 }]);
+  await refuses(env, () => env.importTar(bomb), "too_large", /more than 200 times its 1,536 bytes, as a zip bomb does/);
+});
+
+test("more entries than are allowed are refused, whatever they are", async () => {
+  const env = await MemoryEnvironment.create();
+  const folders = Array.from({ length: 5 }, (_, index) => ({ name: `${index}/`, content: "", type: "5" }));
+  await refuses(env, () => env.importTar(packTar(folders), { maxEntries: 4 }), "too_large", /5 entries, and the limit is 4/);
 });
 
 const LEAVING = [
@@ -124,6 +196,7 @@ for (const [name, message] of LEAVING) {
     await refuses(env, () => env.importZip(packZip(entries)), "invalid_input", message);
     await refuses(env, () => env.importZip(packZip(entries), { stripComponents: 1 }), "invalid_input", message);
     await refuses(env, () => env.importTar(packTar(entries)), "invalid_input", message);
+    await refuses(env, () => env.importTar(packTar(entries), { stripComponents: 1 }), "invalid_input", message);
     await refuses(env, () => env.importTar(gzipSync(packTar(entries))), "invalid_input", message);
     const list = entries.map((entry) => ({ name: "x", webkitRelativePath: entry.name, size: 1, arrayBuffer: async () => new ArrayBuffer(1) }));
     await refuses(env, () => env.importFiles(list), "invalid_input", message);
@@ -206,7 +279,6 @@ test("garbage and pieces of archives are refused whole", async () => {
     before.free();
   }
   await refuses(env, () => env.importTar(gzipSync("x".repeat(5000)).subarray(0, 30)), "invalid_input", /gzip data cannot be unpacked/);
-  await refuses(env, () => env.importZip("text"), "invalid_input", /importZip takes the archive as/);
   await refuses(env, () => env.importZip(packZip([{ name: "a", content: "b", flags: 1 }])), "invalid_input", /it is encrypted/);
   await refuses(env, () => env.importZip(packZip([{ name: "a", content: "b", method: 14 }])), "invalid_input", /compressed by method 14/);
 });

@@ -55,25 +55,53 @@ function checksumOf(content) {
   return ~crc >>> 0;
 }
 
-/** A tar archive of `{name, content, type}`, whatever the names are. */
+/**
+ * A tar archive of `{name, content}`, where `type`, `target`, `declared` (size)
+ * and `holes` (the size of a sparse file) may be anything; `pax`: records before
+ * the entry.
+ */
 export function packTar(entries) {
-  const pieces = entries.flatMap(({ name, content, type = "0" }) => {
+  const pieces = entries.flatMap(({ name, content, type = "0", target = "", declared, holes, pax }) => {
     const data = bytes(content);
     const header = Buffer.alloc(512);
+    if (pax) return [...records(pax), ...parts(packTar([{ name, content, type, target, declared, holes }]))];
     header.write(name, 0);
     header.write("0000644\0", 100);
     header.write("0000000\0", 108);
     header.write("0000000\0", 116);
-    header.write(`${data.length.toString(8).padStart(11, "0")}\0`, 124);
+    header.write(`${(declared ?? data.length).toString(8).padStart(11, "0")}\0`, 124);
     header.write("00000000000\0", 136);
     header.write("        ", 148);
     header.write(type, 156);
-    header.write("ustar\x0000", 257, "latin1");
+    header.write(target, 157);
+    header.write(holes === undefined ? "ustar\x0000" : "ustar  \0", 257, "latin1");
+    if (holes !== undefined) {
+      // One piece of data at the start, and the end.
+      const octal = (value) => `${value.toString(8).padStart(11, "0")}\0`;
+      header.write(octal(0) + octal(data.length) + octal(holes) + octal(0), 386);
+      header.write(octal(holes), 483);
+    }
     const sum = header.reduce((total, byte) => total + byte, 0);
     header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
     return [header, data, Buffer.alloc((512 - (data.length % 512)) % 512)];
   });
   return new Uint8Array(Buffer.concat([...pieces, Buffer.alloc(1024)]));
+}
+
+/** A pax header with these records. */
+function records(pax) {
+  const lines = Object.entries(pax).map(([key, value]) => {
+    const rest = ` ${key}=${value}\n`;
+    let length = Buffer.byteLength(rest);
+    while (String(length).length + Buffer.byteLength(rest) !== length) length = String(length).length + Buffer.byteLength(rest);
+    return length + rest;
+  });
+  return parts(packTar([{ name: "pax", content: lines.join(""), type: "x" }]));
+}
+
+/** An archive without its end. */
+function parts(archive) {
+  return [archive.subarray(0, -1024)];
 }
 
 /** A `FileSystemDirectoryHandle` in memory; writing the file `deny` is refused. */

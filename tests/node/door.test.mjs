@@ -58,6 +58,24 @@ async function unused() {
   return `http://127.0.0.1:${port}`;
 }
 
+const REFUSALS = [
+  ["a wrong key", { status: 401, type: "authentication_error", message: "invalid x-api-key" }, "authentication", /anthropic refused the credential `anthropic` .*check its key/],
+  ["a key without the right", { status: 403, type: "permission_error", message: "not this model" }, "access_denied", /not this model/],
+  ["no credit", { status: 402, type: "billing_error", message: "credit balance is too low" }, "quota_exceeded", /credit balance is too low/],
+];
+for (const [what, answer, code, message] of REFUSALS) {
+  test(`${what} is said in one sentence, also to who comes late`, async (t) => {
+    const { url } = await serveModel(t, { steps: [{ error: answer }] });
+    const session = await createSession({ apiKey: KEY, baseUrl: url });
+    const [error] = dataOf(await collect(session.run("go")), "ERROR");
+    assert.deepEqual([error.code, error.retryable], [code, false]);
+    assert.match(error.message, message);
+    assert.ok(!error.message.includes(KEY));
+    assert.equal(session.state, "CLOSED");
+    await assert.rejects(session.submit("again"), (late) => late.kind === "closed" && message.test(late.message));
+  });
+}
+
 test("a server that cannot be reached is named, with the way out", async (t) => {
   const url = await unused();
   const error = await errorOf({ baseUrl: url });

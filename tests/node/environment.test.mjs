@@ -90,6 +90,22 @@ test("tools work on an object of the user's, searches on top of list and read", 
   assert.deepEqual(env.log, ["initialize", "cleanup"]);
 });
 
+test("an environment that cannot be initialized says why, also to who comes late", async () => {
+  const initialize = async () => {
+    throw new Error("no container", { cause: new Error("docker is not running") });
+  };
+  const why = /the environment could not be initialized: no container: docker is not running/;
+  const session = await createSession({ apiKey: KEY, env: { ...mapEnvironment(new Map(), async () => ({ exitCode: 0 })), initialize } });
+  // An idle session does not keep a process alive.
+  const alive = setInterval(() => {}, 1_000);
+  const [error] = dataOf(await collect(session.events()), "ERROR");
+  clearInterval(alive);
+  assert.match(error.message, why);
+  for (const late of [() => collect(session.run("go")), () => session.submit("go")]) {
+    await assert.rejects(late, (error) => error.kind === "closed" && why.test(error.message));
+  }
+});
+
 const BROKEN = [
   ["rejects", async () => { throw new Error("the container is gone"); }, /the container is gone/],
   ["throws at once", () => { throw new Error("no container"); }, /no container/],

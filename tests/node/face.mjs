@@ -16,6 +16,7 @@ export const {
   createSession,
   deleteProject,
   directoryStorage,
+  init,
   listProjects,
   openProject,
   scriptedFetch,

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "../../js/node.js";
+import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -208,7 +208,8 @@ test("a history that makes no sense is refused", async () => {
   const results = [{ turn: "tool_results", results: [{ tool_call_id: "x", tool_name: "shell", content: "", is_error: false }], timestamp_ms: 1 }];
   for (const [history, message] of [
     [results, /turn 1 of the saved session holds a result for the call x/],
-    ["text", /the saved session cannot be read/],
+    ["text", /options\.history must be an object/],
+    [{ turns: 5 }, /the saved session cannot be read/],
     [{ version: 9, turns: [] }, /has format 9/],
     [[{ turn: "user" }], /cannot be read/],
   ]) {
@@ -267,6 +268,62 @@ test("a full storage is told, the work goes on, and the next change is saved", a
   await again.close();
 });
 
+test("each failed save is told, the next is tried by itself, and what listens may throw", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const files = directoryStorage(await folder(t));
+  const failures = [
+    () => Promise.reject(new DOMException("quota", "QuotaExceededError")),
+    () => { throw new Error("at once"); },
+    () => Promise.reject(new DOMException("gone", "NotFoundError")),
+  ];
+  const storage = {
+    ...files,
+    write: (...args) => (failures.length > 0 ? failures[0]() : files.write(...args)),
+    // A storage that only sometimes says no must not be taken for one that always does.
+    remove: () => { throw new Error("not now"); },
+  };
+  const told = [];
+  let changed = () => {};
+  const onStatus = ({ state, error }) => {
+    told.push([state, error?.kind]);
+    changed();
+    if (state === "saved") throw new Error("a mistake in the page");
+  };
+  const uncaught = [];
+  const listener = (error) => uncaught.push(error.message);
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", listener);
+  t.after(() => {
+    process.removeListener("uncaughtException", listener);
+    for (const other of others) process.on("uncaughtException", other);
+  });
+  const until = async (state) => {
+    while (told.at(-1)?.[0] !== state) await new Promise((resolve) => (changed = resolve));
+    await new Promise(setImmediate);
+  };
+  const project = await openProject("p", { storage, files: { a: "1" }, onStatus });
+  // The first by what changed, the others by themselves.
+  for (const ms of [300, 2_000, 4_000]) {
+    t.mock.timers.tick(ms);
+    await until("failed");
+    failures.shift();
+    told.push(["next"]);
+  }
+  t.mock.timers.tick(8_000);
+  await until("saved");
+  assert.deepEqual(told, [
+    ...["storage_full", "io", "io"].flatMap((kind) => [["saving", undefined], ["failed", kind], ["next"]]),
+    ["saving", undefined],
+    ["saved", undefined],
+  ]);
+  assert.deepEqual(uncaught, ["a mistake in the page"]);
+  await project.close();
+  const again = await openProject("p", { storage: files });
+  assert.equal(await again.env.readText("a"), "1");
+  await again.close();
+});
+
 test("a failed save leaves what was saved before", async (t) => {
   const files = directoryStorage(await folder(t));
   let failing;
@@ -305,7 +362,7 @@ test("storage that is denied or damaged is told", async (t) => {
   await writeFile(join(directory, "p", "project.json"), "{");
   await rejectsWith(openProject("p", { storage }), "io", /the saved project p cannot be read: .*; delete it to begin anew/);
   await deleteProject("p", { storage });
-  await rejectsWith(openProject("", { storage }), "invalid_input", /the name of a project/);
+  await rejectsWith(openProject("", { storage }), "invalid_input", /name must be a text of 1 to 100/);
   const dots = await openProject("..", { storage });
   await dots.close();
   assert.deepEqual(await listProjects({ storage }), [".."]);

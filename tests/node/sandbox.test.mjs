@@ -182,6 +182,30 @@ test("a lent program sees the files and changes them, also in a pipeline", async
   assert.match(failed.stderr, /broken: it is broken/);
 });
 
+for (const [command, stdout] of [
+  ["talk; echo never; touch made", "before\n"],
+  ["echo first; talk", "first\nbefore\n"],
+  ["talk | cat; touch made", ""],
+  ["talk > out; touch made", ""],
+  ["x=$(talk); echo never; touch made", ""],
+]) {
+  test(`what a lent program printed before it was cancelled comes out: ${command}`, { timeout: 30_000 }, async () => {
+    const stop = new AbortController();
+    const talk = ({ signal }) => {
+      const ended = new Promise((resolve) => signal.addEventListener("abort", () => resolve({ exitCode: 143, stdout: "before\n", files: "lost" })));
+      stop.abort();
+      return ended;
+    };
+    const env = await MemoryEnvironment.create({ programs: { talk } });
+    const result = await env.exec(command, { signal: stop.signal });
+    assert.deepEqual(
+      [result.cancelled, result.timedOut, result.exitCode, result.stdout, result.stderr, await env.exists("made")],
+      [true, false, 143, stdout, "", false],
+    );
+    assert.equal((await env.exec("echo on we go")).stdout, "on we go\n");
+  });
+}
+
 test("limits are options, and misspelt options are errors", async () => {
   const env = await MemoryEnvironment.create({ limits: { fileBytes: 10 } });
   await assert.rejects(env.write("big", "x".repeat(11)), (error) => error.kind === "too_large");

@@ -108,6 +108,54 @@ test("a tool of the page gets parsed arguments and its result reaches the model"
   assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
 });
 
+const circle = {};
+circle.self = circle;
+class Money {
+  #cents = 250;
+  toJSON() {
+    return { cents: this.#cents };
+  }
+}
+
+/** What a tool gives back, and what the model reads: `[result, content, isError]`. */
+const RESULTS = [
+  ["text", () => "as it is", "as it is"],
+  ["content", () => ({ content: "no", isError: true }), "no", true],
+  ["nothing", () => undefined, ""],
+  ["null", () => null, "null"],
+  ["an array", () => [1, "b"], '[1,"b"]'],
+  ["a date", () => new Date(0), '"1970-01-01T00:00:00.000Z"'],
+  ["an object that says what it is", () => new Money(), '{"cents":250}'],
+  ["such an object deep inside", () => ({ price: [new Money()] }), '{"price":[{"cents":250}]}'],
+  ["a function", () => () => {}, ""],
+  ["a circle", () => circle, /^the tool odd ran, but its result cannot be written as JSON: .*circular/i, true],
+  ["a big integer", () => 1n, /^the tool odd ran, but its result cannot be written as JSON: .*BigInt/, true],
+  ["an object that refuses to be written", () => ({ toJSON() { throw new Error("not for you"); } }),
+    "the tool odd ran, but its result cannot be written as JSON: not for you", true],
+  ["an error with its cause", () => { throw new Error("no rows", { cause: new Error("the disk is gone") }); }, "no rows: the disk is gone", true],
+  ["an error that cannot be looked at", () => { throw { get message() { throw new Error("no"); }, get cause() { throw new Error("no"); } }; },
+    "something was thrown that cannot be shown", true],
+  ["a symbol", () => { throw Symbol("s"); }, "threw Symbol(s)", true],
+];
+
+for (const [what, execute, content, isError = false] of RESULTS) {
+  test(`a tool that gives ${what}`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("odd", {}), { text: "Done." }] });
+    const parameters = { type: "object", properties: {} };
+    const session = await createSession({
+      apiKey: KEY,
+      baseUrl: model.url,
+      tools: [{ name: "odd", description: "Odd.", parameters, execute }],
+    });
+    const [end] = dataOf(await collect(session.run("go")), "TOOL_CALL_END");
+    assert.equal(end.is_error, isError);
+    const [, , { results: [result] }] = await session.history();
+    if (typeof content === "string") assert.equal(result.content.replace(/^Tool error \(odd\): /, ""), content);
+    else assert.match(result.content.replace(/^Tool error \(odd\): /, ""), content);
+    await session.close();
+  });
+}
+
 test("tools come and go while the session lives", async (t) => {
   const model = await serveModel(t, { steps: [callStep("late", {}), { text: "Ok." }, { text: "Ok." }] });
   const session = await createSession({ apiKey: KEY, baseUrl: model.url });
@@ -432,6 +480,49 @@ test("a consumer that does not read holds the stream back, and loses nothing", a
   const texts = dataOf(rest, "ASSISTANT_TEXT_DELTA").map(({ text }) => text);
   assert.equal(texts.join(""), pieces.join(""));
 });
+
+test("a fetch whose body has everything at hand is read no faster than its consumer reads", GUARD, async () => {
+  const pieces = answerOf(20_000);
+  let read = 0;
+  const body = () => new ReadableStream({
+    pull(controller) {
+      if (read === pieces.length) return controller.close();
+      controller.enqueue(pieces[read]);
+      read += 1;
+    },
+  });
+  const fetch = async () => new Response(body(), { headers: { "content-type": "text/event-stream" } });
+  const session = await createSession({ apiKey: KEY, baseUrl: "https://model.example", fetch });
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 1);
+  let seen = 0;
+  let ahead = 0;
+  for await (const { kind } of session.run("count")) {
+    if (kind !== "ASSISTANT_TEXT_DELTA") continue;
+    seen += 1;
+    ahead = Math.max(ahead, read - seen);
+    if (seen % 500 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  clearInterval(timer);
+  assert.equal(seen, 20_000);
+  assert.ok(ahead < 4_000, `${ahead} pieces were read ahead`);
+  assert.ok(turns > 40, `others got ${turns} turns`);
+});
+
+/** The pieces of an answer of so many deltas. */
+function answerOf(deltas) {
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const message = { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], usage };
+  const delta = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "x" } };
+  return [
+    { type: "message_start", message },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...Array.from({ length: deltas }, () => delta),
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage },
+    { type: "message_stop" },
+  ].map((event) => new TextEncoder().encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+}
 
 test("leaving the loop ends listening, not the work", async (t) => {
   const model = await serveModel(t, { steps: [callStep("shell", { command: "echo x > x" }), { text: "Done." }] });

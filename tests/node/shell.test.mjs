@@ -194,8 +194,3 @@ test("history and variables can be given", async () => {
   assert.equal(screen().at(0), "/workspace $ echo $WHO");
 });
 
-test("a shell needs somewhere to show text", async () => {
-  const env = await MemoryEnvironment.create();
-  await assert.rejects(env.openShell(), TypeError);
-  await assert.rejects(env.openShell({ onData: 1 }), TypeError);
-});

@@ -4,10 +4,11 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { setTimeout as pause } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+
+import { modelAt } from "./model.mjs";
 
 const BINARY =
   process.env.HERMITCRAB_BIN ??
@@ -15,8 +16,7 @@ const BINARY =
 
 /**
  * Starts `hermitcrab serve-model` on `script`; it ends with the test `t`.
- * @returns {Promise<{url: string, requests: () => Promise<object[]>,
- *   held: (name: string) => Promise<void>, release: (name: string) => Promise<void>}>}
+ * @returns {Promise<ReturnType<typeof modelAt>>}
  */
 export async function serveModel(t, script) {
   const dir = await mkdtemp(join(tmpdir(), "hermitcrab-"));
@@ -29,21 +29,7 @@ export async function serveModel(t, script) {
     await gone;
     await rm(dir, { recursive: true });
   });
-  const url = await urlOf(child);
-  const control = async (path, init) => {
-    const response = await fetch(`${url}/_script/${path}`, init);
-    if (!response.ok) throw new Error(`/_script/${path}: ${response.status}`);
-    return response;
-  };
-  return {
-    url,
-    requests: async () => (await control("requests")).json(),
-    held: async (name) => {
-      // The server has no call that waits for it.
-      while (!(await (await control("holds")).json()).includes(name)) await pause(2);
-    },
-    release: async (name) => void (await control(`release/${encodeURIComponent(name)}`, { method: "POST" })),
-  };
+  return modelAt(await urlOf(child));
 }
 
 /** The address that the child prints when it listens. */

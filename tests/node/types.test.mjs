@@ -1,8 +1,13 @@
-// The declarations that are written by hand know what the core knows.
+// The declarations know what the package exports, and those that are written by
+// hand what the core knows.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { createSession } from "../../js/node.js";
 
@@ -34,4 +39,44 @@ test("the settings of a session are declared, all and no others", async () => {
   assert.deepEqual(namesOf("ChangeableSettings"), changeable.sort());
   assert.deepEqual(namesOf("SessionSettings"), fixed.sort());
   await session.close();
+});
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What a condition leads to: `[declarations, module]` of each branch that has both. */
+function* branches(entry) {
+  if (typeof entry !== "object") return;
+  for (const [condition, target] of Object.entries(entry)) {
+    if (typeof target === "object") yield* branches(target);
+    else if (condition !== "types" && entry.types) yield [entry.types, target];
+  }
+}
+
+test("each entry exports what its declarations say, and no more", { timeout: 120_000 }, async (t) => {
+  const { exports } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+  const pairs = Object.values(exports).flatMap((entry) => [...branches(entry)]);
+  assert.ok(pairs.length >= 8, `${pairs.length} entries with declarations`);
+  // Beside the package, so that nothing else is found from there.
+  const types = await mkdtemp(join(ROOT, "target/types-"));
+  t.after(() => rm(types, { recursive: true }));
+  const tsc = (...args) =>
+    promisify(execFile)("node", [join(ROOT, "node_modules/typescript/bin/tsc"), ...args], { cwd: ROOT }).catch((error) => error);
+  const { stdout: made } = await tsc("--project", "js/tsconfig.json", "--outDir", types);
+  assert.equal(made, "");
+  for (const name of ["events.d.ts", "types.d.ts", "worker.d.ts", "worker-node.d.ts"]) await copyFile(join(ROOT, "js", name), join(types, name));
+  const lines = [
+    "type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : { lacks: Exclude<B, A> }) : { hasToo: Exclude<A, B> };",
+  ];
+  for (const [index, [declared, module]] of pairs.entries()) {
+    const names = Object.keys(await import(join(ROOT, module)));
+    const file = relative("types", declared).replace(/\.d\.ts$/, ".js");
+    lines.push(
+      `import * as entry${index} from "./${file}";`,
+      `export const check${index}: Same<keyof typeof entry${index}, ${names.map((name) => JSON.stringify(name)).join(" | ")}> = true; // ${module}`,
+    );
+  }
+  await writeFile(join(types, "check.ts"), lines.join("\n"));
+  const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--types", ""];
+  const { stdout } = await tsc(...options, "--lib", "es2023,dom,dom.iterable,dom.asynciterable", join(types, "check.ts"));
+  assert.equal(stdout, "");
 });

@@ -2,6 +2,7 @@
 // values that cannot simply be copied.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
@@ -197,7 +198,9 @@ test("what a model writes cannot pose as a function", async (t) => {
 
 test("what cannot be sent is refused by name, and nothing else is lost", async () => {
   const env = await MemoryEnvironment.create();
-  const [bad, good] = await Promise.allSettled([env.exec("echo", { env: { A: new WeakMap() } }), env.exec("echo fine")]);
+  const session = await createSession({ apiKey: KEY, env });
+  const [bad, good] = await Promise.allSettled([session.configure({ providerOptions: { x: new WeakMap() } }), env.exec("echo fine")]);
+  await session.close();
   assert.equal(bad.reason.kind, "invalid_input");
   assert.match(bad.reason.message, /cannot be sent/);
   assert.equal(good.value.stdout, "fine\n");
@@ -228,15 +231,33 @@ test("the worker's classes can do what those of the core can", async () => {
   await assert.rejects(createSession({ maxTurnz: 1 }), (error) => error instanceof SessionError);
 });
 
-test("a worker that cannot be started is an error that says what it needs", async () => {
-  await terminate();
-  await init({ worker: () => new Worker(new URL("./no-such-worker.mjs", import.meta.url)) }).then(
-    () => assert.fail("it started"),
-    (error) => {
+const main = new URL("../../js/worker/main-node.js", import.meta.url);
+
+/** Ways in which a worker does not start: `[what, options, message]`. */
+const FAILURES = [
+  ["is missing", { worker: () => new Worker(new URL("./no-such-worker.mjs", import.meta.url)) }, /^the worker cannot be started: Cannot find module .*no-such-worker/],
+  ["has a mistake", { worker: () => new Worker("let = ;", { eval: true }) }, /^the worker cannot be started: Unexpected token/],
+  ["throws", { worker: () => new Worker("throw new Error('boom')", { eval: true }) }, /^the worker cannot be started: boom/],
+  ["is another one", { worker: () => new Worker("process.exit(3)", { eval: true }) }, /^the worker cannot be started: its script ended with code 3/],
+  ["is not even asked for", { worker: () => { throw new Error("no URL"); } }, /^the worker cannot be started: no URL/],
+  ["finds no core", { worker: () => new Worker(main), wasm: new URL("file:///no/such.wasm") }, /^the core cannot be loaded: .*no such file.*\/no\/such\.wasm/],
+  ["finds something else", { worker: () => new Worker(main), wasm: new URL(import.meta.url) }, /^the core cannot be loaded: file:.* is not the WebAssembly module of this package/],
+];
+for (const [what, options, message] of FAILURES) {
+  test(`a worker whose script ${what} says so, and no more`, { timeout: 30_000 }, async () => {
+    await terminate();
+    await assert.rejects(init(options), (error) => {
       assert.ok(error instanceof CoreError);
-      assert.match(error.message, /worker failed.*no-such-worker.*worker-src/);
-    },
-  );
-  await init({ worker: () => new Worker(new URL("../../js/worker/main-node.js", import.meta.url)) });
+      assert.match(error.message, message);
+      assert.doesNotMatch(error.message, /policy|sessions are lost/);
+      return true;
+    });
+  });
+}
+
+test("after a failed start the next one may work", async () => {
+  await terminate();
+  const wasm = await readFile(new URL("../../js/wasm/hermitcrab_bg.wasm", import.meta.url));
+  await init({ worker: () => new Worker(main), wasm });
   assert.equal((await (await MemoryEnvironment.create()).exec("echo fine")).stdout, "fine\n");
 });

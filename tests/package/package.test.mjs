@@ -12,7 +12,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { STRICT, launch, resultOf, serveFiles } from "../browser/page.mjs";
-import { serveModel } from "../node/support.mjs";
+import { examplesOf, runExample } from "../node/readme.mjs";
+import { callStep, serveModel } from "../node/support.mjs";
 import { HOSTED, SANDBOXED } from "./shared/scenario.js";
 
 const { TARBALL } = process.env;
@@ -57,7 +58,8 @@ test("the package holds what it needs and nothing else", async (t) => {
   }
   const manifest = JSON.parse(await readFile(join(directory, "node_modules/hermitcrab/package.json"), "utf8"));
   for (const field of ["private", "scripts", "dependencies", "devDependencies"]) assert.equal(manifest[field], undefined);
-  for (const target of Object.values(manifest.exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)))) {
+  const targets = (entry) => (typeof entry === "string" ? [entry] : Object.values(entry).flatMap(targets));
+  for (const target of targets(manifest.exports)) {
     assert.ok(files.includes(target.slice(2)), target);
   }
 });
@@ -70,6 +72,21 @@ test("Node", async (t) => {
     same: true,
     files: ["hermitcrab_bg.wasm", "hermitcrab_bg.wasm"],
   });
+});
+
+test("the example of the README, as it stands", async (t) => {
+  const directory = await project(t, "node");
+  const [example] = examplesOf(await readFile(join(directory, "node_modules/hermitcrab/README.md"), "utf8"));
+  const file_path = "app.py";
+  const { url } = await serveModel(t, {
+    steps: [
+      callStep("read_file", { file_path }),
+      callStep("edit_file", { file_path, old_string: "hi", new_string: "hello" }),
+      { text: "It says hello." },
+    ],
+  });
+  const { stdout } = await runExample(t, directory, example, url);
+  assert.equal(stdout.trimEnd().split("\n").at(-1), "print('hello')");
 });
 
 test("TypeScript, strict", async (t) => {

@@ -9,11 +9,11 @@ use xshell::{Shell, cmd};
 use crate::npm;
 use crate::workspace::root;
 
-/// The session cases in a page, what a page keeps, and what it tells without a
-/// network.
+/// The session cases in a page, what a page keeps, and what it tells when it
+/// cannot start or has no network.
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
-    let files =
-        ["cases", "storage", "network"].map(|name| format!("tests/browser/{name}.test.mjs"));
+    let files = ["cases", "storage", "start", "network"]
+        .map(|name| format!("tests/browser/{name}.test.mjs"));
     run(shell, binary, &files, &[])
 }
 

@@ -91,7 +91,12 @@ pub(crate) fn declarations(shell: &Shell, out: &Path) -> Result<()> {
     .run()
     .context("TypeScript cannot make declarations from js/")?;
     // Written by hand, or made from the schema of the events: tsc does not copy them.
-    for name in ["events.d.ts", "types.d.ts", "worker.d.ts"] {
+    for name in [
+        "events.d.ts",
+        "types.d.ts",
+        "worker.d.ts",
+        "worker-node.d.ts",
+    ] {
         shell.copy_file(root().join("js").join(name), out.join(name))?;
     }
     Ok(())

@@ -15,8 +15,8 @@ use crate::memory::random::Random;
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
 
-/// Whether the command may go on past its time limit, so that what a program
-/// printed that was ended by the limit still comes out.
+/// Whether the command may go on past its time limit or its cancellation, so that
+/// what a program printed that was ended by them still comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastWords {
     /// It may not: there are none.
@@ -59,6 +59,7 @@ pub struct Timeline {
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
     last_words: Cell<LastWords>,
+    cancelled: Cell<bool>,
 }
 
 impl Timeline {
@@ -90,6 +91,7 @@ impl Timeline {
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
             last_words: Cell::new(LastWords::None),
+            cancelled: Cell::new(false),
         }
     }
 
@@ -132,6 +134,15 @@ impl Timeline {
         self.stop.get()
     }
 
+    /// The host cancels the command. A lent program that runs is ended by the same
+    /// cancellation, and then the command.
+    pub fn cancel(&self) {
+        self.cancelled.set(true);
+        if !self.is_outside() {
+            self.stop(Stop::Cancelled);
+        }
+    }
+
     /// Ends the command at its next check; the first reason counts.
     pub fn stop(&self, reason: Stop) {
         if self.stop.get().is_none() {
@@ -163,14 +174,26 @@ impl Timeline {
         self.last_words.get() != LastWords::Over
     }
 
-    fn is_late(&self) -> bool {
-        self.now_us.get() >= self.deadline_us && self.last_words.get() != LastWords::Awaited
+    /// Why the command's time is over, if it is.
+    pub fn over(&self) -> Option<Stop> {
+        if self.cancelled.get() {
+            return Some(Stop::Cancelled);
+        }
+        (self.now_us.get() >= self.deadline_us).then_some(Stop::Timeout)
+    }
+
+    /// Why the command must end now: last words are waited for.
+    fn due(&self) -> Option<Stop> {
+        match self.last_words.get() {
+            LastWords::Awaited => None,
+            LastWords::None | LastWords::Over => self.over(),
+        }
     }
 
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
-        if self.is_late() {
-            self.stop(Stop::Timeout);
+        if let Some(reason) = self.due() {
+            self.stop(reason);
         } else if self.meter.poll_work() >= self.work_bound {
             self.stop(Stop::Work);
         }
@@ -240,12 +263,12 @@ impl Timeline {
         self.meter.begin_poll();
         self.turns.run();
         self.count_outside();
-        if self.is_late() && self.is_outside() && self.is_heard() {
-            // The time limit ends a program first, whose output is to come out.
+        if self.due().is_some() && self.is_outside() && self.is_heard() {
+            // A program is ended first: its output is to come out.
             self.last_words.set(LastWords::Awaited);
         }
-        if self.is_late() {
-            self.stop(Stop::Timeout);
+        if let Some(reason) = self.due() {
+            self.stop(reason);
         }
     }
 

@@ -175,6 +175,8 @@ try {
   await project.close();
   for (const name of await listProjects()) await deleteProject(name);
   await openProject("other", { storage: node.directoryStorage("/tmp/x") });
+  await worker.openProject("far", { storage: worker.directoryStorage("/tmp/x") });
+  await deleteProject("far", { storage: main.directoryStorage("/tmp/x") });
   await slim.createSession({ env: custom });
   const same: typeof main.createSession = node.createSession;
   void same;

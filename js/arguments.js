@@ -1,0 +1,245 @@
+// What the public calls take. Arguments are checked once, where a call comes in
+// and before anything has happened: a mistake is a typed error that names the
+// argument. What only the core can judge, such as the values of settings, it
+// judges itself.
+
+import { EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+import { late } from "./hub.js";
+
+/**
+ * Says what is wrong with a value, if anything.
+ * @typedef {(value: any, name: string) => string | undefined} Check
+ */
+
+/** @param {string} what @param {(value: any) => boolean} holds @returns {Check} */
+const kind = (what, holds) => (value, name) => (holds(value) ? undefined : `${name} must be ${what}, not ${said(value)}`);
+
+/** May be left out. @param {Check} check @returns {Check} */
+const maybe = (check) => (value, name) => (value === undefined ? undefined : check(value, name));
+
+/** May be left out or be `null`. @param {Check} check @returns {Check} */
+const orNull = (check) => (value, name) => (value === undefined || value === null ? undefined : check(value, name));
+
+const isObject = (value) => typeof value === "object" && value !== null;
+const isFunction = (value) => typeof value === "function";
+const hasMethods = (value, names) => isObject(value) && names.every((name) => isFunction(value[name]));
+
+const text = kind("a string", (value) => typeof value === "string");
+const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
+const object = kind("an object", isObject);
+const callback = kind("a function", isFunction);
+const whole = kind("a whole number, 0 or more", (value) => Number.isSafeInteger(value) && value >= 0);
+const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && value >= 1);
+const limit = kind("a number, 0 or more", (value) => typeof value === "number" && value >= 0);
+const signal = kind("an AbortSignal", (value) => hasMethods(value, ["addEventListener"]) && typeof value.aborted === "boolean");
+const content = kind(
+  "a string, a Uint8Array or an ArrayBuffer",
+  (value) => typeof value === "string" || value instanceof Uint8Array || value instanceof ArrayBuffer,
+);
+const archive = kind(
+  "a Uint8Array, an ArrayBuffer or a Blob",
+  (value) => value instanceof Uint8Array || value instanceof ArrayBuffer || value instanceof Blob,
+);
+const bytes = kind("a Uint8Array", (value) => value instanceof Uint8Array);
+const snapshot = kind("what snapshot() gave", isObject);
+const handle = kind("a directory handle", (value) => hasMethods(value, ["getFileHandle", "getDirectoryHandle"]));
+const key = kind("a string, a function or null", (value) => value === null || typeof value === "string" || isFunction(value));
+const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
+const script = kind("a string or an object", (value) => typeof value === "string" || isObject(value));
+const environment = kind("a MemoryEnvironment or an object with the methods of an environment", isObject);
+const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
+const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
+const project = kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== "" && value.length <= 100);
+const storage = kind("an object with read, write, remove, delete and list", (value) =>
+  hasMethods(value, ["read", "write", "remove", "delete", "list"]),
+);
+const tool = kind("an object with name, description, parameters and execute", (value) => isObject(value) && typeof value.name === "string");
+
+/** An object whose known fields are right. @param {Record<string, Check>} fields @returns {Check} */
+const fields = (fields) => (value, name) => {
+  if (!isObject(value)) return object(value, name);
+  return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
+};
+
+/** @param {Check} item @returns {Check} */
+const listOf = (item) => (value, name) =>
+  Array.isArray(value) ? first(value.map((one, index) => item(one, `${name}[${index}]`))) : kind("an array", () => false)(value, name);
+
+/** @param {Check} item @returns {Check} */
+const recordOf = (item) => (value, name) =>
+  isObject(value) ? first(Object.entries(value).map(([key, one]) => item(one, `${name}[${JSON.stringify(key)}]`))) : object(value, name);
+
+/** Files by path, or a list of them. @type {Check} */
+const files = (value, name) => {
+  if (isObject(value) && isFunction(value[Symbol.iterator])) return undefined;
+  return isObject(value) ? recordOf(content)(value, name) : kind("an object of contents by path, or a list of files", () => false)(value, name);
+};
+
+const first = (problems) => problems.find((problem) => problem !== undefined);
+
+const importing = maybe(
+  fields({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
+);
+const memory = { files: maybe(files), limits: maybe(object), programs: maybe(recordOf(callback)) };
+const listening = maybe(fields({ signal: orNull(signal) }));
+const stored = maybe(fields({ storage: orNull(storage) }));
+const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)) };
+const worked = { workers: maybe(count), worker: maybe(callback) };
+
+/**
+ * What each call takes, by name.
+ * @typedef {Record<string, [name: string, check: Check][]>} Signatures
+ */
+
+/** @type {Signatures} */
+const SANDBOX = {
+  create: [["options", maybe(fields(memory))]],
+  exec: [
+    ["command", text],
+    ["options", maybe(fields({
+      timeoutMs: maybe(whole), cwd: orNull(text), env: maybe(recordOf(text)), signal: orNull(signal), onOutput: orNull(callback),
+    }))],
+  ],
+  readBytes: [["path", text]],
+  readText: [["path", text]],
+  write: [["path", text], ["content", content]],
+  stat: [["path", text]],
+  exists: [["path", text]],
+  list: [["path", maybe(text)], ["options", maybe(fields({ depth: maybe(whole) }))]],
+  remove: [["path", text]],
+  rename: [["from", text], ["to", text]],
+  makeDir: [["path", text]],
+  importFiles: [["files", files], ["options", importing]],
+  importTar: [["archive", archive], ["options", importing]],
+  importZip: [["archive", archive], ["options", importing]],
+  importArchive: [["archive", archive], ["options", importing]],
+  importDirectory: [["handle", kind("a directory handle", (value) => hasMethods(value, ["entries"]))], ["options", importing]],
+  exportDirectory: [["handle", handle]],
+  program: [["name", program], ["program", callback]],
+  openShell: [["options", fields({
+    onData: callback, cols: maybe(count), rows: maybe(count), history: maybe(listOf(text)), env: maybe(recordOf(text)),
+  })]],
+  restore: [["snapshot", snapshot]],
+  changesSince: [["snapshot", snapshot]],
+  replaceTree: [["archive", bytes]],
+  applyDelta: [["delta", fields({ archive: bytes, removed: listOf(text) })]],
+  onActivity: [["callback", callback]],
+};
+
+/** @type {Signatures} */
+const SHELL = {
+  write: [["data", kind("a string or a Uint8Array", (value) => typeof value === "string" || value instanceof Uint8Array)]],
+  resize: [["cols", count], ["rows", count]],
+};
+
+/** @type {Signatures} */
+const SESSION = {
+  run: [["input", input], ["options", listening]],
+  resume: [["options", listening]],
+  submit: [["input", input]],
+  answer: [["input", input]],
+  steer: [["message", input]],
+  followUp: [["message", input]],
+  addSystemTurn: [["content", input]],
+  configure: [["settings", fields(settings)]],
+  registerTool: [["tool", tool]],
+  unregisterTool: [["name", text]],
+  onActivity: [["callback", callback]],
+};
+
+/** @type {Signatures} */
+const PROJECT = { keep: [["session", session]] };
+
+/** @type {Signatures} */
+const FUNCTIONS = {
+  init: [["options", maybe(fields({
+    onProgress: maybe(callback), worker: maybe(callback), onRestart: maybe(callback), unresponsiveMs: maybe(limit), stopMs: maybe(limit),
+  }))]],
+  createSession: [["options", maybe(fields({
+    apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(listOf(tool)), history: orNull(object),
+    approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), ...settings,
+  }))]],
+  scriptedFetch: [["script", script]],
+  openProject: [
+    ["name", project],
+    ["options", maybe(fields({ ...memory, storage: orNull(storage), onStatus: orNull(callback) }))],
+  ],
+  listProjects: [["options", stored]],
+  deleteProject: [["name", project], ["options", stored]],
+  directoryStorage: [["directory", kind("the path of a directory", (value) => typeof value === "string" && value !== "")]],
+  pythonProgram: [["options", maybe(fields({ ...worked, url: maybe(address), onProgress: maybe(callback) }))]],
+  jsProgram: [["options", maybe(fields(worked))]],
+};
+
+/** @param {[string, Check][]} signature @param {unknown[]} given @param {string} call */
+function problemOf(signature, given, call) {
+  const problem = first(signature.map(([name, check], index) => check(given[index], name)));
+  return problem && `${call}: ${problem}`;
+}
+
+/**
+ * Throws unless `given` is what the function `call` takes.
+ * @param {keyof typeof FUNCTIONS} call @param {unknown[]} given @param {typeof HermitcrabError} Refusal
+ */
+function accept(call, given, Refusal) {
+  const problem = problemOf(FUNCTIONS[call], given, call);
+  if (problem) throw new Refusal("invalid_input", problem);
+}
+
+/** @param {string} call @param {...unknown} given */
+export const acceptInSession = (call, ...given) => accept(call, given, SessionError);
+
+/** @param {string} call @param {...unknown} given */
+export const acceptInEnvironment = (call, ...given) => accept(call, given, EnvironmentError);
+
+/**
+ * Has the methods of `Class` that `table` knows check what they are given.
+ * @param {Function} Class @param {Signatures} table @param {typeof HermitcrabError} Refusal
+ * @param {Record<string, (error: HermitcrabError) => unknown>} [refuse] what a
+ *   call that returns no promise does with a refusal
+ */
+function guard(Class, table, Refusal, refuse = {}) {
+  for (const [name, signature] of Object.entries(table)) {
+    const holder = Object.hasOwn(Class.prototype, name) ? Class.prototype : Class;
+    if (!Object.hasOwn(holder, name)) continue;
+    const method = holder[name];
+    const { [name]: value } = {
+      [name](...given) {
+        const problem = problemOf(signature, given, holder === Class ? `MemoryEnvironment.${name}` : name);
+        if (!problem) return method.apply(this, given);
+        return (refuse[name] ?? rejected)(new Refusal("invalid_input", problem));
+      },
+    };
+    Object.defineProperty(holder, name, { value, writable: true, configurable: true });
+  }
+}
+
+const rejected = (error) => Promise.reject(error);
+const thrown = (error) => {
+  throw error;
+};
+
+/** @param {Function} Class of sandboxes, here or in a page whose worker has them */
+export const guardSandbox = (Class) => guard(Class, SANDBOX, EnvironmentError, { onActivity: thrown });
+
+/** @param {Function} Class of shells */
+export const guardShell = (Class) => guard(Class, SHELL, EnvironmentError);
+
+/** @param {Function} Class of projects */
+export const guardProject = (Class) => guard(Class, PROJECT, EnvironmentError, { keep: thrown });
+
+/** @param {Function} Class of sessions */
+export const guardSession = (Class) => {
+  const told = (error) => late(rejected(error));
+  guard(Class, SESSION, SessionError, { run: told, resume: told, onActivity: thrown });
+};
+
+/** What a value is, without what is in it: it may be a key. */
+function said(value) {
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "string") return value.trim() === "" ? "a blank text" : "a string";
+  if (typeof value === "number") return Number.isSafeInteger(value) && value > 0 ? "a number" : `the number ${value}`;
+  return `${/^[aeiou]/.test(typeof value) ? "an" : "a"} ${typeof value}`;
+}

@@ -1,0 +1,72 @@
+// Tools of the user's: what they are told to the core, and what becomes of
+// what they give back. Where the agent is in a worker, both happen in the page:
+// only there a result is still the object that the tool made.
+
+import { sleep } from "./clock.js";
+import { SessionError, text } from "./errors.js";
+
+/** @typedef {import("./session.js").Tool} Tool */
+
+/** Time for a tool that names none, in ms: that of the longest command. */
+const TIMEOUT_MS = 600_000;
+
+/** What the core is told of a tool. @param {Tool} tool */
+export function definition({ execute, timeoutMs = 1, ...tool }) {
+  if (typeof execute !== "function") {
+    throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
+  }
+  if (!(timeoutMs >= 0)) {
+    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
+  }
+  return tool;
+}
+
+/**
+ * Runs a tool; what it throws is a result that the model reads.
+ * @param {Tool} tool @param {any} args @param {import("./session.js").ToolContext} context
+ * @returns {Promise<{content: string, isError: boolean}>} rejects once the signal has fired
+ */
+export async function runTool(tool, args, { signal, progress, ...context }) {
+  const show = (piece) => progress(String(piece));
+  const execute = (signal) => tool.execute(args, { ...context, signal, progress: show });
+  try {
+    return toolResult(tool, await withLimit(tool, signal, execute));
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { content: text(error), isError: true };
+  }
+}
+
+/** A tool that never returns must not hold the session up for ever. */
+async function withLimit({ name, timeoutMs = TIMEOUT_MS }, signal, execute) {
+  if (timeoutMs === 0) return execute(signal);
+  const over = new AbortController();
+  const done = new AbortController();
+  const stop = () => {
+    over.abort(signal.reason);
+    done.abort();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  const late = sleep(timeoutMs, done.signal).then(() => {
+    if (done.signal.aborted) return undefined;
+    const error = new Error(`the tool ${name} gave no result within ${timeoutMs} ms and was given up`);
+    over.abort(error);
+    throw error;
+  });
+  try {
+    return await Promise.race([execute(over.signal), late.then(() => new Promise(() => {}))]);
+  } finally {
+    done.abort();
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function toolResult({ name }, result) {
+  if (typeof result === "string") return { content: result, isError: false };
+  if (typeof result?.content === "string") return { content: result.content, isError: Boolean(result.isError) };
+  try {
+    return { content: JSON.stringify(result) ?? "", isError: false };
+  } catch (error) {
+    throw new Error(`the tool ${name} ran, but its result cannot be written as JSON: ${text(error)}`);
+  }
+}

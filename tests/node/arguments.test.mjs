@@ -1,0 +1,170 @@
+// What a call is given by mistake: a typed error that names the argument, and
+// nothing has happened.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import * as face from "./face.mjs";
+import { jsProgram } from "../../js/programs/javascript.js";
+import { pythonProgram } from "../../js/programs/python.js";
+import { collect, dataOf } from "./support.mjs";
+
+const { EnvironmentError, MemoryEnvironment, SessionError, createSession, init } = face;
+const onData = () => {};
+
+let env;
+let other;
+let session;
+let shell;
+let project;
+
+before(async () => {
+  env = await MemoryEnvironment.create({ files: { keep: "precious" } });
+  other = await (await MemoryEnvironment.create()).snapshot();
+  session = await createSession({ env, script: { steps: [{ text: "Fine." }] } });
+  shell = await env.openShell({ onData });
+  project = await face.openProject("p");
+});
+
+after(async () => {
+  await session.close();
+  await shell.close();
+  await project.close();
+});
+
+/** `[call, problem]`: the call, and what its error says behind the name of the function. */
+const SANDBOX = [
+  [() => MemoryEnvironment.create(null), "options must be an object, not null"],
+  [() => MemoryEnvironment.create(5), "options must be an object, not a number"],
+  [() => MemoryEnvironment.create({ files: 5 }), "options.files must be an object of contents by path, or a list of files, not a number"],
+  [() => MemoryEnvironment.create({ files: { a: 5 } }), 'options.files["a"] must be a string, a Uint8Array or an ArrayBuffer, not a number'],
+  [() => MemoryEnvironment.create({ limits: 5 }), "options.limits must be an object, not a number"],
+  [() => MemoryEnvironment.create({ programs: { a: 5 } }), 'options.programs["a"] must be a function, not a number'],
+  [() => env.exec(), "command must be a string, not nothing"],
+  [() => env.exec("echo", null), "options must be an object, not null"],
+  [() => env.exec("echo", { signal: 5 }), "options.signal must be an AbortSignal, not a number"],
+  [() => env.exec("echo", { onOutput: 5 }), "options.onOutput must be a function, not a number"],
+  [() => env.exec("echo", { timeoutMs: NaN }), "options.timeoutMs must be a whole number, 0 or more, not the number NaN"],
+  [() => env.exec("echo", { env: { A: 5 } }), 'options.env["A"] must be a string, not a number'],
+  [() => env.readText(), "path must be a string, not nothing"],
+  [() => env.readBytes({}), "path must be a string, not an object"],
+  [() => env.write("o", {}), "content must be a string, a Uint8Array or an ArrayBuffer, not an object"],
+  [() => env.write("o"), "content must be a string, a Uint8Array or an ArrayBuffer, not nothing"],
+  [() => env.stat(null), "path must be a string, not null"],
+  [() => env.exists(5), "path must be a string, not a number"],
+  [() => env.list(5), "path must be a string, not a number"],
+  [() => env.list(".", { depth: -1 }), "options.depth must be a whole number, 0 or more, not the number -1"],
+  [() => env.remove(), "path must be a string, not nothing"],
+  [() => env.rename("keep"), "to must be a string, not nothing"],
+  [() => env.makeDir([]), "path must be a string, not an array"],
+  [() => env.importFiles(null), "files must be an object of contents by path, or a list of files, not null"],
+  [() => env.importFiles("keep"), "files must be an object of contents by path, or a list of files, not a string"],
+  [() => env.importFiles([5]), "what is number 1 of the list is not a File"],
+  [() => env.importTar(7), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a number"],
+  [() => env.importZip("text"), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a string"],
+  [() => env.importArchive(null), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not null"],
+  [() => env.importArchive(new Uint8Array(), { exclude: ".git" }), "options.exclude must be an array, not a string"],
+  [() => env.importZip(new Uint8Array(), { maxBytes: "1 GB" }), "options.maxBytes must be a number, 0 or more, not a string"],
+  [() => env.importDirectory(null), "handle must be a directory handle, not null"],
+  [() => env.exportDirectory({}), "handle must be a directory handle, not an object"],
+  [() => env.program("no name", onData), "name must be one word without a slash, not a string"],
+  [() => env.program("x"), "program must be a function, not nothing"],
+  [() => env.openShell(), "options must be an object, not nothing"],
+  [() => env.openShell({ onData: 1 }), "options.onData must be a function, not a number"],
+  [() => env.openShell({ onData, cols: -1 }), "options.cols must be a whole number, 1 or more, not the number -1"],
+  [() => env.openShell({ onData, history: "ls" }), "options.history must be an array, not a string"],
+  [() => env.restore(), "snapshot must be what snapshot() gave, not nothing"],
+  [() => env.changesSince("x"), "snapshot must be what snapshot() gave, not a string"],
+  [() => env.replaceTree("tar"), "archive must be a Uint8Array, not a string"],
+  [() => env.applyDelta({ archive: new Uint8Array() }), "delta.removed must be an array, not nothing"],
+  [() => env.onActivity(), "callback must be a function, not nothing"],
+  [() => shell.write(5), "data must be a string or a Uint8Array, not a number"],
+  [() => shell.resize("80", 24), "cols must be a whole number, 1 or more, not a string"],
+  [() => project.keep({}), "session must be a session, not an object"],
+  [() => face.openProject(""), "name must be a text of 1 to 100 characters, not a blank text"],
+  [() => face.openProject("x", null), "options must be an object, not null"],
+  [() => face.openProject("x", { storage: {} }), "options.storage must be an object with read, write, remove, delete and list, not an object"],
+  [() => face.openProject("x", { onStatus: 5 }), "options.onStatus must be a function, not a number"],
+  [() => face.listProjects(null), "options must be an object, not null"],
+  [() => face.deleteProject(), "name must be a text of 1 to 100 characters, not nothing"],
+  [() => face.directoryStorage(), "directory must be the path of a directory, not nothing"],
+  [() => pythonProgram(null), "options must be an object, not null"],
+  [() => pythonProgram({ workers: 0 }), "options.workers must be a whole number, 1 or more, not the number 0"],
+  [() => jsProgram({ worker: "worker.js" }), "options.worker must be a function, not a string"],
+];
+
+const SESSION = [
+  [() => init(null), "options must be an object, not null"],
+  [() => createSession(null), "options must be an object, not null"],
+  [() => createSession({ env: 5 }), "options.env must be a MemoryEnvironment or an object with the methods of an environment, not a number"],
+  [() => createSession({ tools: {} }), "options.tools must be an array, not an object"],
+  [() => createSession({ tools: [null] }), "options.tools[0] must be an object with name, description, parameters and execute, not null"],
+  [() => createSession({ fetch: "https://proxy.example" }), "options.fetch must be a function, not a string"],
+  [() => createSession({ approve: true }), "options.approve must be a function, not a boolean"],
+  [() => createSession({ signal: new AbortController() }), "options.signal must be an AbortSignal, not an object"],
+  [() => createSession({ apiKey: 5 }), "options.apiKey must be a string, a function or null, not a number"],
+  [() => createSession({ apiKeys: "k" }), "options.apiKeys must be an object, not a string"],
+  [() => createSession({ history: "[]" }), "options.history must be an object, not a string"],
+  [() => createSession({ retry: 5 }), "options.retry must be an object, not a number"],
+  [() => createSession({ endpoints: { openai: "x" } }), 'options.endpoints["openai"] must be an object, not a string'],
+  [() => createSession({ script: 5 }), "options.script must be a string or an object, not a number"],
+  [() => face.scriptedFetch(), "script must be a string or an object, not nothing"],
+  [() => collect(session.run("")), "input must be a text that is not blank, not a blank text"],
+  [() => collect(session.run(" \n\t")), "input must be a text that is not blank, not a blank text"],
+  [() => collect(session.run()), "input must be a text that is not blank, not nothing"],
+  [() => collect(session.run(7)), "input must be a text that is not blank, not a number"],
+  [() => collect(session.run("x", { signal: 5 })), "options.signal must be an AbortSignal, not a number"],
+  [() => collect(session.run("x", null)), "options must be an object, not null"],
+  [() => collect(session.resume(5)), "options must be an object, not a number"],
+  [() => session.submit(""), "input must be a text that is not blank, not a blank text"],
+  [() => session.answer(), "input must be a text that is not blank, not nothing"],
+  [() => session.steer(" "), "message must be a text that is not blank, not a blank text"],
+  [() => session.followUp({}), "message must be a text that is not blank, not an object"],
+  [() => session.addSystemTurn(""), "content must be a text that is not blank, not a blank text"],
+  [() => session.configure(null), "settings must be an object, not null"],
+  [() => session.registerTool(null), "tool must be an object with name, description, parameters and execute, not null"],
+  [() => session.unregisterTool(5), "name must be a string, not a number"],
+  [() => session.onActivity("x"), "callback must be a function, not a string"],
+];
+
+for (const [Class, calls] of [[EnvironmentError, SANDBOX], [SessionError, SESSION]]) {
+  for (const [call, problem] of calls) {
+    test(String(call).slice(6), async () => {
+      await assert.rejects(async () => call(), (error) => {
+        assert.ok(error instanceof Class, error.stack);
+        assert.equal(error.kind, "invalid_input");
+        assert.match(error.message, /^[\w.]+: /);
+        assert.equal(error.message.replace(/^[\w.]+: /, ""), problem);
+        return true;
+      });
+      assert.equal(session.state, "IDLE");
+    });
+  }
+}
+
+test("after all of them everything is as it was", async () => {
+  assert.deepEqual((await env.list()).map(({ path }) => path), ["keep"]);
+  const events = await collect(session.run("go"));
+  assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "go" }]);
+  assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+});
+
+test("the snapshot of another sandbox is refused, and the way to its files is named", async () => {
+  for (const call of [() => env.restore(other), () => env.changesSince(other), () => env.restore({})]) {
+    await assert.rejects(call, (error) => {
+      assert.ok(error instanceof EnvironmentError);
+      assert.equal(error.kind, "invalid_input");
+      assert.match(error.message, /not one of this environment; .*replaceTree/);
+      return true;
+    });
+  }
+  const source = await MemoryEnvironment.create({ files: { b: "b" } });
+  const target = await MemoryEnvironment.create({ files: { a: "a" } });
+  await target.replaceTree(await source.exportTree());
+  assert.deepEqual((await target.list()).map(({ path }) => path), ["b"]);
+});
+
+test("what an argument holds is not repeated: it may be a key", async () => {
+  const key = { secret: "sk-canary" };
+  await assert.rejects(createSession({ apiKey: key }), (error) => !error.message.includes("canary"));
+});
