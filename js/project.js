@@ -102,9 +102,10 @@ export class Project {
   #unwatchSession;
   /**
    * What is stored: a snapshot of the files, what they are stored in (everything,
-   * then what changed from time to time), and the record's text.
+   * then what changed from time to time), and record and data as text.
    */
-  #stored = { snapshot: undefined, parts: [], history: undefined };
+  #stored = { snapshot: undefined, parts: [], rest: undefined };
+  #data;
   #number = 0;
   #timer;
   #saving;
@@ -138,6 +139,7 @@ export class Project {
     this.env = env;
     this.isNew = !saved;
     this.history = saved?.history;
+    this.#data = saved?.data;
     this.readOnly = readOnly;
     this.#release = release;
     if (denied) this.#tell({ state: "failed", error: denied });
@@ -145,7 +147,7 @@ export class Project {
     if (saved) {
       this.#number = saved.number;
       const parts = saved.parts.map(({ archive: _, ...part }) => part);
-      this.#stored = { snapshot: await env.snapshot(), parts, history: JSON.stringify(saved.history) };
+      this.#stored = { snapshot: await env.snapshot(), parts, rest: this.#rest() };
     }
     this.#unwatch = env.onActivity(() => this.#soon());
     // What was there first counts as a change.
@@ -165,6 +167,20 @@ export class Project {
     this.#session = session;
     this.#unwatchSession?.();
     this.#unwatchSession = session.onActivity(() => this.#soon());
+    this.#soon();
+  }
+
+  /**
+   * Data of the host's own, such as what its page shows: any value that JSON
+   * holds. It is saved with the files, some time after it was set.
+   * @type {any}
+   */
+  get data() {
+    return this.#data;
+  }
+
+  set data(value) {
+    this.#data = value;
     this.#soon();
   }
 
@@ -212,6 +228,11 @@ export class Project {
   #soon() {
     if (this.#timer !== undefined || !this.#unwatch || this.#closed || this.#looking) return;
     this.#timer = setTimeout(() => this.#inBackground(), this.#restMs);
+    if (this.status.state !== "unsaved") this.#tell({ state: "unsaved" });
+  }
+
+  #rest() {
+    return JSON.stringify({ history: this.history, data: this.#data });
   }
 
   #inBackground() {
@@ -230,11 +251,12 @@ export class Project {
     this.#looking = false;
     const [snapshot, record] = await Promise.all([looking, recording]);
     this.history = record ?? this.history;
-    const history = JSON.stringify(this.history);
+    const rest = this.#rest();
     const stored = this.#stored;
     const change = await changeOf(snapshot, stored);
-    if (!change && history === stored.history && stored.parts.length > 0) {
+    if (!change && rest === stored.rest && stored.parts.length > 0) {
       free(snapshot);
+      this.#done();
       return;
     }
     this.#tell({ state: "saving" });
@@ -250,8 +272,8 @@ export class Project {
         needed = archive.length;
         await this.#storage.write(this.name, file, archive);
       }
-      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now(), history: this.history });
-      const bytes = new TextEncoder().encode(index);
+      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now() });
+      const bytes = new TextEncoder().encode(`${index.slice(0, -1)},"rest":${rest}}`);
       needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
@@ -266,9 +288,15 @@ export class Project {
       if (!parts.includes(old)) await this.#storage.remove(this.name, old.file).catch(() => {});
     }
     free(stored.snapshot);
-    this.#stored = { snapshot, parts, history };
+    this.#stored = { snapshot, parts, rest };
     this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
-    this.#tell({ state: "saved" });
+    this.#done();
+  }
+
+  /** What has changed while it was saved is not. */
+  #done() {
+    const state = this.#timer === undefined ? "saved" : "unsaved";
+    if (this.status.state !== state) this.#tell({ state });
   }
 
   #tell(status) {
@@ -325,7 +353,7 @@ async function load(name, storage) {
     if (!archive) throw damaged("some of its files are missing");
     parts.push({ ...part, archive });
   }
-  return { parts, number: index.number, history: index.history };
+  return { parts, number: index.number, ...index.rest };
 }
 
 /** Why storing failed, and how much is needed. */
