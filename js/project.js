@@ -162,11 +162,16 @@ export class Project {
     this.#tell({ state: "failed", error: new EnvironmentError("locked", `project ${this.name} was taken over by another tab, so this one saves nothing any more; export its files to keep them`) });
   }
 
-  /** Saves a session's record with the files, from now on. @param {import("./session.js").Session} session */
+  /**
+   * Saves a session's record with the files, from now on.
+   * @param {import("./session.js").Session} [session] none: the next one begins
+   *   a conversation of its own, and `history` is forgotten
+   */
   keep(session) {
     this.#session = session;
+    if (!session) this.history = undefined;
     this.#unwatchSession?.();
-    this.#unwatchSession = session.onActivity(() => this.#soon());
+    this.#unwatchSession = session?.onActivity(() => this.#soon());
     this.#soon();
   }
 
@@ -249,8 +254,10 @@ export class Project {
     const recording = this.#session?.record().catch(() => undefined);
     const looking = this.env.snapshot();
     this.#looking = false;
+    const session = this.#session;
     const [snapshot, record] = await Promise.all([looking, recording]);
-    this.history = record ?? this.history;
+    // Another one may have taken its place meanwhile.
+    if (session === this.#session) this.history = record ?? this.history;
     const rest = this.#rest();
     const stored = this.#stored;
     const change = await changeOf(snapshot, stored);

@@ -2,26 +2,18 @@
 // widths, light and dark, kept under target/screenshots; the preview; focus.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { choose, launch, model, open, say, screenshot, serve, shows, state, terminal } from "./playground-support.mjs";
+import { test } from "node:test";
+import { choose, playground, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { serveModel } from "../node/support.mjs";
 
-let server;
-let browser;
-before(async () => {
-  server = await serve();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.close();
-});
+const { open } = playground();
 
 const SIZES = { narrow: { width: 400, height: 800 }, middle: { width: 1024, height: 768 }, wide: { width: 1600, height: 900 } };
 
 for (const [size, viewport] of Object.entries(SIZES)) {
   for (const colorScheme of ["light", "dark"]) {
-    test(`${size}, ${colorScheme}: nothing is wider than the page`, async () => {
-      const { context, page, problems } = await open(browser, server.url, { viewport, colorScheme });
+    test(`${size}, ${colorScheme}: nothing is wider than the page`, async (t) => {
+      const { page, problems } = await open(t, { viewport, colorScheme });
       const fits = async (name) => {
         await screenshot(page, `${size}-${colorScheme}-${name}`);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -50,13 +42,12 @@ for (const [size, viewport] of Object.entries(SIZES)) {
         }
       }
       assert.deepEqual(problems, []);
-      await context.close();
     });
   }
 }
 
-test("the preview shows the project and follows it, in an origin of its own", async () => {
-  const { context, page, problems } = await open(browser, server.url, { viewport: SIZES.wide });
+test("the preview shows the project and follows it, in an origin of its own", async (t) => {
+  const { page, problems } = await open(t, { viewport: SIZES.wide });
   const frame = page.frameLocator(".preview iframe");
   await frame.locator("text=/rock---roll").waitFor();
   assert.equal(await page.getAttribute(".preview iframe", "sandbox"), "allow-scripts allow-forms allow-modals");
@@ -68,11 +59,10 @@ test("the preview shows the project and follows it, in an origin of its own", as
   await terminal(page, "printf '<script>fetch(\"https://example.com/\").catch(() => document.body.append(\"no network\"))</script>' > index.html");
   await frame.locator("text=no network").waitFor();
   assert.deepEqual(problems.filter((text) => !/Content Security Policy|Content-Security-Policy/.test(text)), []);
-  await context.close();
 });
 
-test("the keyboard reaches every part", async () => {
-  const { context, page } = await open(browser, server.url, { viewport: SIZES.wide });
+test("the keyboard reaches every part", async (t) => {
+  const { page } = await open(t, { viewport: SIZES.wide });
   const focused = () => page.evaluate(() => document.activeElement.closest("[id^=pane-]")?.id ?? document.activeElement.className);
   await page.keyboard.press("Tab");
   assert.equal(await focused(), "skip");
@@ -85,13 +75,12 @@ test("the keyboard reaches every part", async () => {
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   assert.equal(await page.getAttribute(".tab[aria-selected='true']", "data-path"), "test.sh");
-  await context.close();
 });
 
-test("text that streams in moves nothing above it", async () => {
-  const { context, page } = await open(browser, server.url, { viewport: SIZES.wide });
+test("text that streams in moves nothing above it", async (t) => {
+  const { page } = await open(t, { viewport: SIZES.wide });
   const lines = Array.from({ length: 30 }, (_, index) => `Paragraph ${index} with some words in it.\n\n`);
-  const slow = await model({ steps: [{ texts: lines, delta_delay_ms: 15 }] });
+  const slow = await serveModel(t, { steps: [{ texts: lines, delta_delay_ms: 15 }] });
   await choose(page, { baseUrl: slow.url });
   await say(page, "write");
   await page.waitForSelector(".prose p:nth-child(3)");
@@ -107,15 +96,12 @@ test("text that streams in moves nothing above it", async () => {
     frame();
   }));
   assert.deepEqual([moved.places.length, moved.same], [1, true]);
-  slow.close();
-  await context.close();
 });
 
-test("python3 and node run in the terminal", async () => {
-  const { context, page } = await open(browser, server.url);
+test("python3 and node run in the terminal", async (t) => {
+  const { page } = await open(t);
   await terminal(page, "python3 -c 'print(6 * 7)'");
   await shows(page, "42");
   await terminal(page, "node -e 'console.log([1, 2, 3].map((n) => n * n).join())'");
   await shows(page, "1,4,9");
-  await context.close();
 });

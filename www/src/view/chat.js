@@ -7,7 +7,7 @@ import { itemView } from "./items.js";
  * @param {object} actions
  * @param {(text: string) => void} actions.send @param {() => void} actions.stop
  * @param {(path: string) => void} actions.openFile
- * @param {() => void} actions.openSettings
+ * @param {() => void} actions.openSettings @param {() => void} actions.resume goes on with a run that was cut off
  */
 export function chatView(actions) {
   const list = h("div", { class: "items", role: "log", "aria-label": "Conversation", tabIndex: 0 });

@@ -77,15 +77,18 @@ function tool(item, actions) {
   return {
     element,
     update() {
-      const state = !item.done ? "running" : item.failed ? "failed" : "done";
+      const state = item.waits ? "waiting" : !item.done ? "running" : item.failed ? "failed" : "done";
       if (element.dataset.state !== state) {
         element.dataset.state = state;
-        mark.replaceChildren(item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
-        mark.title = { running: "runs", failed: "failed", done: "done" }[state];
+        mark.replaceChildren(item.waits ? icon("hand") : item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
+        mark.title = { waiting: "waits for your approval", running: "runs", failed: "failed", done: "done" }[state];
+        time.textContent = item.waits ? "waits" : "";
         summary.setAttribute("aria-label", `${item.name} ${brief.textContent}, ${mark.title}`);
       }
-      if (item.done) {
-        time.textContent = `${item.exitCode ? `exit ${item.exitCode} · ` : ""}${item.timedOut ? "timed out · " : ""}${duration(item.ms)}`;
+      if (item.cut) {
+        time.textContent = "cut off";
+      } else if (item.done) {
+        time.textContent = item.refused ? "not allowed" : `${item.exitCode ? `exit ${item.exitCode} · ` : ""}${item.timedOut ? "timed out · " : ""}${duration(item.ms)}`;
         facts.textContent = item.complete === false ? `The first part of ${size(item.outputBytes)} of output is kept.` : "";
       }
       showOutput(limit);
@@ -146,9 +149,14 @@ function row({ kind, text, line }) {
   );
 }
 
-function notice(item, { openSettings }) {
+function notice(item, { openSettings, resume }) {
   const settle = ["authentication", "access_denied", "network", "quota_exceeded", "not_found", "configuration"];
-  const button = settle.includes(item.code) && h("button", { type: "button", class: "link", onClick: openSettings }, "Open settings");
+  const link = (label, onClick) => h("button", { type: "button", class: "link", onClick }, label);
+  const goOn = () => {
+    button.remove();
+    resume();
+  };
+  const button = settle.includes(item.code) ? link("Open settings", openSettings) : item.resume && link("Go on", goOn);
   const element = h("div", { class: `item notice ${item.kind}`, role: item.kind === "error" ? "alert" : undefined },
     item.kind !== "info" && icon("warn"), h("span", null, item.text, button && [" ", button]));
   return { element, update() {} };
@@ -189,7 +197,8 @@ function argumentsInBrief(args) {
   return firstLine(typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 }
 
-function argumentsInFull(args) {
+/** A call's arguments, one after the other. @param {any} args */
+export function argumentsInFull(args) {
   if (typeof args !== "object" || args === null) return String(args ?? "");
   return Object.entries(args)
     .map(([name, value]) => {
