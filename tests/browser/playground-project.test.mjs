@@ -51,23 +51,6 @@ test("a reload keeps the project and the conversation", async (t) => {
   assert.deepEqual(problems, []);
 });
 
-test("a page that is closed while the agent works finds what was done", async (t) => {
-  const { page } = await open(t);
-  const held = await serveModel(t, { steps: [
-    { tool_calls: [{ name: "write_file", arguments: { file_path: "half.txt", content: "half done\n" } }] },
-    { text: "Now the rest.", hold: "never", hold_before: "end" },
-  ] });
-  await choose(page, { baseUrl: held.url });
-  await say(page, "do it");
-  await page.waitForSelector(".answer:has-text('Now the rest.')");
-  await saved(page);
-  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
-  await page.reload();
-  await ready(page);
-  assert.ok((await paths(page)).includes("half.txt"));
-  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed while the agent worked/);
-});
-
 test("after a reload the model still knows the conversation", async (t) => {
   const { page } = await open(t);
   const answering = await serveModel(t, { steps: [

@@ -90,13 +90,22 @@ export async function screenshot(page, name) {
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }
 
-/** Chooses a provider in the settings, as a person would. */
-export async function choose(page, { provider = "anthropic", key = "page-key", baseUrl = "", name = "" }) {
+/**
+ * Chooses in the settings, as a person would. `others`: by provider, `{key, baseUrl}`
+ * of those that subagents may use.
+ */
+export async function choose(page, { provider = "anthropic", key = "page-key", baseUrl = "", name = "", others = {}, approval, remember }) {
   await page.click("#model");
   await page.selectOption("#set-provider", provider);
   await page.fill("#set-model", name);
   await page.fill("#set-key", key);
   await page.fill("#set-base", baseUrl);
+  for (const [id, values] of Object.entries(others)) {
+    await page.evaluate(() => (document.querySelector(".more").open = true));
+    for (const [field, value] of Object.entries(values)) await page.fill(`[data-provider="${id}"][data-name="${field}"]`, value);
+  }
+  if (approval) await page.selectOption("#set-approval", approval);
+  if (remember) await page.check("#set-remember");
   await page.click("dialog[open] button.primary");
   await page.waitForSelector("dialog[open]", { state: "detached" });
 }

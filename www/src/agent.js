@@ -66,7 +66,7 @@ export function openStored(name, options) {
 /** When the agent asks before it acts: docs/approval.md, "Three policies". */
 export const APPROVALS = [
   { id: "never", name: "Never ask", policy: {} },
-  { id: "ask", name: "Ask before commands that may change something", policy: { writePaths: ["**"], commands: ["@safe"] } },
+  { id: "ask", name: "Ask before commands that do more than read files", policy: { writePaths: ["**"], commands: ["@safe"] } },
   { id: "always", name: "Ask before every tool call", policy: { tools: { "*": "ask" } } },
 ];
 

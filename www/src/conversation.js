@@ -1,8 +1,8 @@
 // A conversation with the agent about a project: opens sessions, keeps the log
 // of what happened, and says what went wrong in words for people.
 
-import { SCRIPTED, model, openSession, policy } from "./agent.js";
-import { Approvals } from "./approvals.js";
+import { ROOT, SCRIPTED, model, openSession, policy } from "./agent.js";
+import { Approvals, isCommand } from "./approvals.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
 import { Run } from "./run.js";
@@ -27,6 +27,8 @@ export class Conversation extends EventTarget {
   /** The session as it was after its last tool call or answer. @type {object | undefined} */
   #record;
   #over = false;
+  /** Arguments of this task's calls. @type {Map<string, any>} */
+  #calls = new Map();
 
   /**
    * @param {import("./project.js").Project} project
@@ -143,6 +145,8 @@ export class Conversation extends EventTarget {
       // Of one that is no longer in use, only how it ends.
       if (session !== this.#session && !["SESSION_END", "STEERING_DROPPED"].includes(event.kind)) continue;
       this.#keep({ event });
+      if (event.kind === "USER_INPUT") this.#calls.clear();
+      if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
       if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
       if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
@@ -171,7 +175,21 @@ export class Conversation extends EventTarget {
       const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
       return binary || long ? { path, binary: true } : { path, ...texts };
     });
-    this.#keep({ changes: diffs, call });
+    const byCall = Map.groupBy(diffs, ({ path }) => call && this.#ownerOf(path, call));
+    for (const [owner, changes] of byCall) this.#keep({ changes, call: owner });
+  }
+
+  /**
+   * The call that changed a file, as far as one can tell: calls run in parallel,
+   * and `call` is only the one that has just ended.
+   */
+  #ownerOf(path, call) {
+    const calls = [...this.#calls].reverse();
+    const [writer] = calls.find(([, given]) => filesIn(given).has(path)) ?? [];
+    if (writer) return writer;
+    // One that says what it writes has written nothing else.
+    if (filesIn(this.#calls.get(call)).size === 0) return call;
+    return calls.find(([, given]) => isCommand(given))?.[0] ?? call;
   }
 
   #keep(entry) {
@@ -191,6 +209,17 @@ export class Conversation extends EventTarget {
     const text = "The page was closed while the agent worked; what it had done by then is here.";
     this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
   }
+}
+
+/** Arguments that hold what is to be written. */
+const WRITTEN = ["content", "new_string"];
+
+/** Files that a call says it will change. @param {any} given its arguments */
+function filesIn(given) {
+  const patch = [given, given?.input, given?.patch].find((text) => typeof text === "string") ?? "";
+  const headers = [...patch.matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map(([, path]) => path);
+  if (WRITTEN.some((name) => typeof given?.[name] === "string")) headers.push(String(given.file_path));
+  return new Set(headers.map((path) => path.trim().replace(`${ROOT}/`, "").replace(/^\.\//, "")));
 }
 
 /** Pieces of one text within this time are one entry of the log, in ms. */

@@ -3,7 +3,6 @@
 
 import { isCommand } from "../approvals.js";
 import { h } from "../dom.js";
-import { sentence } from "../explain.js";
 import { argumentsInFull } from "./items.js";
 
 /** @param {() => void} stop ends what the agent does @returns {import("../approvals.js").Ask} */
@@ -29,7 +28,7 @@ export function approvalDialog(stop) {
 
   return (call) => new Promise((resolve) => {
     title.textContent = isCommand(call.arguments) ? "The agent wants to run a command" : `The agent wants to call ${call.name}`;
-    reason.textContent = sentence(call.reason);
+    reason.textContent = `Asked because ${call.reason}.`;
     what.textContent = isCommand(call.arguments) ? call.arguments.command : argumentsInFull(call.arguments);
     always.textContent = isCommand(call.arguments) ? "Always allow this command" : `Always allow ${call.name}`;
     always.title = "Until the session ends";

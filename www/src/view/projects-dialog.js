@@ -15,7 +15,7 @@ export function projectsDialog(actions) {
   const dialog = h("dialog", { class: "projects", "aria-labelledby": "projects-title" },
     h("div", { class: "dialog-body" },
       h("div", { class: "dialog-head" }, h("h2", { id: "projects-title" }, "Projects"), iconButton("close", "Close", () => dialog.close())),
-      h("form", { class: "line", onSubmit: (event) => { event.preventDefault(); void attempt(() => actions.create(name.value.trim() || "project")); } },
+      h("form", { class: "create", onSubmit: (event) => { event.preventDefault(); void attempt(() => actions.create(name.value.trim() || "project")); } },
         name, h("button", { type: "submit", class: "primary" }, "Create")),
       problem, list,
       h("p", { class: "quiet" }, "They lie in this browser's storage, which the browser may clear; export what you want to keep.")));

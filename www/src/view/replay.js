@@ -26,10 +26,10 @@ export function replayView(shared, actions) {
   const play = iconButton("play", "Play", () => (timer === undefined ? resume() : pause()));
   const place = h("span", { class: "quiet" });
   const element = h("div", { class: "replay" },
-    h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, shared.saved ? `run of ${new Date(shared.saved).toLocaleString()}` : "shared run"), h("span", { class: "grow" }),
-      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: fork }, "Continue from here"),
+    h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, when(shared.saved)), h("span", { class: "grow" }),
       iconButton("close", "Close the run", () => { pause(); actions.leave(); })),
-    h("div", { class: "replay-controls" }, play, slider, place));
+    h("div", { class: "replay-controls" }, play, slider, place,
+      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: fork }, "Continue from here")));
 
   async function fork() {
     // A second click would make a second project.
@@ -37,6 +37,7 @@ export function replayView(shared, actions) {
     forking = true;
     pause();
     await actions.fork(project);
+    forking = false;
   }
 
   /** Back to the start: the files as they were, no conversation. */
@@ -116,4 +117,10 @@ export function replayView(shared, actions) {
   reset();
   seek(log.length);
   return { element, pause };
+}
+
+/** When a run was saved, for people; what comes in may be no date. */
+function when(saved) {
+  const date = new Date(saved);
+  return Number.isNaN(date.getTime()) ? "a shared run" : `run of ${date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`;
 }

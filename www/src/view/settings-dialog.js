@@ -1,7 +1,7 @@
 // The settings: provider, model, keys, proxies, and when the agent asks.
 
 import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent.js";
-import { count, h, iconButton } from "../dom.js";
+import { count, h, icon, iconButton } from "../dom.js";
 
 const REAL = PROVIDERS.filter(({ id }) => id !== SCRIPTED);
 
@@ -22,7 +22,7 @@ export function settingsDialog(settings, changed) {
   const base = h("input", { id: "set-base", type: "url", spellcheck: false });
   const others = h("div", { class: "others" });
   const more = h("details", { class: "more" },
-    h("summary", null, h("span", null, "Keys of other providers")),
+    h("summary", null, icon("chevron"), h("span", null, "Keys of other providers")),
     h("p", { class: "quiet" }, "For subagents: the model may give a task to a model of another provider."), others);
   const remember = h("input", { type: "checkbox", id: "set-remember" });
   const approval = h("select", { id: "set-approval" }, APPROVALS.map(({ id, name }) => h("option", { value: id }, name)));
@@ -86,11 +86,11 @@ export function settingsDialog(settings, changed) {
   }
 
   /** The short form for a provider that is not the one in use. */
-  function other({ id, name, keyHint = "" }) {
+  function other({ id, name, keyHint }) {
     const input = (field, props) => h("input", { ...props, value: draft[id][field], autocomplete: "off", spellcheck: false, dataset: { provider: id, name: field } });
     return h("fieldset", null, h("legend", null, name),
-      input("key", { type: "password", placeholder: keyHint, "aria-label": `Key of ${name}` }),
-      input("baseUrl", { type: "url", placeholder: id === "chat" ? placeholderOf(id) : "proxy, if one is needed", "aria-label": `Proxy or base URL of ${name}` }));
+      input("key", { type: "password", placeholder: id === "chat" ? "key, if any" : keyHint, "aria-label": `Key of ${name}` }),
+      input("baseUrl", { type: "url", placeholder: id === "chat" ? placeholderOf(id) : "proxy, if any", "aria-label": `Proxy or base URL of ${name}` }));
   }
 
   function describe() {
