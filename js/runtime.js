@@ -2,7 +2,7 @@
 // maps from the core's numbers to the JavaScript objects behind them.
 
 import { macrotask } from "./clock.js";
-import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
+import { CoreError, EnvironmentError, SessionError, text, typed } from "./errors.js";
 import { Host } from "./host.js";
 
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
@@ -71,7 +71,7 @@ function load(wasm, onProgress) {
     .then((source) => platform.bindings.default({ module_or_path: source }))
     .catch((error) => {
       loading = undefined;
-      throw new CoreError(error);
+      throw CoreError.saying(`the core cannot be loaded: ${text(error)}`, { cause: error });
     });
   return loading;
 }
@@ -81,6 +81,8 @@ async function watched(source, onProgress) {
   const isPlace = typeof source === "string" || source instanceof URL;
   const response = isPlace ? await fetch(source) : source;
   if (!(response instanceof Response) || !response.body) return source;
+  // Wrapped, it would no longer say where it comes from.
+  if (!response.ok) throw new Error(`${response.url} answers ${response.status} ${response.statusText}`.trim());
   const total = response.headers.has("content-encoding")
     ? undefined
     : Number(response.headers.get("content-length")) || undefined;

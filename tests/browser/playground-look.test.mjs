@@ -77,31 +77,139 @@ test("the keyboard reaches every part", async (t) => {
   assert.equal(await page.getAttribute(".tab[aria-selected='true']", "data-path"), "test.sh");
 });
 
-test("text that streams in moves nothing above it", async (t) => {
-  const { page } = await open(t, { viewport: SIZES.wide });
-  const lines = Array.from({ length: 30 }, (_, index) => `Paragraph ${index} with some words in it.\n\n`);
-  const slow = await serveModel(t, { steps: [{ texts: lines, delta_delay_ms: 15 }] });
-  await choose(page, { baseUrl: slow.url });
-  await say(page, "write");
-  await page.waitForSelector(".prose p:nth-child(3)");
-  const moved = await page.evaluate(() => new Promise((resolve) => {
-    const first = document.querySelector(".prose p");
-    const scroller = document.querySelector(".scroller");
-    const places = new Set();
-    const frame = () => {
-      places.add(Math.round(first.getBoundingClientRect().top + scroller.scrollTop));
-      if (document.querySelector('.status[data-state="PROCESSING"]')) requestAnimationFrame(frame);
-      else resolve({ places: [...places], same: first.isConnected });
+for (const [size, viewport] of Object.entries(SIZES)) {
+  test(`${size}: nothing jumps while the agent works`, async (t) => {
+    const { page } = await open(t, { viewport });
+    const lines = Array.from({ length: 30 }, (_, index) => `Paragraph ${index} with some words in it.\n\n`);
+    const model = await serveModel(t, { steps: [
+      { thinking: { text: "First I look.", signature: "ZGVtbw==" }, texts: ["I ", "look."], delta_delay_ms: 15, tool_calls: [
+        { name: "shell", arguments: { command: "sh test.sh; for i in 1 2 3 4 5; do echo $i; sleep 0.01; done" } },
+        { name: "write_file", arguments: { file_path: "new/file.html", content: "<p>new\n".repeat(40) } },
+      ] },
+      { texts: lines, delta_delay_ms: 10 },
+    ] });
+    await choose(page, { baseUrl: model.url });
+    await page.waitForTimeout(300);
+    const watch = () => {
+      window.shifts = [];
+      const name = (node) => (node?.nodeType === 1 ? `${node.tagName}.${node.className}` : node?.nodeName);
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) shifts.push({ value: entry.value, what: entry.sources.map(({ node }) => name(node)) });
+      }).observe({ type: "layout-shift" });
     };
-    frame();
-  }));
-  assert.deepEqual([moved.places.length, moved.same], [1, true]);
+    await page.evaluate(watch);
+    await say(page, "write");
+    await page.waitForSelector(".prose p:nth-child(3)");
+    const moved = await page.evaluate(() => new Promise((resolve) => {
+      const first = [...document.querySelectorAll(".prose")].at(-1).firstChild;
+      const scroller = document.querySelector(".scroller");
+      const places = new Set();
+      const frame = () => {
+        places.add(Math.round(first.getBoundingClientRect().top + scroller.scrollTop));
+        if (document.querySelector('.status[data-state="PROCESSING"]')) requestAnimationFrame(frame);
+        else resolve({ places: places.size, same: first.isConnected });
+      };
+      frame();
+    }));
+    assert.deepEqual(moved, { places: 1, same: true });
+    const shifts = await page.evaluate(() => shifts);
+    const sum = shifts.reduce((total, { value }) => total + value, 0);
+    t.diagnostic(`layout shift: ${sum.toFixed(4)}`);
+    // 0.1 is what is commonly called good.
+    assert.ok(sum < 0.02, JSON.stringify(shifts, undefined, 1));
+  });
+}
+
+test("the main path needs no mouse", async (t) => {
+  const { page, problems } = await open(t, { viewport: SIZES.wide });
+  page.on("dialog", (dialog) => void dialog.accept());
+  const model = await serveModel(t, { steps: [
+    { tool_calls: [{ name: "shell", arguments: { command: "mkdir made" } }] },
+    { text: "It is made.", hold: "never", hold_before: "end" },
+    { text: "Once more." },
+  ] });
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
+  /** Goes on with Tab until the focus is there, as a person does. */
+  const tabTo = async (wanted) => {
+    for (let count = 0; count < 60; count++) {
+      if ((await focused()) === wanted) {
+        const { width, style } = await page.evaluate(() => ({ width: parseFloat(getComputedStyle(document.activeElement).outlineWidth), style: getComputedStyle(document.activeElement).outlineStyle }));
+        assert.ok((width > 0 && style !== "none") || wanted === "composer", `${wanted} shows no focus`);
+        return;
+      }
+      await page.keyboard.press("Tab");
+    }
+    assert.fail(`Tab never reaches ${wanted}; it is at ${await focused()}`);
+  };
+  // The demo.
+  await tabTo("run-demo");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  // Another model, with a key and approval.
+  await tabTo("model");
+  await page.keyboard.press("Enter");
+  await tabTo("set-provider");
+  await page.keyboard.type("Anthropic");
+  for (const [field, text] of [["set-key", "k"], ["set-base", model.url]]) {
+    await tabTo(field);
+    await page.keyboard.type(text);
+  }
+  await tabTo("set-approval");
+  await page.keyboard.type("Ask before every");
+  await page.keyboard.press("Enter");
+  if (await page.locator("dialog.settings[open]").count()) {
+    await tabTo("Save");
+    await page.keyboard.press("Enter");
+  }
+  await page.waitForSelector("dialog[open]", { state: "detached" });
+  // A task, an approval, steering, stop.
+  await page.keyboard.press("Alt+1");
+  assert.equal(await focused(), "composer");
+  await page.keyboard.type("make it");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog.approval[open]");
+  await tabTo("Allow once");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".answer:has-text('It is made.')");
+  assert.equal(await focused(), "composer");
+  await page.keyboard.type("in French");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".queue li");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  // A file in the tree, changed in the editor, seen in the terminal.
+  await page.keyboard.press("Alt+2");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Alt+3");
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("# typed\n");
+  await page.keyboard.press("Control+s");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Alt+4");
+  await page.keyboard.type("head -n 1 test.sh; ls -d made");
+  await page.keyboard.press("Enter");
+  await shows(page, "# typed");
+  await shows(page, "made");
+  await page.keyboard.press("Control+Shift+KeyM");
+  assert.equal(await focused(), "composer");
+  // The menu.
+  await tabTo("project");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await focused(), "New conversation");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".hello:not([hidden])");
+  assert.deepEqual(problems, []);
 });
 
 test("python3 and node run in the terminal", async (t) => {
   const { page } = await open(t);
-  await terminal(page, "python3 -c 'print(6 * 7)'");
-  await shows(page, "42");
+  await terminal(page, "python3 -c 'print(\"six times\", 7)'");
+  await shows(page, "six times 7");
   await terminal(page, "node -e 'console.log([1, 2, 3].map((n) => n * n).join())'");
   await shows(page, "1,4,9");
 });

@@ -1,38 +1,12 @@
-// The playground in Chromium: what is kept, taken in and handed out, and what
+// The playground in Chromium: what is kept and where it cannot be, and what
 // happens when a command does not end.
 
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
-import { choose, editorText, menu, playground, ready, saved, say, shows, state, terminal } from "./playground-support.mjs";
+import { choose, create, editorText, menu, paths, playground, ready, saved, say, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
-import { packZip } from "../node/archives.mjs";
 
 const { open, url } = playground();
-
-const paths = (page) => page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
-
-/** What a menu entry downloads, as bytes. */
-async function downloaded(page, label) {
-  const [file] = await Promise.all([page.waitForEvent("download"), menu(page, label)]);
-  return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
-}
-
-/** Gives files to the menu entry that asks for them. */
-async function chosen(page, label, files) {
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);
-  await chooser.setFiles(files);
-}
-
-/** Begins an empty project. */
-async function create(page, name) {
-  await menu(page, "Projects…");
-  await page.fill("#new-project", name);
-  await page.press("#new-project", "Enter");
-  await page.waitForSelector(`#project-name:text-is("${name}")`);
-}
 
 test("a reload keeps the project and the conversation", async (t) => {
   const { page, problems } = await open(t);
@@ -67,25 +41,6 @@ test("after a reload the model still knows the conversation", async (t) => {
   await choose(page, { baseUrl: answering.url });
   await say(page, "which word was it");
   await page.waitForSelector(".answer:has-text('It was periwinkle.')");
-});
-
-test("an exported project, imported again, is the same", async (t) => {
-  const { page } = await open(t);
-  await terminal(page, "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'; find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
-  const before = await page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
-  const { name, content } = await downloaded(page, "Export as zip");
-  assert.equal(name, "tide-pool.zip");
-  const file = join(tmpdir(), `playground-${process.pid}.zip`);
-  await writeFile(file, content);
-  const second = await open(t);
-  await create(second.page, "again");
-  await second.page.waitForSelector(".tree .quiet");
-  await chosen(second.page, "Import files or archives…", file);
-  await second.page.waitForSelector('.tree [data-path="bytes.bin"]');
-  await terminal(second.page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
-  const after = await second.page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
-  assert.equal(after, before);
-  assert.deepEqual(second.problems, []);
 });
 
 test("files are created, renamed and deleted in the tree", async (t) => {
@@ -151,24 +106,6 @@ for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
   });
 }
 
-test("a reload without a network works", async (t) => {
-  const { context, page } = await open(t);
-  await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.waitForFunction(async () => {
-    const [name] = await caches.keys();
-    return name && (await (await caches.open(name)).keys()).length > 10;
-  });
-  await terminal(page, "echo offline > kept.txt");
-  await saved(page);
-  await context.setOffline(true);
-  await page.reload();
-  await ready(page);
-  await terminal(page, "cat kept.txt");
-  await shows(page, "offline");
-  await page.click("#run-demo");
-  await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
-});
-
 test("of two tabs one keeps the project, and the other can take it over", async (t) => {
   const { context, page } = await open(t);
   await terminal(page, "echo first > first.txt");
@@ -188,79 +125,6 @@ test("of two tabs one keeps the project, and the other can take it over", async 
   await ready(second);
   const kept = await paths(second);
   assert.deepEqual(["first.txt", "second.txt"].map((path) => kept.includes(path)), [true, true]);
-});
-
-test("a run is shared as one file and played again", async (t) => {
-  const { page, problems } = await open(t);
-  await page.click("#run-demo");
-  await state(page, "PROCESSING");
-  await state(page, "IDLE");
-  const { name, content } = await downloaded(page, "Share this run…");
-  assert.equal(name, "tide-pool.run.json");
-  const file = join(tmpdir(), `playground-${process.pid}.run.json`);
-  await writeFile(file, content);
-  const second = await open(t);
-  await chosen(second.page, "Open a run…", file);
-  await second.page.waitForSelector(".replay");
-  assert.equal(await second.page.locator(".tool").count(), 4);
-  assert.match(await editorText(second.page), /tr -cs/);
-  await second.page.locator('.replay input[type="range"]').fill("0");
-  assert.equal(await second.page.locator(".tool").count(), 0);
-  await second.page.click('.tree [data-path="slug.sh"]');
-  assert.match(await editorText(second.page), /tr -c /);
-  await second.page.click('.replay [aria-label="Play"]');
-  await second.page.waitForSelector(".answer:has-text('run the tests')");
-  const slider = second.page.locator('.replay input[type="range"]');
-  await slider.fill(await slider.getAttribute("max"));
-  await second.page.click('.replay button:text-is("Continue from here")');
-  await second.page.waitForSelector(".replay", { state: "detached" });
-  await terminal(second.page, "sh test.sh");
-  await shows(second.page, "4 passed, 0 failed");
-  assert.deepEqual([...problems, ...second.problems], []);
-});
-
-test("a file that is no run is refused in one sentence", async (t) => {
-  const { page } = await open(t);
-  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
-  assert.match(await page.locator(".toast.error").innerText(), /not a run/);
-});
-
-test("an archive that reaches outside is refused, and nothing changes", async (t) => {
-  const { page } = await open(t);
-  const before = await paths(page);
-  const zipOf = (name) => Buffer.from(packZip([{ name, content: "x" }]));
-  await chosen(page, "Import files or archives…", { name: "evil.zip", mimeType: "application/zip", buffer: zipOf("../evil.txt") });
-  assert.match(await page.locator(".toast.error").innerText(), /evil\.txt.*\.\./);
-  assert.deepEqual(await paths(page), before);
-  await chosen(page, "Import files or archives…", { name: "good.zip", mimeType: "application/zip", buffer: zipOf("good.txt") });
-  await page.waitForSelector('.tree [data-path="good.txt"]');
-});
-
-test("an import that is too large is refused before it is read", async (t) => {
-  const { page } = await open(t);
-  const message = await page.evaluate(() => {
-    const part = new Uint8Array(50_000_000);
-    const file = new File([part, part, part, part], "large.bin");
-    const data = new DataTransfer();
-    data.items.add(file);
-    const input = HTMLInputElement.prototype.click;
-    HTMLInputElement.prototype.click = function () {
-      HTMLInputElement.prototype.click = input;
-      this.files = data.files;
-      this.dispatchEvent(new Event("change"));
-    };
-    document.querySelector('[aria-haspopup="menu"]').click();
-    [...document.querySelectorAll(".menu button")].find((button) => button.textContent.startsWith("Import files")).click();
-    return new Promise((resolve) => {
-      const look = () => {
-        const toast = document.querySelector(".toast.error");
-        if (toast) resolve(toast.innerText);
-        else setTimeout(look, 20);
-      };
-      look();
-    });
-  });
-  assert.match(message, /200 MB are too much for the sandbox, which takes 100 MB/);
 });
 
 test("binary files and other encodings are shown for what they are", async (t) => {
@@ -300,4 +164,84 @@ test("denied storage is said once, and everything else works", async (t) => {
   await shows(page, "works");
   assert.equal(await page.locator(".toast.error").count(), 1);
   assert.equal(await page.locator("#not-kept").isVisible(), true);
+});
+
+test("a full disk is told with what is needed, and space that comes free is used", async (t) => {
+  const { context, page } = await open(t);
+  await saved(page);
+  const devtools = await context.newCDPSession(page);
+  const origin = new URL(url()).origin;
+  const quota = (quotaSize) => devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize });
+  await quota(2_000_000);
+  await terminal(page, "seq 1 900000 > numbers.txt");
+  const toast = page.locator(".toast.error");
+  await toast.waitFor();
+  assert.match(await toast.innerText(), /^Saving project tide-pool needs 6\.\d MB.*free some space or export the project; the work goes on in memory\./);
+  assert.equal(await page.locator("#not-kept").isVisible(), true);
+  await terminal(page, "echo more > more.txt; tail -n 1 numbers.txt");
+  await shows(page, "900000");
+  await page.waitForTimeout(600);
+  assert.equal(await toast.count(), 1);
+  await quota(500_000_000);
+  await terminal(page, "echo again > more.txt");
+  await page.waitForSelector("#not-kept", { state: "hidden" });
+  assert.equal(await toast.count(), 0);
+});
+
+test("without the private file system projects are kept in IndexedDB", async (t) => {
+  const init = () => {
+    StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("blocked", "SecurityError"));
+  };
+  const { page, problems } = await open(t, { init });
+  await terminal(page, "echo here > kept.txt");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "cat kept.txt");
+  await shows(page, "here");
+  assert.deepEqual(problems, []);
+});
+
+test("projects stand side by side; each keeps its files and its conversation", async (t) => {
+  const { page, problems } = await open(t);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await create(page, "second");
+  await terminal(page, "echo 2 > two.txt");
+  assert.deepEqual(await paths(page), ["two.txt"]);
+  assert.equal(await page.locator(".item").count(), 0);
+  await menu(page, "Projects…");
+  await page.fill("#new-project", "second");
+  await page.press("#new-project", "Enter");
+  assert.match(await page.locator("dialog.projects .problem").innerText(), /there is a project second already/i);
+  await page.click('dialog.projects .open:has-text("tide-pool")');
+  await page.waitForSelector('#project-name:text-is("tide-pool")');
+  assert.equal(await page.locator(".tool").count(), 4);
+  await menu(page, "Projects…");
+  await page.click('[aria-label="Delete second"]');
+  await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
+  assert.deepEqual(problems, []);
+});
+
+test("a stored project that is damaged is told, and can be deleted", async (t) => {
+  const { page } = await open(t);
+  await saved(page);
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("tide-pool");
+    const stream = await (await project.getFileHandle("project.json")).createWritable();
+    await stream.write("{");
+    await stream.close();
+  });
+  await page.reload();
+  await ready(page);
+  assert.match(await page.locator(".toast.error").innerText(), /^The saved project tide-pool cannot be read: .*; delete it to begin anew\./);
+  assert.equal(await page.innerText("#project-name"), "tide-pool-2");
+  await page.click('.toast button:text-is("Delete it")');
+  await page.waitForSelector(".toast:has-text('tide-pool is deleted.')");
+  await menu(page, "Projects…");
+  await page.waitForSelector(".shelf .name");
+  assert.deepEqual(await page.locator(".shelf .name").allInnerTexts(), ["tide-pool-2"]);
 });

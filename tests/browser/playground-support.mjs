@@ -1,7 +1,7 @@
 // What the browser tests of the playground share: the built page behind a small
 // server, a browser, and the playground's parts by name.
 
-import { access, mkdir } from "node:fs/promises";
+import { access, mkdir, readFile } from "node:fs/promises";
 import { after, before } from "node:test";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -138,6 +138,31 @@ export async function shows(page, text) {
 export async function menu(page, label) {
   await page.click("#project");
   await page.click(`.menu button:text-is("${label}")`);
+}
+
+/** Gives files to the entry of the project's menu that asks for them. */
+export async function chosen(page, label, files) {
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);
+  await chooser.setFiles(files);
+}
+
+/** What an entry of the project's menu downloads. */
+export async function downloaded(page, label) {
+  const [file] = await Promise.all([page.waitForEvent("download"), menu(page, label)]);
+  return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
+}
+
+/** Begins an empty project. */
+export async function create(page, name) {
+  await menu(page, "Projects…");
+  await page.fill("#new-project", name);
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector(`#project-name:text-is("${name}")`);
+}
+
+/** The paths that the file tree shows. */
+export function paths(page) {
+  return page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
 }
 
 /** The text of the file that the editor shows. */

@@ -40,19 +40,24 @@ const STOP_MS = 1_500;
 
 /**
  * Starts the worker and loads the core.
- * @param {(done: number, total: number | undefined) => void} progress bytes
+ * @param {(done: number) => void} progress bytes of the core that have arrived
  * @param {(reason: string) => void} restarted the worker was ended because it did not answer
  */
 export async function start(progress, restarted) {
   await init({
-    onProgress: ({ loaded, total }) => progress(loaded, total),
+    onProgress: ({ loaded }) => progress(loaded),
     onRestart: restarted,
     stopMs: STOP_MS,
   });
 }
 
+/** Tells how far the download of a program is: an event `progress` with `{name, loaded, total}`. */
+export const downloads = new EventTarget();
+
 /** Programs that the shell borrows from the page; Python is downloaded when it is first called. */
-const python = pythonProgram();
+const python = pythonProgram({
+  onProgress: ({ loaded, total }) => downloads.dispatchEvent(new CustomEvent("progress", { detail: { name: "Python", loaded, total } })),
+});
 const programs = { python3: python, python, node: jsProgram() };
 
 /**

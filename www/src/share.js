@@ -19,11 +19,11 @@ export function packRun(name, files, log) {
 }
 
 /**
- * @param {Blob} file
+ * @param {File} file
  * @returns {Promise<{name: string, saved: string, files: Record<string, Uint8Array>, log: import("./run.js").Entry[]}>}
  */
 export async function openRun(file) {
-  const refuse = (why) => new Error(`${file.name || "this file"} ${why}`);
+  const refuse = (why) => new Error(`the file ${file.name} ${why}`);
   if (file.size > MOST_BYTES) throw refuse(`has ${size(file.size)}, and the page opens runs of up to ${size(MOST_BYTES)}`);
   const text = await file.text();
   let shared;

@@ -3,7 +3,11 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { h } from "../dom.js";
+import { downloads } from "../agent.js";
+import { h, size } from "../dom.js";
+
+/** A download that says nothing for this long is over, in ms. */
+const DOWNLOAD_MS = 10_000;
 
 /**
  * @param {object} actions
@@ -20,6 +24,13 @@ export function terminalView(actions) {
     lineHeight: 1.25,
     convertEol: true,
     scrollback: 5000,
+  });
+  const download = h("span", { class: "quiet download", role: "status" });
+  let gone;
+  downloads.addEventListener("progress", ({ detail: { name, loaded, total } }) => {
+    clearTimeout(gone);
+    download.textContent = `Downloading ${name}: ${size(loaded)}${total ? ` of ${size(total)}` : ""}`;
+    gone = setTimeout(() => (download.textContent = ""), loaded === total ? 0 : DOWNLOAD_MS);
   });
   const fit = new FitAddon();
   term.loadAddon(fit);
@@ -105,6 +116,8 @@ export function terminalView(actions) {
 
   return {
     element,
+    /** What is being downloaded for a command. */
+    download,
     open,
     /** A fresh screen and shell, for another project. */
     async reset() {
