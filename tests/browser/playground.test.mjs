@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, editorText, playground, say, shows, state, terminal } from "./playground-support.mjs";
+import { choose, editorText, menu, playground, say, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open, url } = playground();
@@ -23,6 +23,23 @@ test("the demo fixes its bug and the sandbox's tests are green", async (t) => {
   await terminal(page, "clear");
   await terminal(page, "sh test.sh");
   await shows(page, "4 passed, 0 failed");
+  assert.deepEqual(problems, []);
+});
+
+test("the demo can be run again, and says what it cannot do", async (t) => {
+  const { page, problems } = await open(t);
+  await say(page, "write me a poem");
+  await page.waitForSelector(".answer:has-text('only plays the repair of the sample')");
+  await state(page, "IDLE");
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('there is nothing left to fix')");
+  await state(page, "IDLE");
+  assert.equal(await page.locator(".notice.error").count(), 0);
   assert.deepEqual(problems, []);
 });
 

@@ -19,7 +19,7 @@ export function toast(text, kind = "info", action) {
     clearTimeout(timer);
     element.remove();
   };
-  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text, action && h("button", { type: "button", class: "link", onClick: () => { close(); action.act(); } }, action.label)), iconButton("close", "Close this message", close));
+  const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text, " ", action && h("button", { type: "button", class: "link", onClick: () => { close(); action.act(); } }, action.label)), iconButton("close", "Close this message", close));
   place.append(element);
   if (kind !== "error") timer = setTimeout(close, 4000);
   return close;

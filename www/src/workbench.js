@@ -224,6 +224,7 @@ export class Workbench {
     this.#views.chat.setHello(
       h("h2", null, "What should the agent do?"),
       h("p", null, "It reads and changes the files on this page and runs commands in the sandbox. Nothing leaves the tab but what it asks the model."),
+      this.#settings.choice.provider === SCRIPTED && h("p", { class: "quiet" }, "The scripted model plays only the repair of the sample. For a task here choose a model and paste a key, under “Scripted demo” above."),
     );
   }
 

@@ -112,7 +112,8 @@ export function chatView(actions) {
   function showUsage() {
     const { context: used, input: tokensIn, output, cost: dollars, unpriced, cached } = run?.totals ?? { context: 0, input: 0, output: 0, cost: 0, cached: 0 };
     const percent = window_ ? Math.min(100, (used / window_) * 100) : 0;
-    meter.style.width = `${percent}%`;
+    // A little is not nothing.
+    meter.style.width = used === 0 ? "0" : `max(2px, ${percent}%)`;
     meter.classList.toggle("high", percent > 80);
     context.setAttribute("aria-valuenow", String(Math.round(percent)));
     contextText.textContent = window_ ? `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %` : "";
@@ -166,7 +167,7 @@ export function chatView(actions) {
     },
     /** What stands where no conversation is yet. */
     setHello(...children) {
-      hello.replaceChildren(...children);
+      hello.replaceChildren(...children.filter(Boolean));
     },
     /** Text that waits to be sent. @param {string} text */
     draft(text) {
