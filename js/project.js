@@ -106,6 +106,8 @@ export class Project {
    */
   #stored = { snapshot: undefined, parts: [], rest: undefined };
   #data;
+  /** `#data` as JSON, since it was set. */
+  #dataText;
   #number = 0;
   #timer;
   #saving;
@@ -177,7 +179,8 @@ export class Project {
 
   /**
    * Data of the host's own, such as what its page shows: any value that JSON
-   * holds. It is saved with the files, some time after it was set.
+   * holds. It is saved with the files, some time after it was set; set it anew
+   * when something in it has changed.
    * @type {any}
    */
   get data() {
@@ -186,6 +189,7 @@ export class Project {
 
   set data(value) {
     this.#data = value;
+    this.#dataText = undefined;
     this.#soon();
   }
 
@@ -236,8 +240,10 @@ export class Project {
     if (this.status.state !== "unsaved") this.#tell({ state: "unsaved" });
   }
 
+  /** What is stored beside the files, as the fields of a JSON object. */
   #rest() {
-    return JSON.stringify({ history: this.history, data: this.#data });
+    this.#dataText ??= JSON.stringify(this.#data) ?? "null";
+    return `"history":${JSON.stringify(this.history) ?? "null"},"data":${this.#dataText}`;
   }
 
   #inBackground() {
@@ -280,7 +286,7 @@ export class Project {
         await this.#storage.write(this.name, file, archive);
       }
       const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now() });
-      const bytes = new TextEncoder().encode(`${index.slice(0, -1)},"rest":${rest}}`);
+      const bytes = new TextEncoder().encode(`${index.slice(0, -1)},${rest}}`);
       needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
@@ -360,7 +366,7 @@ async function load(name, storage) {
     if (!archive) throw damaged("some of its files are missing");
     parts.push({ ...part, archive });
   }
-  return { parts, number: index.number, ...index.rest };
+  return { parts, number: index.number, history: index.history ?? undefined, data: index.data ?? undefined };
 }
 
 /** Why storing failed, and how much is needed. */

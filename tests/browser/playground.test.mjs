@@ -166,6 +166,16 @@ test("a server that refuses the page (CORS) is told from the rest by saying what
   assert.match(await notice.innerText(), /CORS.*proxy/);
 });
 
+test("without a network the way out is to connect", async (t) => {
+  const { context, page } = await open(t);
+  await choose(page, { baseUrl: "https://model.example" });
+  await context.setOffline(true);
+  await say(page, "hello");
+  const notice = page.locator(".notice.error");
+  await notice.waitFor({ timeout: 60_000 });
+  assert.equal(await notice.locator("span").innerText(), "There is no network; connect and send the message again. Open settings");
+});
+
 test("settings are checked before they are used, and the key stays in the tab", async (t) => {
   const { page } = await open(t);
   await page.click("#model");

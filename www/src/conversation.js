@@ -195,7 +195,8 @@ export class Conversation extends EventTarget {
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
     this.run.apply(entry);
-    this.dispatchEvent(new Event("change"));
+    // Pieces wait for the end of what they are pieces of: the log is long.
+    if (!PIECES.has(entry.event?.kind)) this.dispatchEvent(new Event("change"));
   }
 
   #note(note, kind = "info") {
