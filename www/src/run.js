@@ -154,11 +154,9 @@ export class Run extends EventTarget {
     item.key = this.#next++;
     item.parent = lane.item;
     lane.items.push(item);
-    if (lane.item && item.type === "user" && !lane.item.task) {
-      lane.item.task = item.text;
-      this.#changed(lane.item);
-    }
+    if (lane.item && item.type === "user" && !lane.item.task) lane.item.task = item.text;
     this.dispatchEvent(new CustomEvent("add", { detail: item }));
+    if (lane.item) this.#changed(lane.item);
     return undefined;
   }
 

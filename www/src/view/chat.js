@@ -96,7 +96,7 @@ export function chatView(actions) {
     send.querySelector("span").textContent = working ? "Steer" : "Send";
     send.title = working ? "Steer: the agent reads it after its tool calls (Enter)" : "Send (Enter)";
     input.placeholder = working ? "Steer the agent while it works…" : run?.state === "AWAITING_INPUT" ? "Answer the question…" : "Describe a task…";
-    status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Waits for your answer" : "Ready";
+    status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Asks you" : "Ready";
     status.dataset.state = run?.state ?? "IDLE";
   }
 

@@ -4,7 +4,8 @@ import { duration, h, icon, size } from "../dom.js";
 import { diff } from "../diff.js";
 import { renderMarkdown } from "../markdown.js";
 
-/** Lines of a diff and characters of output that are shown before one asks for all. */
+/** Diffs, lines of a diff and characters of output that are shown before one asks for all. */
+const FIRST_DIFFS = 10;
 const FIRST_ROWS = 24;
 const FIRST_CHARS = 20_000;
 
@@ -18,7 +19,7 @@ export function itemView(item, actions) {
 const VIEWS = { user, answer, tool, notice, steering, agent };
 
 function user(item) {
-  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, "You"), h("div", { class: "text" }, item.text)), update() {} };
+  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, item.parent ? "Task" : "You"), h("div", { class: "text" }, item.text)), update() {} };
 }
 
 function steering(item) {
@@ -59,7 +60,9 @@ function tool(item, actions) {
   const facts = h("div", { class: "facts" });
   const details = h("details", null, summary, h("div", { class: "tool-body" }, full, output, more, facts));
   const diffs = h("div", { class: "diffs" });
-  const element = h("div", { class: "item tool" }, details, diffs);
+  const moreDiffs = h("button", { type: "button", class: "link more-diffs", hidden: true, onClick: () => showDiffs(Infinity) });
+  const element = h("div", { class: "item tool" }, details, diffs, moreDiffs);
+  let mostDiffs = FIRST_DIFFS;
   let limit = FIRST_CHARS;
   let shown = "";
   let drawn = 0;
@@ -72,6 +75,15 @@ function tool(item, actions) {
     shown = text;
     more.hidden = item.output.length <= limit;
     output.hidden = text === "";
+  }
+
+  function showDiffs(most) {
+    mostDiffs = most;
+    for (; drawn < Math.min(item.diffs.length, mostDiffs); drawn++) diffs.append(diffView(item.diffs[drawn], actions));
+    const left = item.diffs.length - drawn;
+    moreDiffs.hidden = left === 0;
+    moreDiffs.textContent = left === 1 ? "Show one more file" : `Show ${left} more files`;
+    changed.replaceChildren(...(left > 0 ? [`${item.diffs.length} files`] : changes(item.diffs)));
   }
 
   return {
@@ -92,8 +104,7 @@ function tool(item, actions) {
         facts.textContent = item.complete === false ? `The first part of ${size(item.outputBytes)} of output is kept.` : "";
       }
       showOutput(limit);
-      for (; drawn < item.diffs.length; drawn++) diffs.append(diffView(item.diffs[drawn], actions));
-      changed.replaceChildren(...changes(item.diffs));
+      showDiffs(mostDiffs);
     },
   };
 }
