@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, playground, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { choose, menu, playground, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -29,7 +29,19 @@ for (const [size, viewport] of Object.entries(SIZES)) {
       await page.click("#model");
       await page.selectOption("#set-provider", "anthropic");
       await fits("settings");
+      await page.selectOption("#set-provider", "scripted");
+      await page.selectOption("#set-approval", "always");
+      await page.click("dialog[open] button.primary");
+      await menu(page, "Projects…");
+      await page.waitForSelector(".shelf .name");
+      await fits("projects");
       await page.keyboard.press("Escape");
+      await menu(page, "New conversation");
+      await page.click("#run-demo");
+      await page.waitForSelector("dialog.approval[open]");
+      await fits("approval");
+      await page.click('dialog.approval button:text-is("Stop the agent")');
+      await state(page, "IDLE");
       if (size === "narrow") {
         for (const pane of ["files", "editor", "terminal", "preview"]) {
           await page.click(`.dock [data-pane="${pane}"]`);
