@@ -16,6 +16,7 @@ import { approvalDialog } from "./view/approval-dialog.js";
 import { chatView } from "./view/chat.js";
 import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
+import { header } from "./view/header.js";
 import { PANES, layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { projectsDialog } from "./view/projects-dialog.js";
@@ -107,7 +108,11 @@ export class Workbench {
         setOnline: (on) => settings.set("previewOnline", on),
       }),
     };
-    this.#layout = layout(this.#views, this.#header(dialogs));
+    this.#layout = layout(this.#views, header({
+      entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[1])]),
+      openSettings: () => dialogs.settings.open(),
+      showTheme: (button) => themeButton(settings, button),
+    }));
     this.#views.terminal.theme();
     document.addEventListener("themechange", () => this.#views.terminal.theme());
     addEventListener("beforeunload", (event) => {
@@ -273,41 +278,24 @@ export class Workbench {
     this.#views.chat.setWindow(provider === SCRIPTED ? 200_000 : known?.context_window ?? 0);
   }
 
-  #header(dialogs) {
-    const theme = h("button", { type: "button", class: "icon-button" });
-    themeButton(this.#settings, theme);
-    const item = (label, act) => h("button", { type: "button", role: "menuitem", onClick: () => { menu.hidePopover(); void guard(act)(); } }, label);
-    const menu = h("div", { id: "project-menu", class: "menu", role: "menu", "aria-label": "Project", onKeydown: menuKeys },
-      item("Projects…", () => dialogs.projects.open()),
-      item("Open the sample", async () => this.#mayLeave() && this.#openSample()),
-      h("hr"),
-      item("Import files or archives…", () => importFiles(this.#project)),
-      item("Import a folder…", () => importFolder(this.#project)),
-      item("Export as zip", () => this.#leaveEditor().then(() => exportZip(this.#project))),
-      lendsFolders() && item("Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project))),
-      h("hr"),
-      item("New conversation", () => this.#newConversation()),
-      item("Share this run…", () => this.#share()),
-      item("Open a run…", async () => {
+  /** The project's menu: entries, `undefined` for a line between them. */
+  #entries(dialogs) {
+    return [
+      ["Projects…", () => dialogs.projects.open()],
+      ["Open the sample", async () => this.#mayLeave() && this.#openSample()],
+      undefined,
+      ["Import files or archives…", () => importFiles(this.#project)],
+      ["Import a folder…", () => importFolder(this.#project)],
+      ["Export as zip", () => this.#leaveEditor().then(() => exportZip(this.#project))],
+      lendsFolders() && ["Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project))],
+      undefined,
+      ["New conversation", () => this.#newConversation()],
+      ["Share this run…", () => this.#share()],
+      ["Open a run…", async () => {
         const [file] = await pickFiles({ accept: ".json,application/json" });
         if (file) await this.#openRun(file);
-      }),
-    );
-    menu.setAttribute("popover", "auto");
-    const button = h("button", { type: "button", class: "quiet-button", id: "project", title: "Project: open, import, export, share", "aria-haspopup": "menu" }, h("span", { id: "project-name" }), icon("down"));
-    button.setAttribute("popovertarget", "project-menu");
-    menu.addEventListener("toggle", (event) => {
-      if (event.newState !== "open") return;
-      const box = button.getBoundingClientRect();
-      menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
-      menu.style.top = `${box.bottom + 4}px`;
-      menu.querySelector("button").focus();
-    });
-    return h("header", { class: "bar" },
-      h("span", { class: "brand" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
-      button, menu, h("span", { id: "not-kept", class: "tag bad", hidden: true }, "not kept"), h("span", { class: "grow" }),
-      h("button", { type: "button", class: "quiet-button", id: "model", title: "Settings: provider, model, keys, approval", onClick: () => dialogs.settings.open() }, icon("bot"), h("span")),
-      theme);
+      }],
+    ];
   }
 
   #mayLeave() {
@@ -402,13 +390,4 @@ function guard(act) {
       toast(sentence(error.message), "error");
     }
   };
-}
-
-function menuKeys(event) {
-  const items = [...event.currentTarget.querySelectorAll("button")];
-  const at = items.indexOf(document.activeElement);
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-  if (to === undefined) return;
-  event.preventDefault();
-  items[(to + items.length) % items.length].focus();
 }
