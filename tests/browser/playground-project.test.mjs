@@ -187,7 +187,7 @@ test("a full disk is told with what is needed, and space that comes free is used
   assert.equal(await page.locator("#not-kept").isVisible(), true);
   await terminal(page, "echo more > more.txt; tail -n 1 numbers.txt");
   await shows(page, "900000");
-  await page.waitForTimeout(600);
+  await saved(page);
   assert.equal(await toast.count(), 1);
   await quota(500_000_000);
   await terminal(page, "echo again > more.txt");
@@ -222,7 +222,7 @@ test("projects stand side by side; each keeps its files and its conversation", a
   await menu(page, "Projects…");
   await page.fill("#new-project", "second");
   await page.press("#new-project", "Enter");
-  assert.match(await page.locator("dialog.projects .problem").innerText(), /there is a project second already/i);
+  await page.waitForSelector("dialog.projects .problem:text-is('There is a project second already; open it or choose another name.')");
   await page.click('dialog.projects .open:has-text("tide-pool")');
   await page.waitForSelector('#project-name:text-is("tide-pool")');
   assert.equal(await page.locator(".tool").count(), 4);

@@ -1,6 +1,7 @@
 // The projects of this browser: begin one, open one, delete one.
 
 import { h, icon, iconButton } from "../dom.js";
+import { sentence } from "../explain.js";
 
 /**
  * @param {object} actions
@@ -29,7 +30,7 @@ export function projectsDialog(actions) {
       else await draw();
     } catch (error) {
       problem.hidden = false;
-      problem.textContent = error.message;
+      problem.textContent = sentence(error.message);
     }
   }
 
