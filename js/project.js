@@ -109,9 +109,12 @@ export class Project {
   #unwatchSession;
   /**
    * What is stored: a snapshot of the files, what they are stored in (everything,
-   * then what changed from time to time), and the record's text.
+   * then what changed from time to time), and record and data as text.
    */
-  #stored = { snapshot: undefined, parts: [], history: undefined };
+  #stored = { snapshot: undefined, parts: [], rest: undefined };
+  #data;
+  /** `#data` as JSON, since it was set. */
+  #dataText;
   #number = 0;
   #timer;
   #saving;
@@ -147,6 +150,7 @@ export class Project {
     this.env = env;
     this.isNew = !saved;
     this.history = saved?.history;
+    this.#data = saved?.data;
     this.readOnly = readOnly;
     this.#release = release;
     if (denied) this.#tell({ state: "failed", error: denied });
@@ -154,7 +158,7 @@ export class Project {
     if (saved) {
       this.#number = saved.number;
       const parts = saved.parts.map(({ archive: _, ...part }) => part);
-      this.#stored = { snapshot: await env.snapshot(), parts, history: JSON.stringify(saved.history) };
+      this.#stored = { snapshot: await env.snapshot(), parts, rest: this.#rest() };
     }
     this.#unwatch = env.onActivity(() => this.#soon());
     // What was there first counts as a change.
@@ -169,11 +173,32 @@ export class Project {
     this.#tell({ state: "failed", error: new EnvironmentError("locked", `project ${this.name} was taken over by another tab, so this one saves nothing any more; export its files to keep them`) });
   }
 
-  /** Saves a session's record with the files, from now on. @param {import("./session.js").Session} session */
+  /**
+   * Saves a session's record with the files, from now on.
+   * @param {import("./session.js").Session} [session] none: the next one begins
+   *   a conversation of its own, and `history` is forgotten
+   */
   keep(session) {
     this.#session = session;
+    if (!session) this.history = undefined;
     this.#unwatchSession?.();
-    this.#unwatchSession = session.onActivity(() => this.#soon());
+    this.#unwatchSession = session?.onActivity(() => this.#soon());
+    this.#soon();
+  }
+
+  /**
+   * Data of the host's own, such as what its page shows: any value that JSON
+   * holds. It is saved with the files, some time after it was set; set it anew
+   * when something in it has changed.
+   * @type {any}
+   */
+  get data() {
+    return this.#data;
+  }
+
+  set data(value) {
+    this.#data = value;
+    this.#dataText = undefined;
     this.#soon();
   }
 
@@ -223,6 +248,13 @@ export class Project {
   #soon() {
     if (this.#timer !== undefined || !this.#unwatch || this.#closed || this.#looking) return;
     this.#timer = setTimeout(() => this.#inBackground(), this.#restMs);
+    if (this.status.state !== "unsaved") this.#tell({ state: "unsaved" });
+  }
+
+  /** What is stored beside the files, as the fields of a JSON object. */
+  #rest() {
+    this.#dataText ??= JSON.stringify(this.#data) ?? "null";
+    return `"history":${JSON.stringify(this.history) ?? "null"},"data":${this.#dataText}`;
   }
 
   #inBackground() {
@@ -262,8 +294,10 @@ export class Project {
     const recording = this.#session?.record().catch(() => undefined);
     const looking = this.env.snapshot();
     this.#looking = false;
+    const session = this.#session;
     const [snapshot, record] = await Promise.all([looking, recording]);
-    this.history = record ?? this.history;
+    // Another one may have taken its place meanwhile.
+    if (session === this.#session) this.history = record ?? this.history;
     try {
       if (!(await this.#store(snapshot, room))) free(snapshot);
     } catch (error) {
@@ -271,18 +305,15 @@ export class Project {
       throw error;
     }
     this.#restMs = Math.max(DELAY_MS, (performance.now() - started) / SHARE);
+    this.#done();
   }
 
   /** Says whether there was anything to store. */
   async #store(snapshot, room) {
-    const history = JSON.stringify(this.history);
+    const rest = this.#rest();
     const stored = this.#stored;
     const change = await changeOf(snapshot, stored);
-    if (!change && history === stored.history && stored.parts.length > 0) {
-      // What failed before has become needless.
-      if (this.status.state === "failed") this.#tell({ state: "saved" });
-      return false;
-    }
+    if (!change && rest === stored.rest && stored.parts.length > 0) return false;
     this.#tell({ state: "saving" });
     let { parts } = stored;
     let file;
@@ -295,8 +326,8 @@ export class Project {
         room.needed = archive.length;
         await this.#storage.write(this.name, file, archive);
       }
-      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now(), history: this.history });
-      const bytes = new TextEncoder().encode(index);
+      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now() });
+      const bytes = new TextEncoder().encode(`${index.slice(0, -1)},${rest}}`);
       room.needed += bytes.length;
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
@@ -304,10 +335,9 @@ export class Project {
       if (file) await this.#remove(file);
       throw error;
     }
-    this.#stored = { snapshot, parts, history };
+    this.#stored = { snapshot, parts, rest };
     free(stored.snapshot);
     for (const old of stored.parts) if (!parts.includes(old)) await this.#remove(old.file);
-    this.#tell({ state: "saved" });
     return true;
   }
 
@@ -318,6 +348,12 @@ export class Project {
     } catch {
       // Nothing counts on it.
     }
+  }
+
+  /** What has changed while it was saved is not. */
+  #done() {
+    const state = this.#timer === undefined ? "saved" : "unsaved";
+    if (this.status.state !== state) this.#tell({ state });
   }
 
   #tell(status) {
@@ -382,7 +418,7 @@ async function load(name, storage) {
     if (!archive) throw damaged("some of its files are missing");
     parts.push({ ...part, archive });
   }
-  return { parts, number: index.number, history: index.history };
+  return { parts, number: index.number, history: index.history ?? undefined, data: index.data ?? undefined };
 }
 
 /** Why storing failed, and how much is needed. */

@@ -1,7 +1,7 @@
 // Builds the playground into `dist/`: static files that any host can serve.
 
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
@@ -80,6 +80,8 @@ export default defineConfig({
       "hermitcrab/worker": here("../js/worker.js"),
     },
   },
+  // Servers that compress the core do not say how large it becomes.
+  define: { CORE_BYTES: String(statSync(here("../js/wasm/hermitcrab_bg.wasm")).size) },
   server: { fs: { allow: [here("..")] } },
   worker: { format: "es" },
   build: {

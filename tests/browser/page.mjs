@@ -19,6 +19,7 @@ const TYPES = {
   ".js": "text/javascript",
   ".json": "application/json",
   ".mjs": "text/javascript",
+  ".svg": "image/svg+xml",
   ".wasm": "application/wasm",
 };
 
@@ -55,7 +56,8 @@ async function executable() {
 
 /**
  * Serves the files of a directory until the test `t` ends.
- * @param {string} root @param {{policy?: string, answer?: (request: import("node:http").IncomingMessage,
+ * @param {string} root @param {{policy?: string | ((path: string) => string | undefined),
+ *   answer?: (request: import("node:http").IncomingMessage,
  *   response: import("node:http").ServerResponse) => Promise<boolean>}} [options] `answer` may
  *   take a request before the files do
  * @returns {Promise<string>} its address
@@ -68,7 +70,8 @@ export async function serveFiles(t, root, { policy, answer } = {}) {
       const file = join(root, path.endsWith(sep) ? join(path, "index.html") : path);
       const content = await readFile(file);
       const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream" };
-      if (policy) headers["content-security-policy"] = policy;
+      const own = typeof policy === "function" ? policy(path) : policy;
+      if (own) headers["content-security-policy"] = own;
       response.writeHead(200, headers).end(content);
     } catch (error) {
       response.writeHead(error.code === "ENOENT" || error.code === "EISDIR" ? 404 : 500).end(String(error.message));

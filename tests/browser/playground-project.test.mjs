@@ -1,41 +1,15 @@
-// The playground in Chromium: what is kept, taken in and handed out, and what
+// The playground in Chromium: what is kept and where it cannot be, and what
 // happens when a command does not end.
 
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { choose, editorText, launch, menu, model, open, ready, saved, say, serve, shows, state, terminal } from "./playground-support.mjs";
-import { packZip } from "../node/archives.mjs";
+import { test } from "node:test";
+import { choose, create, editorText, menu, paths, playground, ready, saved, say, shows, state, terminal } from "./playground-support.mjs";
+import { serveModel } from "../node/support.mjs";
 
-let server;
-let browser;
-before(async () => {
-  server = await serve();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.close();
-});
+const { open, url } = playground();
 
-const paths = (page) => page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
-
-/** What a menu entry downloads, as bytes. */
-async function downloaded(page, label) {
-  const [file] = await Promise.all([page.waitForEvent("download"), menu(page, label)]);
-  return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
-}
-
-/** Gives files to the menu entry that asks for them. */
-async function chosen(page, label, files) {
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);
-  await chooser.setFiles(files);
-}
-
-test("a reload keeps the project and the conversation", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("a reload keeps the project and the conversation", async (t) => {
+  const { page, problems } = await open(t);
   await page.click("#run-demo");
   await state(page, "PROCESSING");
   await state(page, "IDLE");
@@ -49,31 +23,11 @@ test("a reload keeps the project and the conversation", async () => {
   await shows(page, "here");
   await shows(page, "4 passed, 0 failed");
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-test("a page that is closed while the agent works finds what was done", async () => {
-  const { context, page } = await open(browser, server.url);
-  const held = await model({ steps: [
-    { tool_calls: [{ name: "write_file", arguments: { file_path: "half.txt", content: "half done\n" } }] },
-    { text: "Now the rest.", hold: "never", hold_before: "end" },
-  ] });
-  await choose(page, { baseUrl: held.url });
-  await say(page, "do it");
-  await page.waitForSelector(".answer:has-text('Now the rest.')");
-  await saved(page);
-  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
-  await page.reload();
-  await ready(page);
-  assert.ok((await paths(page)).includes("half.txt"));
-  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed while the agent worked/);
-  held.close();
-  await context.close();
-});
-
-test("after a reload the model still knows the conversation", async () => {
-  const { context, page } = await open(browser, server.url);
-  const answering = await model({ steps: [
+test("after a reload the model still knows the conversation", async (t) => {
+  const { page } = await open(t);
+  const answering = await serveModel(t, { steps: [
     { text: "I will." },
     { expect: { contains: ["remember the word periwinkle", "I will."] }, text: "It was periwinkle." },
   ] });
@@ -87,34 +41,10 @@ test("after a reload the model still knows the conversation", async () => {
   await choose(page, { baseUrl: answering.url });
   await say(page, "which word was it");
   await page.waitForSelector(".answer:has-text('It was periwinkle.')");
-  answering.close();
-  await context.close();
 });
 
-test("an exported project, imported again, is the same", async () => {
-  const { context, page } = await open(browser, server.url);
-  await terminal(page, "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'; find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
-  const before = await page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
-  const { name, content } = await downloaded(page, "Export as zip");
-  assert.equal(name, "tide-pool.zip");
-  const file = join(tmpdir(), `playground-${process.pid}.zip`);
-  await writeFile(file, content);
-  const second = await open(browser, server.url);
-  second.page.on("dialog", (dialog) => void dialog.accept(dialog.type() === "prompt" ? "again" : undefined));
-  await menu(second.page, "New project");
-  await second.page.waitForSelector(".tree .quiet");
-  await chosen(second.page, "Import files or archives…", file);
-  await second.page.waitForSelector('.tree [data-path="bytes.bin"]');
-  await terminal(second.page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
-  const after = await second.page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
-  assert.equal(after, before);
-  assert.deepEqual(second.problems, []);
-  await second.context.close();
-  await context.close();
-});
-
-test("files are created, renamed and deleted in the tree", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("files are created, renamed and deleted in the tree", async (t) => {
+  const { page, problems } = await open(t);
   page.on("dialog", (dialog) => void dialog.accept());
   await page.click('[aria-label="New file"]');
   await page.keyboard.type("notes.txt");
@@ -133,11 +63,10 @@ test("files are created, renamed and deleted in the tree", async () => {
   await page.waitForSelector('.tree [data-path="moved.txt"]', { state: "detached" });
   assert.ok(!(await paths(page)).includes("notes.txt"));
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-test("a project of 1,000 files loads", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("a project of 1,000 files loads", async (t) => {
+  const { page, problems } = await open(t);
   await terminal(page, "for d in $(seq 1 25); do mkdir -p many/$d; for f in $(seq 1 40); do echo \"line $d $f\" > many/$d/$f.txt; done; done; find many -type f | wc -l");
   await shows(page, "1000");
   await saved(page);
@@ -150,12 +79,14 @@ test("a project of 1,000 files loads", async () => {
   await terminal(page, "grep -rl 'line 7 ' many | wc -l");
   await shows(page, "40");
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
-  test(`\`${command}\` leaves the page responsive and can be stopped`, async () => {
-    const { context, page } = await open(browser, server.url);
+// A command that hears the stop leaves what it did; one that reads no clock costs
+// its worker, and the project is as before it.
+const BUSY = { "while :; do :; done": ["before", "during"], "awk 'BEGIN{while(1);}'": ["before"] };
+for (const [command, left] of Object.entries(BUSY)) {
+  test(`\`${command}\` leaves the page responsive and can be stopped`, async (t) => {
+    const { page } = await open(t);
     await terminal(page, "echo before > state.txt");
     await terminal(page, `echo during >> state.txt; ${command}`, { wait: false });
     await page.waitForSelector(".terminal.running");
@@ -172,128 +103,39 @@ for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
     await page.click(".terminal .screen");
     await page.keyboard.press("Control+c");
     await page.waitForFunction(() => !document.querySelector(".terminal.running"), undefined, { timeout: 60_000 });
-    await terminal(page, "cat state.txt; sh test.sh");
-    await shows(page, "before");
+    assert.equal(await page.locator(".toast:has-text('the sandbox was restarted')").count(), left.length === 1 ? 1 : 0);
+    await terminal(page, "clear");
+    await terminal(page, "echo $(cat state.txt).; sh test.sh");
+    await shows(page, `\n${left.join(" ")}.`);
     await shows(page, "2 passed, 2 failed");
-    await context.close();
+    await page.click('.tree [data-path="state.txt"]');
+    assert.deepEqual((await editorText(page)).trim().split("\n"), left);
   });
 }
 
-test("a reload without a network works", async () => {
-  const { context, page } = await open(browser, server.url);
-  await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.waitForFunction(async () => {
-    const [name] = await caches.keys();
-    return name && (await (await caches.open(name)).keys()).length > 10;
-  });
-  await terminal(page, "echo offline > kept.txt");
+test("of two tabs one keeps the project, and the other can take it over", async (t) => {
+  const { context, page } = await open(t);
+  await terminal(page, "echo first > first.txt");
   await saved(page);
-  await context.setOffline(true);
-  await page.reload();
-  await ready(page);
-  await terminal(page, "cat kept.txt");
-  await shows(page, "offline");
-  await page.click("#run-demo");
-  await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
-  await context.close();
-});
-
-test("of two tabs one saves, and the other can take over", async () => {
-  const { context, page } = await open(browser, server.url);
   const second = await context.newPage();
-  await second.goto(server.url);
+  await second.goto(url());
   await ready(second);
-  assert.match(await second.locator(".toast.error").innerText(), /open in another tab/);
-  await terminal(second, "echo second > tab.txt");
-  await second.click('.toast button:text-is("Keep them here instead")');
-  await page.waitForSelector(".toast.error:has-text('taken the project over')");
+  assert.match(await second.locator(".toast.error").innerText(), /^tide-pool is open in another tab, which keeps it; changes made here are not kept\./);
+  assert.equal(await second.locator("#not-kept").isVisible(), true);
+  await second.click('.toast button:text-is("Take it over")');
+  await page.waitForSelector(".toast.error:has-text('taken over by another tab')");
+  assert.equal(await page.locator("#not-kept").isVisible(), true);
+  await second.waitForSelector("#not-kept", { state: "hidden" });
+  await terminal(second, "echo second > second.txt");
   await saved(second);
   await second.reload();
   await ready(second);
-  assert.ok((await paths(second)).includes("tab.txt"));
-  await context.close();
+  const kept = await paths(second);
+  assert.deepEqual(["first.txt", "second.txt"].map((path) => kept.includes(path)), [true, true]);
 });
 
-test("a run is shared as one file and played again", async () => {
-  const { context, page, problems } = await open(browser, server.url);
-  await page.click("#run-demo");
-  await state(page, "PROCESSING");
-  await state(page, "IDLE");
-  const { name, content } = await downloaded(page, "Share this run…");
-  assert.equal(name, "tide-pool.run.json");
-  const file = join(tmpdir(), `playground-${process.pid}.run.json`);
-  await writeFile(file, content);
-  const second = await open(browser, server.url);
-  await chosen(second.page, "Open a run…", file);
-  await second.page.waitForSelector(".replay");
-  assert.equal(await second.page.locator(".tool").count(), 4);
-  assert.match(await editorText(second.page), /tr -cs/);
-  await second.page.locator('.replay input[type="range"]').fill("0");
-  assert.equal(await second.page.locator(".tool").count(), 0);
-  await second.page.click('.tree [data-path="slug.sh"]');
-  assert.match(await editorText(second.page), /tr -c /);
-  await second.page.click('.replay [aria-label="Play"]');
-  await second.page.waitForSelector(".answer:has-text('run the tests')");
-  const slider = second.page.locator('.replay input[type="range"]');
-  await slider.fill(await slider.getAttribute("max"));
-  await second.page.click('.replay button:text-is("Continue from here")');
-  await second.page.waitForSelector(".replay", { state: "detached" });
-  await terminal(second.page, "sh test.sh");
-  await shows(second.page, "4 passed, 0 failed");
-  assert.deepEqual([...problems, ...second.problems], []);
-  await second.context.close();
-  await context.close();
-});
-
-test("a file that is no run is refused in one sentence", async () => {
-  const { context, page } = await open(browser, server.url);
-  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
-  assert.match(await page.locator(".toast.error").innerText(), /not a run/);
-  await context.close();
-});
-
-test("an archive that reaches outside is refused, and nothing changes", async () => {
-  const { context, page } = await open(browser, server.url);
-  const before = await paths(page);
-  const zipOf = (name) => Buffer.from(packZip([{ name, content: "x" }]));
-  await chosen(page, "Import files or archives…", { name: "evil.zip", mimeType: "application/zip", buffer: zipOf("../evil.txt") });
-  assert.match(await page.locator(".toast.error").innerText(), /evil\.txt.*\.\./);
-  assert.deepEqual(await paths(page), before);
-  await chosen(page, "Import files or archives…", { name: "good.zip", mimeType: "application/zip", buffer: zipOf("good.txt") });
-  await page.waitForSelector('.tree [data-path="good.txt"]');
-  await context.close();
-});
-
-test("an import that is too large is refused before it is read", async () => {
-  const { context, page } = await open(browser, server.url);
-  const message = await page.evaluate(() => {
-    const part = new Uint8Array(50_000_000);
-    const file = new File([part, part, part, part], "large.bin");
-    const data = new DataTransfer();
-    data.items.add(file);
-    const input = HTMLInputElement.prototype.click;
-    HTMLInputElement.prototype.click = function () {
-      HTMLInputElement.prototype.click = input;
-      this.files = data.files;
-      this.dispatchEvent(new Event("change"));
-    };
-    document.querySelector('[aria-haspopup="menu"]').click();
-    [...document.querySelectorAll(".menu button")].find((button) => button.textContent.startsWith("Import files")).click();
-    return new Promise((resolve) => {
-      const look = () => {
-        const toast = document.querySelector(".toast.error");
-        if (toast) resolve(toast.innerText);
-        else setTimeout(look, 20);
-      };
-      look();
-    });
-  });
-  assert.match(message, /200 MB are too much for the sandbox, which takes 100 MB/);
-  await context.close();
-});
-
-test("binary files and other encodings are shown for what they are", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("binary files and other encodings are shown for what they are", async (t) => {
+  const { page, problems } = await open(t);
   await terminal(page, "printf '\\000\\001' > raw.bin; printf 'caf\\351' > latin1.txt; printf 'a\\r\\nb\\r\\n' > dos.txt");
   await page.click('.tree [data-path="raw.bin"]');
   await page.waitForSelector(".empty:has-text('raw.bin is not text.')");
@@ -307,23 +149,106 @@ test("binary files and other encodings are shown for what they are", async () =>
   await terminal(page, "wc -c dos.txt");
   await shows(page, "7 dos.txt");
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-test("denied storage is said once, and everything else works", async () => {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.addInitScript(() => {
-    indexedDB.open = () => {
-      throw new DOMException("denied", "SecurityError");
-    };
-    Object.defineProperty(window, "localStorage", { get: () => { throw new DOMException("denied", "SecurityError"); } });
+const WITHOUT_STORAGE = () => {
+  const denied = () => new DOMException("denied", "SecurityError");
+  StorageManager.prototype.getDirectory = () => Promise.reject(denied());
+  IDBFactory.prototype.open = () => {
+    throw denied();
+  };
+  Object.defineProperty(window, "localStorage", {
+    get: () => {
+      throw denied();
+    },
   });
-  await page.goto(server.url);
-  await ready(page);
-  assert.match(await page.locator(".toast.error").innerText(), /denies storage.*export/);
+};
+
+test("denied storage is said once, and everything else works", async (t) => {
+  const { page } = await open(t, { init: WITHOUT_STORAGE });
+  assert.match(await page.locator(".toast.error").innerText(), /^Nothing can be stored here .* the work goes on in memory, so export it to keep it\./);
   await terminal(page, "echo works > it.txt; cat it.txt");
   await shows(page, "works");
   assert.equal(await page.locator(".toast.error").count(), 1);
-  await context.close();
+  assert.equal(await page.locator("#not-kept").isVisible(), true);
+});
+
+test("a full disk is told with what is needed, and space that comes free is used", async (t) => {
+  const { context, page } = await open(t);
+  await saved(page);
+  const devtools = await context.newCDPSession(page);
+  const origin = new URL(url()).origin;
+  const quota = (quotaSize) => devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize });
+  await quota(2_000_000);
+  await terminal(page, "seq 1 900000 > numbers.txt");
+  const toast = page.locator(".toast.error");
+  await toast.waitFor();
+  assert.match(await toast.innerText(), /^Saving project tide-pool needs 6\.\d MB.*free some space or export the project; the work goes on in memory\./);
+  assert.equal(await page.locator("#not-kept").isVisible(), true);
+  await terminal(page, "echo more > more.txt; tail -n 1 numbers.txt");
+  await shows(page, "900000");
+  await saved(page);
+  assert.equal(await toast.count(), 1);
+  await quota(500_000_000);
+  await terminal(page, "echo again > more.txt");
+  await page.waitForSelector("#not-kept", { state: "hidden" });
+  assert.equal(await toast.count(), 0);
+});
+
+test("without the private file system projects are kept in IndexedDB", async (t) => {
+  const init = () => {
+    StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("blocked", "SecurityError"));
+  };
+  const { page, problems } = await open(t, { init });
+  await terminal(page, "echo here > kept.txt");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "cat kept.txt");
+  await shows(page, "here");
+  assert.deepEqual(problems, []);
+});
+
+test("projects stand side by side; each keeps its files and its conversation", async (t) => {
+  const { page, problems } = await open(t);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await create(page, "second");
+  await terminal(page, "echo 2 > two.txt");
+  assert.deepEqual(await paths(page), ["two.txt"]);
+  assert.equal(await page.locator(".item").count(), 0);
+  await menu(page, "Projects…");
+  await page.fill("#new-project", "second");
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector("dialog.projects .problem:text-is('There is a project second already; open it or choose another name.')");
+  await page.click('dialog.projects .open:has-text("tide-pool")');
+  await page.waitForSelector('#project-name:text-is("tide-pool")');
+  assert.equal(await page.locator(".tool").count(), 4);
+  await menu(page, "Projects…");
+  await page.click('[aria-label="Delete second"]');
+  await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
+  assert.deepEqual(problems, []);
+});
+
+test("a stored project that is damaged is told, and can be deleted", async (t) => {
+  const { page } = await open(t);
+  await saved(page);
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("tide-pool");
+    const stream = await (await project.getFileHandle("project.json")).createWritable();
+    await stream.write("{");
+    await stream.close();
+  });
+  await page.reload();
+  await ready(page);
+  assert.match(await page.locator(".toast.error").innerText(), /^The saved project tide-pool cannot be read: .*; delete it to begin anew\./);
+  assert.equal(await page.innerText("#project-name"), "tide-pool-2");
+  await page.click('.toast button:text-is("Delete it")');
+  await page.waitForSelector(".toast:has-text('tide-pool is deleted.')");
+  await menu(page, "Projects…");
+  await page.waitForSelector(".shelf .name");
+  assert.deepEqual(await page.locator(".shelf .name").allInnerTexts(), ["tide-pool-2"]);
 });

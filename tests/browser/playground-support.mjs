@@ -1,82 +1,77 @@
 // What the browser tests of the playground share: the built page behind a small
 // server, a browser, and the playground's parts by name.
 
-import { spawn } from "node:child_process";
-import { createReadStream } from "node:fs";
-import { access, mkdir, mkdtemp, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { extname, join } from "node:path";
-import { createInterface } from "node:readline";
+import { access, mkdir, readFile } from "node:fs/promises";
+import { after, before } from "node:test";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { chromium } from "playwright-core";
+import { launch, serveFiles } from "./page.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const DIST = join(root, "www/dist");
 
 /** Where screenshots are kept, to be looked at. */
 export const SCREENSHOTS = join(root, "target/screenshots");
 
-const TYPES = {
-  ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
-  ".wasm": "application/wasm", ".json": "application/json",
-};
-
 /**
  * The policy as a header too, so that a page without its meta element would be
- * caught as well.
+ * caught as well. The project's own code runs in the frame of the preview, which
+ * has a policy of its own, and by `node` in a worker that has to evaluate it.
  */
-const POLICY = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
-
-/** Serves `www/dist` on a loopback port. @returns {Promise<{url: string, close: () => Promise<void>}>} */
-export async function serve() {
-  const dist = join(root, "www/dist");
-  await access(join(dist, "index.html")).catch(() => {
-    throw new Error("www/dist is missing; run `cargo xtask test playground`, or `npm run build` in www");
-  });
-  const server = createServer(async (request, response) => {
-    const path = decodeURIComponent(new URL(request.url, "http://x").pathname);
-    const file = join(dist, path.endsWith("/") ? `${path}index.html` : path);
-    const found = file.startsWith(dist) && (await stat(file).catch(() => undefined));
-    if (!found) return response.writeHead(404).end();
-    const headers = { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-length": found.size };
-    // The project's own code runs in the frame of the preview, which has a policy of its
-    // own, and by `node` in a worker that has to evaluate it.
-    const isForCode = path.startsWith("/preview") || path.includes("/javascript-worker");
-    if (!isForCode) headers["content-security-policy"] = POLICY;
-    response.writeHead(200, headers);
-    createReadStream(file).pipe(response);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = () => new Promise((resolve) => {
-    server.close(resolve);
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${server.address().port}/`, close };
-}
-
-/** @returns {Promise<import("playwright-core").Browser>} */
-export function launch() {
-  const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
+function policy(path) {
+  const isForCode = path.startsWith("/preview") || path.includes("/javascript-worker");
+  return isForCode ? undefined : "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
 }
 
 /**
- * The playground in a fresh profile. What the page throws or its policy blocks
- * is collected in `problems`.
- * @param {import("playwright-core").Browser} browser @param {string} url
+ * The built page and a browser, for the tests of one file.
+ * @param {{answer?: Parameters<typeof serveFiles>[2]["answer"]}} [options]
  */
-export async function open(browser, url, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
-  const page = await context.newPage();
-  const problems = [];
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("console", (message) => {
-    if (message.type() === "error") problems.push(message.text());
+export function playground({ answer } = {}) {
+  const ends = [];
+  let url;
+  let browser;
+  before(async () => {
+    await access(join(DIST, "index.html")).catch(() => {
+      throw new Error("www/dist is missing; run `cargo xtask test playground`, or `npm run build` in www");
+    });
+    const all = { after: (end) => ends.push(end) };
+    url = `${await serveFiles(all, DIST, { policy, answer })}/`;
+    browser = await launch(all);
   });
-  await page.goto(url);
-  await ready(page);
-  return { context, page, problems };
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  /**
+   * A tab in a fresh profile, which ends with the test `t`. What the page throws
+   * or its policy blocks is collected in `problems`. `init` runs in the page
+   * before anything else; `at` is the page's path; `wait: false` leaves the start
+   * to the test.
+   * @param {import("node:test").TestContext} t
+   */
+  async function open(t, { init, at = "", wait = true, ...options } = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+    t.after(() => context.close());
+    if (init) await context.addInitScript(init);
+    const page = await context.newPage();
+    const problems = [];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("console", (message) => {
+      if (message.type() === "error") problems.push(message.text());
+    });
+    const going = page.goto(url + at);
+    if (wait) {
+      await going;
+      await ready(page);
+    } else {
+      going.catch(() => {});
+    }
+    return { context, page, problems };
+  }
+
+  return { open, url: () => url };
 }
 
 /** Waits until the playground has started. @param {import("playwright-core").Page} page */
@@ -96,44 +91,23 @@ export async function screenshot(page, name) {
 }
 
 /**
- * A scripted model behind HTTP, as a provider would be.
- * @param {object} script @returns {Promise<{url: string, release: (name: string) => Promise<void>, requests: () => Promise<object[]>, close: () => void}>}
+ * Chooses in the settings, as a person would. `others`: by provider, `{key, baseUrl}`
+ * of those that subagents may use.
  */
-export async function model(script) {
-  const directory = await mkdtemp(join(tmpdir(), "hermitcrab-model-"));
-  const file = join(directory, "script.json");
-  await writeFile(file, JSON.stringify(script));
-  const binary = process.env.HERMITCRAB_BIN ?? join(root, "target/release/hermitcrab");
-  const child = spawn(binary, ["serve-model", "--port", "0", file], { stdio: ["ignore", "pipe", "inherit"] });
-  // A test that fails leaves it running; the process of the tests ends all the same.
-  process.once("exit", () => child.kill());
-  child.unref();
-  const url = await new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`serve-model ended with ${code}`)));
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const found = line.match(/^listening on (\S+)/);
-      if (found) resolve(found[1]);
-    });
-  });
-  child.stdout.unref();
-  return {
-    url,
-    release: async (name) => void (await fetch(`${url}/_script/release/${name}`, { method: "POST" })),
-    requests: async () => (await fetch(`${url}/_script/requests`)).json(),
-    close: () => child.kill(),
-  };
-}
-
-/** Chooses a provider in the settings, as a person would. */
-export async function choose(page, { provider = "anthropic", key = "page-key", baseUrl = "", name = "" }) {
+export async function choose(page, { provider = "anthropic", key = "page-key", baseUrl = "", name = "", others = {}, approval, remember }) {
   await page.click("#model");
   await page.selectOption("#set-provider", provider);
   await page.fill("#set-model", name);
   await page.fill("#set-key", key);
   await page.fill("#set-base", baseUrl);
-  await page.click("dialog button.primary");
-  await page.waitForSelector("dialog", { state: "hidden" });
+  for (const [id, values] of Object.entries(others)) {
+    await page.evaluate(() => (document.querySelector(".more").open = true));
+    for (const [field, value] of Object.entries(values)) await page.fill(`[data-provider="${id}"][data-name="${field}"]`, value);
+  }
+  if (approval) await page.selectOption("#set-approval", approval);
+  if (remember) await page.check("#set-remember");
+  await page.click("dialog[open] button.primary");
+  await page.waitForSelector("dialog[open]", { state: "detached" });
 }
 
 /** Sends a message to the agent. */
@@ -162,8 +136,33 @@ export async function shows(page, text) {
 
 /** Chooses from the project's menu. */
 export async function menu(page, label) {
-  await page.click('[aria-haspopup="menu"]');
+  await page.click("#project");
   await page.click(`.menu button:text-is("${label}")`);
+}
+
+/** Gives files to the entry of the project's menu that asks for them. */
+export async function chosen(page, label, files) {
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);
+  await chooser.setFiles(files);
+}
+
+/** What an entry of the project's menu downloads. */
+export async function downloaded(page, label) {
+  const [file] = await Promise.all([page.waitForEvent("download"), menu(page, label)]);
+  return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
+}
+
+/** Begins an empty project. */
+export async function create(page, name) {
+  await menu(page, "Projects…");
+  await page.fill("#new-project", name);
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector(`#project-name:text-is("${name}")`);
+}
+
+/** The paths that the file tree shows. */
+export function paths(page) {
+  return page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
 }
 
 /** The text of the file that the editor shows. */

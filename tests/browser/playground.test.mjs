@@ -2,22 +2,14 @@
 // said when something goes wrong.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { choose, editorText, launch, model, open, say, serve, shows, state, terminal } from "./playground-support.mjs";
+import { test } from "node:test";
+import { choose, editorText, menu, playground, say, shows, state, terminal } from "./playground-support.mjs";
+import { serveModel } from "../node/support.mjs";
 
-let server;
-let browser;
-before(async () => {
-  server = await serve();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.close();
-});
+const { open, url } = playground();
 
-test("the demo fixes its bug and the sandbox's tests are green", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("the demo fixes its bug and the sandbox's tests are green", async (t) => {
+  const { page, problems } = await open(t);
   await terminal(page, "sh test.sh");
   await shows(page, "2 passed, 2 failed");
   await page.click("#run-demo");
@@ -32,11 +24,27 @@ test("the demo fixes its bug and the sandbox's tests are green", async () => {
   await terminal(page, "sh test.sh");
   await shows(page, "4 passed, 0 failed");
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-test("what is typed in the editor is in the sandbox", async () => {
-  const { context, page, problems } = await open(browser, server.url);
+test("the demo can be run again, and says what it cannot do", async (t) => {
+  const { page, problems } = await open(t);
+  await say(page, "write me a poem");
+  await page.waitForSelector(".answer:has-text('only plays the repair of the sample')");
+  await state(page, "IDLE");
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('there is nothing left to fix')");
+  await state(page, "IDLE");
+  assert.equal(await page.locator(".notice.error").count(), 0);
+  assert.deepEqual(problems, []);
+});
+
+test("what is typed in the editor is in the sandbox", async (t) => {
+  const { page, problems } = await open(t);
   await page.click('.tree [data-path="README.md"]');
   await page.click(".cm-content");
   await page.keyboard.press("Control+Home");
@@ -49,13 +57,12 @@ test("what is typed in the editor is in the sandbox", async () => {
   await page.click('.tree [data-path="made.txt"]');
   assert.equal((await editorText(page)).trim(), "new");
   assert.deepEqual(problems, []);
-  await context.close();
 });
 
-test("a file that changes underneath unsaved text is asked about", async () => {
-  const { context, page } = await open(browser, server.url);
+test("a file that changes underneath unsaved text is asked about", async (t) => {
+  const { page } = await open(t);
   await page.click(".cm-content");
-  const held = await model({ steps: [
+  const held = await serveModel(t, { steps: [
     { tool_calls: [{ name: "shell", arguments: { command: "echo theirs > slug.sh" } }], hold: "go", hold_before: "tool_calls", text: "Soon." },
     { text: "Done." },
   ] });
@@ -68,13 +75,11 @@ test("a file that changes underneath unsaved text is asked about", async () => {
   await page.waitForSelector(".conflict:not([hidden])");
   await page.click(".conflict button:first-of-type");
   await page.waitForFunction(() => document.querySelector(".cm-content").innerText.trim() === "theirs");
-  held.close();
-  await context.close();
 });
 
-test("steering is queued, then delivered", async () => {
-  const { context, page, problems } = await open(browser, server.url);
-  const held = await model({ steps: [
+test("steering is queued, then delivered", async (t) => {
+  const { page, problems } = await open(t);
+  const held = await serveModel(t, { steps: [
     { text: "I look around.", tool_calls: [{ name: "shell", arguments: { command: "ls" } }], hold: "go", hold_before: "tool_calls" },
     { expect: { contains: "write it in French" }, text: "Bonjour." },
   ] });
@@ -90,13 +95,11 @@ test("steering is queued, then delivered", async () => {
   assert.equal(await page.locator(".queue li").count(), 0);
   assert.match(await page.locator(".cost").innerText(), /in · .* out · ≤ \$/);
   assert.deepEqual(problems, []);
-  held.close();
-  await context.close();
 });
 
-test("stopping ends the input, and the conversation goes on", async () => {
-  const { context, page, problems } = await open(browser, server.url);
-  const held = await model({ steps: [
+test("stopping ends the input, and the conversation goes on", async (t) => {
+  const { page, problems } = await open(t);
+  const held = await serveModel(t, { steps: [
     { text: "This takes long.", hold: "never", hold_before: "end" },
     { text: "I am still here." },
     { text: "Once more.", hold: "never", hold_before: "end" },
@@ -114,15 +117,13 @@ test("stopping ends the input, and the conversation goes on", async () => {
   await page.keyboard.press("Escape");
   await state(page, "IDLE");
   assert.deepEqual(problems, []);
-  held.close();
-  await context.close();
 });
 
-test("a subagent's events stand in a card of their own", async () => {
-  const { context, page } = await open(browser, server.url);
+test("a subagent's events stand in a card of their own", async (t) => {
+  const { page } = await open(t);
   const parent = { not_contains: "You are a subagent" };
   const child = { contains: "You are a subagent" };
-  const scripted = await model({ steps: [
+  const scripted = await serveModel(t, { steps: [
     { match: parent, tool_calls: [{ name: "spawn_agent", arguments: { task: "count the posts" } }] },
     { match: parent, tool_calls: [{ name: "wait", arguments: { agent_id: "agent-1" } }] },
     { match: child, tool_calls: [{ name: "shell", arguments: { command: "ls posts | wc -l" } }] },
@@ -134,8 +135,6 @@ test("a subagent's events stand in a card of their own", async () => {
   await page.waitForSelector(".answer:has-text('My helper counted three.')");
   assert.equal(await page.locator(".item.agent .tool[data-state='done']").count(), 1);
   assert.match(await page.locator(".item.agent summary").first().innerText(), /subagent\s+count the posts/);
-  scripted.close();
-  await context.close();
 });
 
 const FAILURES = {
@@ -144,41 +143,48 @@ const FAILURES = {
   "an unknown model": [{ error: { status: 404, message: "model: nope" } }, /nope/, true],
 };
 for (const [name, [step, expected, settings]] of Object.entries(FAILURES)) {
-  test(`${name} is said in one sentence`, async () => {
-    const { context, page } = await open(browser, server.url);
-    const failing = await model({ steps: [step], repeat_last: true });
+  test(`${name} is said in one sentence`, async (t) => {
+    const { page } = await open(t);
+    const failing = await serveModel(t, { steps: [step], repeat_last: true });
     await choose(page, { baseUrl: failing.url });
     await say(page, "hello");
     const notice = page.locator(".notice.error");
     await notice.waitFor({ timeout: 60_000 });
     assert.match(await notice.innerText(), expected);
     assert.equal(await notice.locator("button").count(), settings ? 1 : 0);
-    failing.close();
-    await context.close();
   });
 }
 
-test("a server that refuses the page (CORS) is told from the rest by saying what a proxy is for", async () => {
-  const { context, page } = await open(browser, server.url);
+test("a server that refuses the page (CORS) is told from the rest by saying what a proxy is for", async (t) => {
+  const { page } = await open(t);
   // The page's own server answers, but never allows another origin.
-  const other = server.url.replace("127.0.0.1", "localhost");
+  const other = url().replace("127.0.0.1", "localhost");
   await choose(page, { baseUrl: other });
   await say(page, "hello");
   const notice = page.locator(".notice.error");
   await notice.waitFor({ timeout: 60_000 });
   assert.match(await notice.innerText(), /CORS.*proxy/);
-  await context.close();
 });
 
-test("settings are checked before they are used, and the key stays in the tab", async () => {
-  const { context, page } = await open(browser, server.url);
+test("without a network the way out is to connect", async (t) => {
+  const { context, page } = await open(t);
+  await choose(page, { baseUrl: "https://model.example" });
+  await context.setOffline(true);
+  await say(page, "hello");
+  const notice = page.locator(".notice.error");
+  await notice.waitFor({ timeout: 60_000 });
+  assert.equal(await notice.locator("span").innerText(), "There is no network; connect and send the message again. Open settings");
+});
+
+test("settings are checked before they are used, and the key stays in the tab", async (t) => {
+  const { page } = await open(t);
   await page.click("#model");
   await page.selectOption("#set-provider", "openai");
-  await page.click("dialog button.primary");
-  assert.match(await page.locator(".problem").innerText(), /Paste a key/);
+  await page.click("dialog[open] button.primary");
+  assert.match(await page.locator("dialog[open] .problem").innerText(), /Paste a key/);
   await page.fill("#set-key", "sk-secret-of-mine");
-  await page.click("dialog button.primary");
-  await page.waitForSelector("dialog", { state: "hidden" });
+  await page.click("dialog[open] button.primary");
+  await page.waitForSelector("dialog[open]", { state: "detached" });
   const kept = await page.evaluate(async () => {
     const databases = await indexedDB.databases();
     return JSON.stringify({ ...localStorage }) + JSON.stringify(databases);
@@ -190,5 +196,4 @@ test("settings are checked before they are used, and the key stays in the tab", 
   await page.click("#model");
   assert.equal(await page.inputValue("#set-provider"), "openai");
   assert.equal(await page.inputValue("#set-key"), "");
-  await context.close();
 });

@@ -77,6 +77,26 @@ test("what changes is saved by itself, and once", async (t) => {
   await again.close();
 });
 
+test("data of the host's own is kept with the files", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const states = [];
+  const reached = reaches("saved");
+  const onStatus = (status) => (states.push(status.state), reached.onStatus(status));
+  const one = await openProject("p", { storage, onStatus });
+  assert.equal(one.data, undefined);
+  await one.save();
+  states.length = 0;
+  const second = reaches("saved");
+  reached.onStatus = second.onStatus;
+  one.data = { open: ["a.txt"], at: 3 };
+  await second.promise;
+  assert.deepEqual(states, ["unsaved", "saving", "saved"]);
+  await one.close();
+  const two = await openProject("p", { storage });
+  assert.deepEqual(two.data, { open: ["a.txt"], at: 3 });
+  await two.close();
+});
+
 test("only what changed is written, until everything is less", async (t) => {
   const directory = await folder(t);
   const files = directoryStorage(directory);

@@ -3,10 +3,12 @@
 
 import { jsProgram } from "hermitcrab/javascript";
 import { pythonProgram } from "hermitcrab/python";
-import { MemoryEnvironment, createSession, init } from "hermitcrab/worker";
+import { createSession, init, openProject } from "hermitcrab/worker";
 
 import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
+
+export { deleteProject, listProjects } from "hermitcrab/worker";
 
 /** Where projects live in the sandbox. */
 export const ROOT = "/workspace";
@@ -38,41 +40,69 @@ const STOP_MS = 1_500;
 
 /**
  * Starts the worker and loads the core.
- * @param {(done: number, total: number | undefined) => void} progress bytes
+ * @param {(done: number) => void} progress bytes of the core that have arrived
  * @param {(reason: string) => void} restarted the worker was ended because it did not answer
  */
 export async function start(progress, restarted) {
   await init({
-    onProgress: ({ loaded, total }) => progress(loaded, total),
+    onProgress: ({ loaded }) => progress(loaded),
     onRestart: restarted,
     stopMs: STOP_MS,
   });
 }
 
+/** Tells how far the download of a program is: an event `progress` with `{name, loaded, total}`. */
+export const downloads = new EventTarget();
+
 /** Programs that the shell borrows from the page; Python is downloaded when it is first called. */
-const python = pythonProgram();
+const python = pythonProgram({
+  onProgress: ({ loaded, total }) => downloads.dispatchEvent(new CustomEvent("progress", { detail: { name: "Python", loaded, total } })),
+});
 const programs = { python3: python, python, node: jsProgram() };
 
-/** A new sandbox. @param {Record<string, string | Uint8Array>} [files] */
-export function openSandbox(files) {
-  return MemoryEnvironment.create({ workingDirectory: ROOT, files, programs });
+/**
+ * A project of this browser's, or a new one with `files`.
+ * @param {string} name @param {import("../../js/project.js").ProjectOptions & {files?: object}} options
+ */
+export function openStored(name, options) {
+  return openProject(name, { workingDirectory: ROOT, programs, ...options });
+}
+
+/** When the agent asks before it acts: docs/approval.md, "Three policies". */
+export const APPROVALS = [
+  { id: "never", name: "Never ask", policy: {} },
+  { id: "ask", name: "Ask before commands that do more than read files", policy: { writePaths: ["**"], commands: ["@safe"] } },
+  { id: "always", name: "Ask before every tool call", policy: { tools: { "*": "ask" } } },
+];
+
+/** @param {string} id */
+export function policy(id) {
+  return (APPROVALS.find((each) => each.id === id) ?? APPROVALS[0]).policy;
 }
 
 /**
  * A new session in a sandbox.
  * @param {object} env @param {import("./settings.js").Choice} choice
- * @param {object} [history] the record of a session whose conversation goes on
+ * @param {object} more
+ * @param {object} [more.history] the record of a session whose conversation goes on
+ * @param {object} more.approval the policy
+ * @param {(call: object) => Promise<boolean | string>} more.approve
  */
-export async function openSession(env, choice, history) {
+export async function openSession(env, choice, { history, approval, approve }) {
+  const common = { env, approval, approve };
   // The script begins at its beginning and would not fit an earlier conversation.
-  if (choice.provider === SCRIPTED) return createSession({ env, model: "scripted", script });
+  if (choice.provider === SCRIPTED) return createSession({ ...common, model: "scripted", script });
+  const others = Object.entries(choice.others);
   return createSession({
-    env,
+    ...common,
     history,
     provider: choice.provider,
     model: choice.model || undefined,
     apiKey: choice.key || null,
     baseUrl: choice.baseUrl || undefined,
     reasoningEffort: choice.effort || undefined,
+    // For subagents whose model is another provider's.
+    apiKeys: Object.fromEntries(others.map(([id, { key }]) => [id, key || null])),
+    endpoints: Object.fromEntries(others.filter(([, { baseUrl }]) => baseUrl).map(([id, { baseUrl }]) => [id, { baseUrl }])),
   });
 }

@@ -1,10 +1,12 @@
 // A conversation with the agent about a project: opens sessions, keeps the log
 // of what happened, and says what went wrong in words for people.
 
-import { SCRIPTED, model, openSession } from "./agent.js";
+import { ROOT, SCRIPTED, model, openSession, policy } from "./agent.js";
+import { Approvals, isCommand } from "./approvals.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
 import { Run } from "./run.js";
+import { toBase64 } from "./share.js";
 
 /** Characters of a file that a log keeps. */
 const MOST_CHARS = 200_000;
@@ -12,38 +14,57 @@ const MOST_CHARS = 200_000;
 export class Conversation extends EventTarget {
   /** @type {import("./run.js").Entry[]} */
   log = [];
-  /** Files as they were before the first entry. @type {Map<string, Uint8Array>} */
-  before;
+  /** Files that changed since the first entry, as they were: base64; `null`: there was none. @type {Map<string, string | null>} */
+  #originals;
   run = new Run(model);
   #project;
   #settings;
+  #ask;
   #session;
   /** What the session was opened with, as text. */
   #opened;
+  #approval;
   /** The session as it was after its last tool call or answer. @type {object | undefined} */
-  record;
+  #record;
+  #over = false;
+  /** Arguments of this task's calls. @type {Map<string, any>} */
+  #calls = new Map();
 
   /**
    * @param {import("./project.js").Project} project
    * @param {import("./settings.js").Settings} settings
-   * @param {{log: import("./run.js").Entry[], before: Map<string, Uint8Array>, record?: object}} [saved]
+   * @param {import("./approvals.js").Ask} ask shows a call that needs approval
+   * @param {{log: import("./run.js").Entry[], originals: [string, string | null][]}} [saved] what `saved` gave
    */
-  constructor(project, settings, saved) {
+  constructor(project, settings, ask, saved) {
     super();
     this.#project = project;
     this.#settings = settings;
-    this.before = saved?.before ?? new Map(project.files);
-    this.record = saved?.record;
+    this.#ask = ask;
+    this.#originals = new Map(saved?.originals);
+    this.#record = saved && project.kept.history;
     for (const entry of saved?.log ?? []) {
       this.log.push(entry);
       this.run.apply(entry);
     }
     this.#settleRestored();
-    project.addEventListener("change", ({ detail }) => this.#keepChanges(detail));
+    project.addEventListener("change", ({ detail }) => this.#over || this.#keepChanges(detail));
   }
 
   get working() {
     return this.run.working;
+  }
+
+  /** What is kept of it across reloads, beside the session's record. */
+  get saved() {
+    return { log: this.log, originals: [...this.#originals] };
+  }
+
+  /** The project's files as they were before the first entry: base64 by path. */
+  get before() {
+    const now = [...this.#project.files].filter(([path]) => !this.#originals.has(path));
+    const then = [...this.#originals].filter(([, content]) => content !== null);
+    return Object.fromEntries([...now.map(([path, bytes]) => [path, toBase64(bytes)]), ...then]);
   }
 
   /** A task, an answer, or steering while the agent works. @param {string} text */
@@ -60,14 +81,38 @@ export class Conversation extends EventTarget {
     }
   }
 
+  /** Goes on with a run that its page's end cut off. */
+  async resume() {
+    try {
+      await this.#ready();
+      // Its events come by `#listen`; an iterator that nobody reads would hold them up.
+      void this.#session.resume().return();
+    } catch (error) {
+      this.#note(sentence(error.message), "error");
+    }
+  }
+
   /** Ends what the agent does now; the conversation goes on. */
   async stop() {
     if (!this.working) return;
     await this.#session?.interrupt().catch(() => {});
   }
 
-  /** Ends the session, if there is one. */
+  /** Takes over what was chosen about approval, also while the agent works. */
+  async configure() {
+    const wanted = this.#settings.get("approval");
+    if (!this.#session || this.#approval === wanted) return;
+    this.#approval = wanted;
+    await this.#session.configure({ approval: policy(wanted) }).catch(() => {});
+  }
+
+  /** Ends the conversation. */
   async close() {
+    this.#over = true;
+    await this.#end();
+  }
+
+  async #end() {
     const session = this.#session;
     this.#session = undefined;
     await session?.abort().catch(() => {});
@@ -79,19 +124,29 @@ export class Conversation extends EventTarget {
     const over = !this.#session || this.run.state === "CLOSED";
     if (!over && this.#opened === wanted) return;
     const hadInput = this.log.some(({ event }) => event?.kind === "USER_INPUT");
-    await this.close();
-    const goesOn = this.record && choice.provider !== SCRIPTED;
-    const session = await openSession(this.#project.sandbox, choice, goesOn ? this.record : undefined);
+    await this.#end();
+    const goesOn = this.#record && choice.provider !== SCRIPTED;
+    this.#approval = this.#settings.get("approval");
+    const session = await openSession(this.#project.sandbox, choice, {
+      history: goesOn ? this.#record : undefined,
+      approval: policy(this.#approval),
+      approve: new Approvals(this.#ask).approve,
+    });
     this.#session = session;
     this.#opened = wanted;
+    this.#project.kept.keep(session);
     if (hadInput && !goesOn) this.#note("A new session begins; it knows the files, not the conversation above.");
     void this.#listen(session);
   }
 
   async #listen(session) {
     for await (const event of session.events()) {
-      if (session !== this.#session && event.kind !== "SESSION_END") continue;
+      if (this.#over) return;
+      // Of one that is no longer in use, only how it ends.
+      if (session !== this.#session && !["SESSION_END", "STEERING_DROPPED"].includes(event.kind)) continue;
       this.#keep({ event });
+      if (event.kind === "USER_INPUT") this.#calls.clear();
+      if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
       if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
       if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
@@ -103,26 +158,45 @@ export class Conversation extends EventTarget {
 
   async #remember(session) {
     const record = await session.record().catch(() => undefined);
-    if (record && session === this.#session) this.record = record;
+    if (record && session === this.#session) this.#record = record;
     this.dispatchEvent(new Event("change"));
   }
 
   #keepChanges({ changes, call }) {
     const files = changes.filter(({ before, after }) => before || after);
-    if (files.length === 0) return;
+    // What happens before the first task is where the run begins.
+    if (files.length === 0 || this.log.length === 0) return;
+    for (const { path, before } of files) {
+      if (!this.#originals.has(path)) this.#originals.set(path, before ? toBase64(before) : null);
+    }
     const diffs = files.map(({ path, before, after }) => {
       const texts = { before: decode(before), after: decode(after) };
       const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
       const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
       return binary || long ? { path, binary: true } : { path, ...texts };
     });
-    this.#keep({ changes: diffs, call });
+    const byCall = Map.groupBy(diffs, ({ path }) => call && this.#ownerOf(path, call));
+    for (const [owner, changes] of byCall) this.#keep({ changes, call: owner });
+  }
+
+  /**
+   * The call that changed a file, as far as one can tell: calls run in parallel,
+   * and `call` is only the one that has just ended.
+   */
+  #ownerOf(path, call) {
+    const calls = [...this.#calls].reverse();
+    const [writer] = calls.find(([, given]) => filesIn(given).has(path)) ?? [];
+    if (writer) return writer;
+    // One that says what it writes has written nothing else.
+    if (filesIn(this.#calls.get(call)).size === 0) return call;
+    return calls.find(([, given]) => isCommand(given))?.[0] ?? call;
   }
 
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
     this.run.apply(entry);
-    this.dispatchEvent(new Event("change"));
+    // Pieces wait for the end of what they are pieces of: the log is long.
+    if (!PIECES.has(entry.event?.kind)) this.dispatchEvent(new Event("change"));
   }
 
   #note(note, kind = "info") {
@@ -132,10 +206,21 @@ export class Conversation extends EventTarget {
   /** A page that was closed in the middle of a run leaves it open. */
   #settleRestored() {
     if (!this.run.working) return;
-    this.run.state = "IDLE";
-    this.run.queued = [];
-    this.#note("The page was closed while the agent worked; what it had done by then is here.", "warning");
+    this.run.settle();
+    const text = "The page was closed while the agent worked; what it had done by then is here.";
+    this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
   }
+}
+
+/** Arguments that hold what is to be written. */
+const WRITTEN = ["content", "new_string"];
+
+/** Files that a call says it will change. @param {any} given its arguments */
+function filesIn(given) {
+  const patch = [given, given?.input, given?.patch].find((text) => typeof text === "string") ?? "";
+  const headers = [...patch.matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map(([, path]) => path);
+  if (WRITTEN.some((name) => typeof given?.[name] === "string")) headers.push(String(given.file_path));
+  return new Set(headers.map((path) => path.trim().replace(`${ROOT}/`, "").replace(/^\.\//, "")));
 }
 
 /** Pieces of one text within this time are one entry of the log, in ms. */

@@ -5,6 +5,7 @@ import "./style/base.css";
 import "./style/layout.css";
 import "./style/parts.css";
 import { start as startAgent } from "./agent.js";
+import { h } from "./dom.js";
 import { Settings } from "./settings.js";
 import { applyTheme } from "./theme.js";
 import { Workbench } from "./workbench.js";
@@ -16,11 +17,10 @@ async function start() {
   const bar = document.getElementById("boot-bar");
   const label = document.getElementById("boot-label");
   const workbench = new Workbench(settings);
-  const progress = (done, total) => {
-    const part = total ? done / total : undefined;
-    label.textContent = `Loading the sandbox… ${(done / 1e6).toFixed(1)} MB`;
-    if (part === undefined) bar.removeAttribute("value");
-    else bar.value = part;
+  const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+  const progress = (done) => {
+    bar.value = Math.min(1, done / CORE_BYTES);
+    label.textContent = `Loading the sandbox… ${megabytes(done)} of ${megabytes(CORE_BYTES)} MB`;
   };
   await startAgent(progress, () => workbench.restarted());
   label.textContent = "Starting…";
@@ -33,9 +33,11 @@ start().catch((error) => {
   console.error(error);
   const label = document.getElementById("boot-label");
   if (!label) throw error;
+  const again = h("button", { type: "button", onClick: () => location.reload() }, "Try again");
+  label.after(again);
   label.textContent = navigator.onLine === false
     ? "There is no network, and this page has not been loaded completely before. Connect and reload."
-    : `The playground cannot start: ${error.message}.`;
+    : `The playground cannot start: ${error.message.replace(/\.?$/, ".")}`;
   label.className = "failed";
 });
 

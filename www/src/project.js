@@ -1,7 +1,7 @@
 // The project: the sandbox's working directory, mirrored in the page, so that
 // the tree, the editor, diffs and the preview see each change.
 
-import { ROOT, openSandbox } from "./agent.js";
+import { ROOT, openStored } from "./agent.js";
 import { readTar } from "./tar.js";
 
 /**
@@ -16,31 +16,36 @@ export class Project extends EventTarget {
   files = new Map();
   /** @type {Set<string>} directories */
   directories = new Set();
-  /** Name for people and of exported files. */
-  name;
+  /** What the package keeps of it. @type {import("../../js/project.js").Project} @readonly */
+  kept;
   #snapshot;
   #queue = Promise.resolve();
 
-  /** @param {string} name @param {object} sandbox */
-  constructor(name, sandbox) {
+  constructor(kept) {
     super();
-    this.name = name;
-    this.sandbox = sandbox;
+    this.kept = kept;
   }
 
   /**
-   * A project in a new sandbox.
-   * @param {string} name
-   * @param {{files?: Record<string, string | Uint8Array>, tar?: Uint8Array}} content
+   * A project in a sandbox of its own.
+   * @param {string} name @param {import("../../js/project.js").ProjectOptions & {files?: object}} options
    */
-  static async open(name, { files, tar }) {
-    const project = new Project(name, await openSandbox(files));
-    if (tar) await project.sandbox.importTar(tar);
+  static async open(name, options) {
+    const project = new Project(await openStored(name, options));
     project.#snapshot = await project.sandbox.snapshot();
     for (const { path, content } of readTar(await project.sandbox.exportTar())) {
       project.#set(path, content);
     }
     return project;
+  }
+
+  /** Name for people and of exported files. */
+  get name() {
+    return this.kept.name;
+  }
+
+  get sandbox() {
+    return this.kept.env;
   }
 
   /**
@@ -86,6 +91,12 @@ export class Project extends EventTarget {
     await this.sync();
   }
 
+  /** A folder of the disk. @param {FileSystemDirectoryHandle} handle @param {string[]} exclude names that are left out */
+  async addFolder(handle, exclude) {
+    await this.sandbox.importDirectory(handle, { exclude });
+    return this.sync();
+  }
+
   /** Unpacks a zip or tar archive. @param {Blob} archive */
   async unpack(archive) {
     await this.sandbox.importArchive(archive);
@@ -107,8 +118,10 @@ export class Project extends EventTarget {
     return `${ROOT}/${path}`;
   }
 
-  /** Gives the sandbox back. */
+  /** Saves, leaves the project to others and gives the sandbox back. */
   async close() {
+    // What went wrong with saving has been told.
+    await this.kept.close().catch(() => {});
     await this.sandbox.dispose();
   }
 

@@ -6,7 +6,7 @@ import { explain, sentence } from "./explain.js";
 /**
  * An entry of a log: an event of the session, files that changed after it, or
  * a note of the page's.
- * @typedef {{event: object} | {changes: FileDiff[], call?: string} | {note: string, kind?: string, at: number}} Entry
+ * @typedef {{event: object} | {changes: FileDiff[], call?: string} | {note: string, kind?: string, at: number, resume?: boolean}} Entry
  * @typedef {{path: string, before?: string, after?: string, binary?: boolean}} FileDiff
  *
  * What is shown.
@@ -28,7 +28,6 @@ export class Run extends EventTarget {
   #lanes = new Map();
   #calls = new Map();
   #next = 1;
-  #provider = "";
   #price;
 
   /** @param {(model: string) => {input_cost: number | null, output_cost: number | null} | undefined} price */
@@ -36,6 +35,19 @@ export class Run extends EventTarget {
     super();
     this.#price = price;
     this.#lanes.set("", { items: this.items, answer: undefined });
+  }
+
+  /** What was open when its page was closed never ends. */
+  settle() {
+    this.state = "IDLE";
+    this.queued = [];
+    for (const lane of this.#lanes.values()) {
+      this.#settle(lane);
+      if (lane.item) lane.item.done = true;
+    }
+    for (const call of this.#calls.values()) {
+      if (!call.done) Object.assign(call, { done: true, failed: true, cut: true });
+    }
   }
 
   get working() {
@@ -46,7 +58,7 @@ export class Run extends EventTarget {
   apply(entry) {
     if (entry.event) this.#event(entry.event);
     else if (entry.changes) this.#changes(entry);
-    else if (entry.note) this.#add(this.#lane({}), { type: "notice", kind: entry.kind ?? "info", text: entry.note });
+    else if (entry.note) this.#add(this.#lane({}), { type: "notice", kind: entry.kind ?? "info", text: entry.note, resume: entry.resume });
   }
 
   #event(event) {
@@ -54,8 +66,9 @@ export class Run extends EventTarget {
     const lane = this.#lane(event);
     switch (kind) {
       case "SESSION_START":
+        // Subagents may have models of other providers.
+        Object.assign(lane, { provider: data.provider, model: data.model });
         if (event.agent_id) return;
-        this.#provider = data.provider;
         this.model = data.model;
         this.state = "IDLE";
         return this.#tell("state");
@@ -78,9 +91,11 @@ export class Run extends EventTarget {
       case "ASSISTANT_TEXT_END":
         return this.#endAnswer(lane, event);
       case "USAGE":
-        return this.#usage(data, event.agent_id);
+        return this.#usage(data, lane, event.agent_id);
       case "TOOL_CALL_START":
         return this.#startTool(lane, event);
+      case "APPROVAL_REQUESTED":
+        return this.#waits(data);
       case "TOOL_CALL_OUTPUT_DELTA":
         return this.#grow(this.#calls.get(data.call_id), "output", data.text);
       case "TOOL_CALL_END":
@@ -139,11 +154,9 @@ export class Run extends EventTarget {
     item.key = this.#next++;
     item.parent = lane.item;
     lane.items.push(item);
-    if (lane.item && item.type === "user" && !lane.item.task) {
-      lane.item.task = item.text;
-      this.#changed(lane.item);
-    }
+    if (lane.item && item.type === "user" && !lane.item.task) lane.item.task = item.text;
     this.dispatchEvent(new CustomEvent("add", { detail: item }));
+    if (lane.item) this.#changed(lane.item);
     return undefined;
   }
 
@@ -186,11 +199,20 @@ export class Run extends EventTarget {
     this.#add(lane, item);
   }
 
+  #waits({ call_id: call }) {
+    const item = this.#calls.get(call);
+    if (!item) return;
+    item.waits = true;
+    this.#changed(item);
+  }
+
   #endTool(data) {
     const item = this.#calls.get(data.call_id);
     if (!item) return;
     Object.assign(item, {
       done: true,
+      waits: false,
+      refused: Boolean(data.refusal),
       output: data.output ?? data.error ?? item.output,
       failed: data.is_error || Boolean(data.exit_code),
       exitCode: data.exit_code,
@@ -209,17 +231,17 @@ export class Run extends EventTarget {
     this.#changed(item);
   }
 
-  #usage(data, agent) {
+  #usage(data, lane, agent) {
     const read = data.cache_read_tokens ?? 0;
     const write = data.cache_write_tokens ?? 0;
     // Anthropic counts cached tokens apart from the input, the others within it.
-    const input = data.input_tokens + (this.#provider === "anthropic" ? read + write : 0);
+    const input = data.input_tokens + (lane.provider === "anthropic" ? read + write : 0);
     const { totals } = this;
     totals.input += input;
     totals.cached += read;
     totals.output += data.output_tokens;
     if (!agent) totals.context = input + data.output_tokens;
-    const price = this.#price(this.model);
+    const price = this.#price(lane.model);
     if (price?.input_cost == null || price?.output_cost == null) totals.unpriced = true;
     else totals.cost += (input * price.input_cost + data.output_tokens * price.output_cost) / 1e6;
     this.#tell("usage");

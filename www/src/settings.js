@@ -1,5 +1,5 @@
-// What the user chose: provider, model, key, proxy, theme. Everything but the
-// key is kept in this browser; the key only if the user asks for it.
+// What the user chose: provider, model, keys, proxies, approval, theme.
+// Everything but the keys is kept in this browser; keys only if the user asks.
 
 import { PROVIDERS, SCRIPTED } from "./agent.js";
 
@@ -10,6 +10,8 @@ import { PROVIDERS, SCRIPTED } from "./agent.js";
  * @property {string} key
  * @property {string} baseUrl empty: the provider's own address
  * @property {string} effort empty: the model's default
+ * @property {Record<string, {key: string, baseUrl: string}>} others the other
+ *   providers that can be reached, for subagents
  */
 
 const PLACE = "hermitcrab.settings";
@@ -17,6 +19,7 @@ const PLACE = "hermitcrab.settings";
 const DEFAULTS = {
   provider: SCRIPTED,
   theme: "auto",
+  approval: "never",
   previewOnline: false,
   rememberKeys: false,
   /** By provider: {model, baseUrl, effort}. */
@@ -31,21 +34,23 @@ export class Settings extends EventTarget {
   /** @returns {Choice} */
   get choice() {
     const provider = PROVIDERS.some(({ id }) => id === this.#values.provider) ? this.#values.provider : SCRIPTED;
-    const { model = "", baseUrl = "", effort = "" } = this.#values.providers[provider] ?? {};
-    return { provider, model, baseUrl, effort, key: this.#values.keys[provider] ?? "" };
+    const all = PROVIDERS.filter(({ id }) => id !== SCRIPTED && id !== provider).map(({ id }) => [id, this.of(id)]);
+    const others = all.filter(([, { key, baseUrl }]) => key || baseUrl).map(([id, { key, baseUrl }]) => [id, { key, baseUrl }]);
+    return { provider, ...this.of(provider), others: Object.fromEntries(others) };
   }
 
-  /** @param {string} provider @returns {Choice} */
+  /** What is set for a provider. @param {string} provider @returns {Omit<Choice, "provider" | "others">} */
   of(provider) {
     const { model = "", baseUrl = "", effort = "" } = this.#values.providers[provider] ?? {};
-    return { provider, model, baseUrl, effort, key: this.#values.keys[provider] ?? "" };
+    return { model, baseUrl, effort, key: this.#values.keys[provider] ?? "" };
   }
 
-  /** @param {Choice} choice */
-  choose({ provider, key, ...rest }) {
+  /** @param {string} provider the one in use @param {Record<string, Omit<Choice, "provider" | "others">>} all by provider */
+  choose(provider, all) {
+    const entries = Object.entries(all);
     this.#values.provider = provider;
-    this.#values.providers = { ...this.#values.providers, [provider]: rest };
-    this.#values.keys = { ...this.#values.keys, [provider]: key };
+    this.#values.providers = Object.fromEntries(entries.map(([id, { key: _, ...rest }]) => [id, rest]));
+    this.#values.keys = Object.fromEntries(entries.map(([id, { key }]) => [id, key]));
     this.#save();
   }
 

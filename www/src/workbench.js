@@ -4,38 +4,37 @@
 import { SCRIPTED, PROVIDERS, model } from "./agent.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
-import { announce, download, h, icon, pickFiles } from "./dom.js";
+import { announce, download, h, icon, perFrame, pickFiles } from "./dom.js";
 import { sentence } from "./explain.js";
-import * as persist from "./persist.js";
-import { Project } from "./project.js";
-import { packRun, unpackRun } from "./share.js";
+import { openRun, packRun } from "./share.js";
+import { Shelf } from "./shelf.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
-import { dropped, filesFrom } from "./upload.js";
+import { add, exportFolder, exportZip, importFiles, importFolder, lendsFolders } from "./transfer.js";
+import { dropped } from "./upload.js";
+import { approvalDialog } from "./view/approval-dialog.js";
 import { chatView } from "./view/chat.js";
 import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
+import { header } from "./view/header.js";
 import { PANES, layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
+import { projectsDialog } from "./view/projects-dialog.js";
 import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
 import { terminalView } from "./view/terminal.js";
 
-/** Pause between a change and saving it, in ms; many changes are saved once. */
-const SAVE_AFTER = 500;
+/** The name of the sample project. */
+const SAMPLE = "tide-pool";
 
 export class Workbench {
-  /** @type {Project} */
+  /** @type {import("./project.js").Project} */
   #project;
   /** @type {Conversation} */
   #conversation;
   #settings;
-  #saving;
-  /** The files as they are stored; `undefined` when they have changed since. */
-  #archive;
-  #storageProblem = false;
-  /** Whether this tab is the one that saves. */
-  #owner = false;
+  #shelf;
+  #ask;
   #replay;
   /** Whether the project is the sample. */
   #isSample = false;
@@ -45,14 +44,22 @@ export class Workbench {
   /** @param {import("./settings.js").Settings} settings */
   constructor(settings) {
     this.#settings = settings;
-    const guard = (act) => async (...values) => {
-      try {
-        return await act(...values);
-      } catch (error) {
-        toast(sentence(error.message), "error");
-      }
+    this.#shelf = new Shelf({
+      takeOver: guard((name) => this.#open(name, { takeOver: true })),
+      export: guard(() => this.#leaveEditor().then(() => exportZip(this.#project))),
+      kept: (problem) => this.#showKept(problem),
+    });
+    this.#ask = approvalDialog(() => void this.#conversation.stop());
+    const dialogs = {
+      settings: settingsDialog(settings, () => this.#follow()),
+      projects: projectsDialog({
+        names: () => this.#shelf.names(),
+        current: () => this.#project.name,
+        open: async (name) => this.#mayLeave() && this.#open(name),
+        create: async (name) => this.#mayLeave() && this.#create(name),
+        remove: (name) => this.#shelf.delete(name),
+      }),
     };
-    const dialog = settingsDialog(settings, () => this.#showModel());
     const open = (path) => {
       this.#views.editor.open(path);
       this.#layout.show("editor");
@@ -61,8 +68,9 @@ export class Workbench {
       chat: chatView({
         send: guard((text) => this.#send(text)),
         stop: () => void this.#conversation.stop(),
+        resume: guard(() => this.#conversation.resume()),
         openFile: open,
-        openSettings: () => dialog.open(),
+        openSettings: () => dialogs.settings.open(),
       }),
       files: filesView({
         open,
@@ -81,11 +89,14 @@ export class Workbench {
           if (!confirm(`Delete ${path}?`)) return;
           await this.#project.remove(path);
         }),
-        drop: guard(async (items, into) => this.#add(await dropped(items), into)),
+        drop: guard(async (items, into) => add(this.#project, await dropped(items), into)),
       }),
       editor: editorView({
         save: guard((path, text) => this.#project.write(path, text)),
-        shown: (path) => this.#views.files.setCurrent(path),
+        shown: (path) => {
+          this.#views.files.setCurrent(path);
+          this.#remember();
+        },
       }),
       terminal: terminalView({
         open: (options) => this.#project.sandbox.openShell(options),
@@ -97,23 +108,34 @@ export class Workbench {
         setOnline: (on) => settings.set("previewOnline", on),
       }),
     };
-    this.#layout = layout(this.#views, this.#header(dialog, guard));
+    this.#layout = layout(this.#views, header({
+      entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[1])]),
+      openSettings: () => dialogs.settings.open(),
+      showTheme: (button) => themeButton(settings, button),
+    }));
     this.#views.terminal.theme();
     document.addEventListener("themechange", () => this.#views.terminal.theme());
     addEventListener("beforeunload", (event) => {
       if (this.#conversation?.working) event.preventDefault();
     });
-    addEventListener("pagehide", () => void this.#save());
     document.addEventListener("keydown", (event) => this.#onEscape(event));
     // Before the terminal and the editor, which take most keys.
     document.addEventListener("keydown", (event) => this.#onPaneKey(event), true);
   }
 
   async start() {
-    const saved = await this.#load();
-    if (saved) await this.#openSaved(saved);
-    else await this.#openDemo();
-    this.#showModel();
+    const name = await this.#shelf.last();
+    if (name === undefined) return this.#openSample();
+    try {
+      await this.#open(name);
+    } catch (error) {
+      const remove = async () => {
+        await this.#shelf.delete(name);
+        toast(`${name} is deleted.`);
+      };
+      toast(sentence(error.message), "error", { label: "Delete it", act: () => void remove() });
+      await this.#openSample();
+    }
   }
 
   /** The worker was ended, and its sandbox is as it was before the command. */
@@ -123,51 +145,37 @@ export class Workbench {
     void this.#project.sync();
   }
 
-  /** Two tabs would overwrite each other's work: one of them saves. */
-  async #claim(steal) {
-    const lost = () => {
-      this.#owner = false;
-      toast("Another tab has taken the project over; changes here are not kept any more.", "error");
-    };
-    this.#owner = await persist.claim(lost, steal);
-    if (this.#owner) return;
-    toast("The project is open in another tab, so changes here are not kept.", "error", {
-      label: "Keep them here instead",
-      act: async () => {
-        await this.#claim(true);
-        await this.#save();
-      },
-    });
-  }
-
-  async #load() {
-    await this.#claim(false);
-    try {
-      return await persist.load();
-    } catch {
-      this.#warnStorage();
-      return undefined;
-    }
-  }
-
-  async #openSaved(saved) {
-    const project = await Project.open(saved.name, { tar: saved.tar });
-    this.#show(project, new Conversation(project, this.#settings, { log: saved.log, before: saved.before, record: saved.record }));
+  /** A project that is kept. @param {string} name */
+  async #open(name, options) {
+    const project = await this.#shelf.open(name, options);
+    const saved = project.kept.data ?? {};
+    this.#show(project, saved.conversation);
     if (saved.isSample) this.#showSample();
-    const { last } = saved;
-    if (last && project.files.has(last)) this.#views.editor.open(last);
+    if (project.files.has(saved.last)) this.#views.editor.open(saved.last);
   }
 
-  async #openDemo() {
-    const project = await Project.open("tide-pool", { files: demo.files });
-    this.#show(project, new Conversation(project, this.#settings));
+  /** @param {string} name @param {Record<string, string | Uint8Array>} [files] */
+  async #create(name, files = {}) {
+    if ((await this.#shelf.names()).includes(name)) throw new Error(`there is a project ${name} already; open it or choose another name`);
+    this.#show(await this.#shelf.open(name, { files }));
+  }
+
+  async #openSample() {
+    await this.#create(await this.#shelf.freeName(SAMPLE), demo.files);
     this.#views.editor.open("slug.sh");
     this.#showSample();
+  }
+
+  /** What was typed is in the sandbox. */
+  async #leaveEditor() {
+    await this.#views.editor.saveAll();
+    await this.#project.sync();
   }
 
   /** What a visitor reads first. */
   #showSample() {
     this.#isSample = true;
+    this.#remember();
     this.#views.chat.setHello(
       h("h2", null, "An agent with its own sandbox"),
       h("p", null, "Everything runs in this tab: the agent's loop, a file system and a bash-like shell. This sample project has a bug. A scripted model, which needs no key, plays how an agent finds and fixes it; the tools it calls are real."),
@@ -181,43 +189,84 @@ export class Workbench {
   }
 
   async #send(text) {
-    await this.#views.editor.saveAll();
-    await this.#project.sync();
+    await this.#leaveEditor();
     await this.#conversation.send(text);
   }
 
-  /** Replaces what is on the page. @param {Project} project @param {Conversation} conversation */
-  #show(project, conversation) {
-    const { chat, files, editor, terminal, preview } = this.#views;
+  /**
+   * Replaces what is on the page.
+   * @param {import("./project.js").Project} project @param {object} [saved] its conversation
+   */
+  #show(project, saved) {
+    const { editor, terminal } = this.#views;
+    this.#endReplay();
     void this.#conversation?.close();
     const old = this.#project;
     this.#project = project;
     this.#isSample = false;
-    this.#archive = undefined;
-    this.#conversation = conversation;
     void terminal.reset().then(() => old?.close());
     project.addEventListener("change", ({ detail: { changes } }) => {
-      if (project !== this.#project) return;
-      this.#archive = undefined;
+      if (project !== this.#project || this.#replay) return;
+      const { files, preview } = this.#views;
       editor.follow(changes);
       files.draw();
       preview.follow(changes);
-      if (conversation.working) files.mark(changes.map(({ path }) => path));
+      if (this.#conversation.working) files.mark(changes.map(({ path }) => path));
       this.#layout.setPreview(preview.hasPage);
-      this.#saveSoon();
     });
-    conversation.addEventListener("change", () => this.#saveSoon());
-    files.show(project);
-    editor.show(project);
-    preview.show(project);
-    chat.show(conversation.run);
-    chat.setHello(
+    this.#converse(saved);
+    this.#showParts(project, this.#conversation.run);
+    this.#shelf.show(project);
+    this.#follow();
+  }
+
+  /** @param {object} [saved] a conversation that goes on; none: another one begins */
+  #converse(saved) {
+    const project = this.#project;
+    const conversation = new Conversation(project, this.#settings, this.#ask, saved);
+    this.#conversation = conversation;
+    conversation.addEventListener("change", () => conversation === this.#conversation && this.#remember());
+    this.#views.chat.setHello(
       h("h2", null, "What should the agent do?"),
       h("p", null, "It reads and changes the files on this page and runs commands in the sandbox. Nothing leaves the tab but what it asks the model."),
+      this.#settings.choice.provider === SCRIPTED && h("p", { class: "quiet" }, "The scripted model plays only the repair of the sample. For a task here choose a model and paste a key, under “Scripted demo” above."),
     );
-    this.#layout.setPreview(preview.hasPage);
-    document.getElementById("project-name").textContent = project.name;
+  }
+
+  /** Files and conversation stay apart: the one goes on, the other begins anew. */
+  async #newConversation() {
+    if (!this.#mayLeave()) return;
+    await this.#conversation.close();
+    this.#project.kept.keep(undefined);
+    this.#converse();
+    this.#views.chat.show(this.#conversation.run);
+    if (this.#isSample) this.#showSample();
+    this.#remember();
+    this.#layout.show("chat");
+    this.#layout.focus("chat");
+  }
+
+  /** Hands over to the project what is kept with its files. */
+  #remember = perFrame(() => {
+    if (this.#replay) return;
+    this.#project.kept.data = {
+      conversation: this.#conversation.saved,
+      isSample: this.#isSample,
+      last: this.#views.editor.current,
+    };
+  });
+
+  /** @param {string} [problem] why the project is not kept */
+  #showKept(problem) {
+    const tag = document.getElementById("not-kept");
+    tag.hidden = !problem;
+    tag.title = problem ?? "";
+  }
+
+  /** The settings may have changed. */
+  #follow() {
     this.#showModel();
+    void this.#conversation?.configure();
   }
 
   #showModel() {
@@ -229,121 +278,51 @@ export class Workbench {
     this.#views.chat.setWindow(provider === SCRIPTED ? 200_000 : known?.context_window ?? 0);
   }
 
-  #header(dialog, guard) {
-    const theme = h("button", { type: "button", class: "icon-button" });
-    themeButton(this.#settings, theme);
-    const item = (label, act) => h("button", { type: "button", role: "menuitem", onClick: () => { menu.hidePopover(); void guard(act)(); } }, label);
-    const menu = h("div", { id: "project-menu", class: "menu", role: "menu", "aria-label": "Project", onKeydown: menuKeys },
-      item("New project", () => this.#new()),
-      item("Open the sample", () => this.#sample()),
-      h("hr"),
-      item("Import files or archives…", async () => this.#import(await pickFiles({ multiple: true }))),
-      item("Import a folder…", async () => this.#add(await filesFrom(await pickFiles({ webkitdirectory: true })), "")),
-      item("Export as zip", () => this.#export()),
-      "showDirectoryPicker" in window && item("Export to a folder…", () => this.#exportFolder()),
-      h("hr"),
-      item("Share this run…", () => this.#share()),
-      item("Open a run…", async () => {
+  /** The project's menu: entries, `undefined` for a line between them. */
+  #entries(dialogs) {
+    return [
+      ["Projects…", () => dialogs.projects.open()],
+      ["Open the sample", async () => this.#mayLeave() && this.#openSample()],
+      undefined,
+      ["Import files or archives…", () => importFiles(this.#project)],
+      ["Import a folder…", () => importFolder(this.#project)],
+      ["Export as zip", () => this.#leaveEditor().then(() => exportZip(this.#project))],
+      lendsFolders() && ["Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project))],
+      undefined,
+      ["New conversation", () => this.#newConversation()],
+      ["Share this run…", () => this.#share()],
+      ["Open a run…", async () => {
         const [file] = await pickFiles({ accept: ".json,application/json" });
-        if (file) await this.#openRun(await file.text());
-      }),
-    );
-    menu.setAttribute("popover", "auto");
-    const button = h("button", { type: "button", class: "quiet-button", "aria-haspopup": "menu" }, h("span", { id: "project-name" }), icon("more"));
-    button.setAttribute("popovertarget", "project-menu");
-    menu.addEventListener("toggle", (event) => {
-      if (event.newState !== "open") return;
-      const box = button.getBoundingClientRect();
-      menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
-      menu.style.top = `${box.bottom + 4}px`;
-      menu.querySelector("button").focus();
-    });
-    return h("header", { class: "bar" },
-      h("span", { class: "brand" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
-      button, menu, h("span", { class: "grow" }),
-      h("button", { type: "button", class: "quiet-button", id: "model", title: "Provider, model and key", onClick: () => dialog.open() }, icon("bot"), h("span")),
-      theme);
+        if (file) await this.#openRun(file);
+      }],
+    ];
   }
 
-  async #new() {
-    if (!this.#mayReplace()) return;
-    const name = prompt("Name of the project", "project");
-    if (name === null) return;
-    const project = await Project.open(name.trim() || "project", {});
-    this.#show(project, new Conversation(project, this.#settings));
-    this.#saveSoon();
-  }
-
-  async #sample() {
-    if (!this.#mayReplace()) return;
-    await this.#openDemo();
-    this.#saveSoon();
-  }
-
-  #mayReplace() {
-    return this.#project.files.size === 0 || confirm("This replaces the project on this page. Export it first if you want to keep it. Go on?");
-  }
-
-  /** @param {Record<string, Uint8Array>} files @param {string} into */
-  async #add(files, into) {
-    const entries = Object.entries(files);
-    if (entries.length === 0) return;
-    const placed = into ? Object.fromEntries(entries.map(([path, content]) => [`${into}/${path}`, content])) : files;
-    await this.#project.add(placed);
-    toast(`${entries.length} ${entries.length === 1 ? "file" : "files"} imported.`);
-  }
-
-  /** Archives are unpacked, other files are taken as they are. @param {File[]} list */
-  async #import(list) {
-    const isArchive = ({ name }) => /\.(zip|tar|tar\.gz|tgz)$/i.test(name);
-    for (const archive of list.filter(isArchive)) {
-      await this.#project.unpack(archive);
-      toast(`${archive.name} is unpacked.`);
-    }
-    await this.#add(await filesFrom(list.filter((file) => !isArchive(file))), "");
-  }
-
-  async #export() {
-    await this.#views.editor.saveAll();
-    download(`${this.#project.name}.zip`, await this.#project.sandbox.exportZip(), "application/zip");
-  }
-
-  async #exportFolder() {
-    await this.#views.editor.saveAll();
-    const handle = await window.showDirectoryPicker({ mode: "readwrite" }).catch((error) => {
-      if (error.name !== "AbortError") throw error;
-    });
-    if (!handle) return;
-    const { files } = await this.#project.sandbox.exportDirectory(handle);
-    toast(`${files} files are in ${handle.name}.`);
+  #mayLeave() {
+    return !this.#conversation.working || confirm("The agent is still working. Stop it?");
   }
 
   async #share() {
+    await this.#leaveEditor();
     const { log, before } = this.#conversation;
+    if (log.length === 0) throw new Error("there is no run yet; give the agent a task first");
     download(`${this.#project.name}.run.json`, packRun(this.#project.name, before, log), "application/json");
   }
 
-  async #openRun(text) {
-    const shared = unpackRun(text);
+  async #openRun(file) {
+    const shared = await openRun(file);
     const { chat, files, editor, preview } = this.#views;
-    await editor.saveAll();
-    await this.#save();
-    const previous = { project: this.#project, conversation: this.#conversation };
-    const leave = () => {
-      this.#layout.setReplay(undefined);
-      this.#replay = undefined;
-      chat.lock(false);
-      editor.lock(false);
-      this.#showParts(previous.project, previous.conversation.run);
-    };
+    await this.#leaveEditor();
+    this.#endReplay();
+    const { current } = editor;
     this.#replay = replayView(shared, {
-      leave,
-      fork: async (project) => {
-        leave();
-        const opened = await Project.open(shared.name, { files: Object.fromEntries(project.files) });
-        this.#show(opened, new Conversation(opened, this.#settings));
-        this.#saveSoon();
+      leave: () => {
+        this.#endReplay();
+        this.#showParts(this.#project, this.#conversation.run, current);
       },
+      fork: guard(async (project) => {
+        await this.#create(await this.#shelf.freeName(shared.name), Object.fromEntries(project.files));
+      }),
       show: (project, run) => {
         this.#showParts(project, run, editor.current);
         chat.lock(true);
@@ -364,6 +343,15 @@ export class Workbench {
     announce(`The run ${shared.name} is open.`);
   }
 
+  #endReplay() {
+    if (!this.#replay) return;
+    this.#replay.pause();
+    this.#replay = undefined;
+    this.#layout.setReplay(undefined);
+    this.#views.chat.lock(false);
+    this.#views.editor.lock(false);
+  }
+
   #showParts(project, run, path) {
     const { chat, files, editor, preview } = this.#views;
     files.show(project);
@@ -373,35 +361,6 @@ export class Workbench {
     this.#layout.setPreview(preview.hasPage);
     document.getElementById("project-name").textContent = project.name;
     if (path && project.files.has(path)) editor.open(path);
-  }
-
-  #saveSoon() {
-    document.body.dataset.unsaved = "yes";
-    this.#saving ??= setTimeout(() => void this.#save(), SAVE_AFTER);
-  }
-
-  async #save() {
-    clearTimeout(this.#saving);
-    this.#saving = undefined;
-    if (!this.#owner) return;
-    const project = this.#project;
-    const { log, before, record } = this.#conversation;
-    try {
-      this.#archive ??= await project.sandbox.exportTar();
-      await persist.save({ name: project.name, tar: this.#archive, log, before, record, isSample: this.#isSample, last: this.#views.editor.current });
-      if (this.#saving === undefined) delete document.body.dataset.unsaved;
-    } catch (error) {
-      if (project === this.#project) this.#warnStorage(error);
-    }
-  }
-
-  #warnStorage(error) {
-    if (this.#storageProblem) return;
-    this.#storageProblem = true;
-    const full = error?.name === "QuotaExceededError";
-    toast(full
-      ? "The browser's storage is full, so a reload will lose what is new; export the project to keep it."
-      : "The browser denies storage to this page, so a reload will lose the project; export it to keep it.", "error");
   }
 
   /** Escape stops the agent, except where it means something else. */
@@ -422,11 +381,13 @@ export class Workbench {
   }
 }
 
-function menuKeys(event) {
-  const items = [...event.currentTarget.querySelectorAll("button")];
-  const at = items.indexOf(document.activeElement);
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-  if (to === undefined) return;
-  event.preventDefault();
-  items[(to + items.length) % items.length].focus();
+/** `act`, with what it throws told to the user. */
+function guard(act) {
+  return async (...values) => {
+    try {
+      return await act(...values);
+    } catch (error) {
+      toast(sentence(error.message), "error");
+    }
+  };
 }

@@ -7,7 +7,7 @@ import { itemView } from "./items.js";
  * @param {object} actions
  * @param {(text: string) => void} actions.send @param {() => void} actions.stop
  * @param {(path: string) => void} actions.openFile
- * @param {() => void} actions.openSettings
+ * @param {() => void} actions.openSettings @param {() => void} actions.resume goes on with a run that was cut off
  */
 export function chatView(actions) {
   const list = h("div", { class: "items", role: "log", "aria-label": "Conversation", tabIndex: 0 });
@@ -96,7 +96,7 @@ export function chatView(actions) {
     send.querySelector("span").textContent = working ? "Steer" : "Send";
     send.title = working ? "Steer: the agent reads it after its tool calls (Enter)" : "Send (Enter)";
     input.placeholder = working ? "Steer the agent while it works…" : run?.state === "AWAITING_INPUT" ? "Answer the question…" : "Describe a task…";
-    status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Waits for your answer" : "Ready";
+    status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Asks you" : "Ready";
     status.dataset.state = run?.state ?? "IDLE";
   }
 
@@ -112,7 +112,8 @@ export function chatView(actions) {
   function showUsage() {
     const { context: used, input: tokensIn, output, cost: dollars, unpriced, cached } = run?.totals ?? { context: 0, input: 0, output: 0, cost: 0, cached: 0 };
     const percent = window_ ? Math.min(100, (used / window_) * 100) : 0;
-    meter.style.width = `${percent}%`;
+    // A little is not nothing.
+    meter.style.width = used === 0 ? "0" : `max(2px, ${percent}%)`;
     meter.classList.toggle("high", percent > 80);
     context.setAttribute("aria-valuenow", String(Math.round(percent)));
     contextText.textContent = window_ ? `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %` : "";
@@ -166,7 +167,7 @@ export function chatView(actions) {
     },
     /** What stands where no conversation is yet. */
     setHello(...children) {
-      hello.replaceChildren(...children);
+      hello.replaceChildren(...children.filter(Boolean));
     },
     /** Text that waits to be sent. @param {string} text */
     draft(text) {

@@ -64,7 +64,7 @@ export function editorView(actions) {
       doc: text,
       extensions: [
         base, language.of([]), readOnly.of(EditorState.readOnly.of(locked)),
-        EditorView.contentAttributes.of({ "aria-label": `Text of ${path}` }),
+        EditorView.contentAttributes.of({ "aria-label": `Text of ${path}; Escape, then Tab leaves it` }),
       ],
     });
     void languageOf(path).then((support) => {

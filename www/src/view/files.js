@@ -1,9 +1,11 @@
 // The file tree: open, create, rename, delete, and files dropped from outside.
 
-import { h, icon, iconButton } from "../dom.js";
+import { h, icon, iconButton, perFrame } from "../dom.js";
 
 /** Rows that are drawn; a tree with more says so. */
 const MOST_ROWS = 2000;
+/** How long files that the agent changed are marked, in ms. */
+const RECENT_MS = 6000;
 
 /**
  * @param {object} actions
@@ -24,12 +26,15 @@ export function filesView(actions) {
     list,
   );
   const open = new Set();
+  /** Files that the agent has changed just now, each with the last call of `mark` that named it. */
   const recent = new Map();
   let project;
   let selected = "";
   let current = "";
   let editing;
 
+  /** A run may change many files at once. */
+  const drawSoon = perFrame(() => draw());
   const isDirectory = (path) => project.directories.has(path);
   const parentOf = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 
@@ -66,11 +71,30 @@ export function filesView(actions) {
     focusable.tabIndex = 0;
     const hadFocus = list.contains(document.activeElement) && !editing;
     list.replaceChildren(...rows);
+    if (drawn.size > 2 * rows.length) forget();
     if (hadFocus) focusRow();
     list.querySelector("input")?.focus();
   }
 
-  function row({ path, directory, name }, depth) {
+  /** Rows as they were drawn last: making one anew costs much more than placing it. @type {Map<string, {look: string, row: HTMLElement}>} */
+  const drawn = new Map();
+
+  /** Rows of files that are gone. */
+  function forget() {
+    for (const path of drawn.keys()) if (!project.files.has(path) && !project.directories.has(path)) drawn.delete(path);
+  }
+
+  function row(entry, depth) {
+    const { path, directory } = entry;
+    const look = [depth, directory, open.has(path), path === current].join();
+    if (drawn.get(path)?.look !== look) drawn.set(path, { look, row: makeRow(entry, depth) });
+    const { row } = drawn.get(path);
+    row.tabIndex = -1;
+    row.classList.toggle("recent", recent.has(path));
+    return row;
+  }
+
+  function makeRow({ path, directory, name }, depth) {
     const isOpen = open.has(path);
     return h(
       "li",
@@ -82,8 +106,8 @@ export function filesView(actions) {
         onClick: () => { selected = path; activate(path); },
       },
       icon(directory ? "chevron" : "file"),
-      h("span", { class: "name" }, name),
-      recent.has(path) && h("span", { class: "dot", title: "changed by the agent" }),
+      h("span", { class: "name", title: name }, name),
+      h("span", { class: "dot", title: "changed by the agent" }),
       h("span", { class: "row-actions" },
         iconButton("edit", `Rename ${name}`, (event) => { event.stopPropagation(); startRename(path); }, { tabIndex: -1 }),
         iconButton("trash", `Delete ${name}`, (event) => { event.stopPropagation(); void actions.remove(path); }, { tabIndex: -1 })),
@@ -198,6 +222,7 @@ export function filesView(actions) {
     /** @param {import("../project.js").Project} next */
     show(next) {
       project = next;
+      drawn.clear();
       open.clear();
       recent.clear();
       selected = "";
@@ -205,7 +230,7 @@ export function filesView(actions) {
       if (project.files.size <= 60) for (const path of project.directories) open.add(path);
       draw();
     },
-    draw,
+    draw: drawSoon,
     /** Marks the file that the editor shows. @param {string} path */
     setCurrent(path) {
       current = path;
@@ -215,11 +240,18 @@ export function filesView(actions) {
     },
     /** Marks files that the agent changed, for a while. @param {string[]} paths */
     mark(paths) {
+      const call = Symbol("mark");
       for (const path of paths) {
-        clearTimeout(recent.get(path));
-        recent.set(path, setTimeout(() => { recent.delete(path); draw(); }, 6000));
+        recent.set(path, call);
+        drawn.get(path)?.row.classList.add("recent");
       }
-      draw();
+      setTimeout(() => {
+        for (const path of paths) {
+          if (recent.get(path) !== call) continue;
+          recent.delete(path);
+          drawn.get(path)?.row.classList.remove("recent");
+        }
+      }, RECENT_MS);
     },
   };
 }

@@ -4,7 +4,8 @@ import { duration, h, icon, size } from "../dom.js";
 import { diff } from "../diff.js";
 import { renderMarkdown } from "../markdown.js";
 
-/** Lines of a diff and characters of output that are shown before one asks for all. */
+/** Diffs, lines of a diff and characters of output that are shown before one asks for all. */
+const FIRST_DIFFS = 10;
 const FIRST_ROWS = 24;
 const FIRST_CHARS = 20_000;
 
@@ -18,7 +19,7 @@ export function itemView(item, actions) {
 const VIEWS = { user, answer, tool, notice, steering, agent };
 
 function user(item) {
-  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, "You"), h("div", { class: "text" }, item.text)), update() {} };
+  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, item.parent ? "Task" : "You"), h("div", { class: "text" }, item.text)), update() {} };
 }
 
 function steering(item) {
@@ -59,7 +60,9 @@ function tool(item, actions) {
   const facts = h("div", { class: "facts" });
   const details = h("details", null, summary, h("div", { class: "tool-body" }, full, output, more, facts));
   const diffs = h("div", { class: "diffs" });
-  const element = h("div", { class: "item tool" }, details, diffs);
+  const moreDiffs = h("button", { type: "button", class: "link more-diffs", hidden: true, onClick: () => showDiffs(Infinity) });
+  const element = h("div", { class: "item tool" }, details, diffs, moreDiffs);
+  let mostDiffs = FIRST_DIFFS;
   let limit = FIRST_CHARS;
   let shown = "";
   let drawn = 0;
@@ -74,23 +77,34 @@ function tool(item, actions) {
     output.hidden = text === "";
   }
 
+  function showDiffs(most) {
+    mostDiffs = most;
+    for (; drawn < Math.min(item.diffs.length, mostDiffs); drawn++) diffs.append(diffView(item.diffs[drawn], actions));
+    const left = item.diffs.length - drawn;
+    moreDiffs.hidden = left === 0;
+    moreDiffs.textContent = left === 1 ? "Show one more file" : `Show ${left} more files`;
+    changed.replaceChildren(...(left > 0 ? [`${item.diffs.length} files`] : changes(item.diffs)));
+  }
+
   return {
     element,
     update() {
-      const state = !item.done ? "running" : item.failed ? "failed" : "done";
+      const state = item.waits ? "waiting" : !item.done ? "running" : item.failed ? "failed" : "done";
       if (element.dataset.state !== state) {
         element.dataset.state = state;
-        mark.replaceChildren(item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
-        mark.title = { running: "runs", failed: "failed", done: "done" }[state];
+        mark.replaceChildren(item.waits ? icon("hand") : item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
+        mark.title = { waiting: "waits for your approval", running: "runs", failed: "failed", done: "done" }[state];
+        time.textContent = item.waits ? "waits" : "";
         summary.setAttribute("aria-label", `${item.name} ${brief.textContent}, ${mark.title}`);
       }
-      if (item.done) {
-        time.textContent = `${item.exitCode ? `exit ${item.exitCode} · ` : ""}${item.timedOut ? "timed out · " : ""}${duration(item.ms)}`;
+      if (item.cut) {
+        time.textContent = "cut off";
+      } else if (item.done) {
+        time.textContent = item.refused ? "not allowed" : `${item.exitCode ? `exit ${item.exitCode} · ` : ""}${item.timedOut ? "timed out · " : ""}${duration(item.ms)}`;
         facts.textContent = item.complete === false ? `The first part of ${size(item.outputBytes)} of output is kept.` : "";
       }
       showOutput(limit);
-      for (; drawn < item.diffs.length; drawn++) diffs.append(diffView(item.diffs[drawn], actions));
-      changed.replaceChildren(...changes(item.diffs));
+      showDiffs(mostDiffs);
     },
   };
 }
@@ -146,9 +160,14 @@ function row({ kind, text, line }) {
   );
 }
 
-function notice(item, { openSettings }) {
+function notice(item, { openSettings, resume }) {
   const settle = ["authentication", "access_denied", "network", "quota_exceeded", "not_found", "configuration"];
-  const button = settle.includes(item.code) && h("button", { type: "button", class: "link", onClick: openSettings }, "Open settings");
+  const link = (label, onClick) => h("button", { type: "button", class: "link", onClick }, label);
+  const goOn = () => {
+    button.remove();
+    resume();
+  };
+  const button = settle.includes(item.code) ? link("Open settings", openSettings) : item.resume && link("Go on", goOn);
   const element = h("div", { class: `item notice ${item.kind}`, role: item.kind === "error" ? "alert" : undefined },
     item.kind !== "info" && icon("warn"), h("span", null, item.text, button && [" ", button]));
   return { element, update() {} };
@@ -189,7 +208,8 @@ function argumentsInBrief(args) {
   return firstLine(typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 }
 
-function argumentsInFull(args) {
+/** A call's arguments, one after the other. @param {any} args */
+export function argumentsInFull(args) {
   if (typeof args !== "object" || args === null) return String(args ?? "");
   return Object.entries(args)
     .map(([name, value]) => {

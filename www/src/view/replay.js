@@ -20,15 +20,25 @@ export function replayView(shared, actions) {
   let run;
   let at = 0;
   let timer;
+  let forking = false;
 
   const slider = h("input", { type: "range", min: 0, max: log.length, value: 0, "aria-label": "Point of the run", onInput: () => { const to = Number(slider.value); pause(); seek(to); } });
   const play = iconButton("play", "Play", () => (timer === undefined ? resume() : pause()));
   const place = h("span", { class: "quiet" });
   const element = h("div", { class: "replay" },
-    h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, shared.saved ? `run of ${new Date(shared.saved).toLocaleString()}` : "shared run"), h("span", { class: "grow" }),
-      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: () => { pause(); void actions.fork(project); } }, "Continue from here"),
+    h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, when(shared.saved)), h("span", { class: "grow" }),
       iconButton("close", "Close the run", () => { pause(); actions.leave(); })),
-    h("div", { class: "replay-controls" }, play, slider, place));
+    h("div", { class: "replay-controls" }, play, slider, place,
+      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: fork }, "Continue from here")));
+
+  async function fork() {
+    // A second click would make a second project.
+    if (forking) return;
+    forking = true;
+    pause();
+    await actions.fork(project);
+    forking = false;
+  }
 
   /** Back to the start: the files as they were, no conversation. */
   function reset() {
@@ -106,5 +116,11 @@ export function replayView(shared, actions) {
 
   reset();
   seek(log.length);
-  return { element };
+  return { element, pause };
+}
+
+/** When a run was saved, for people; what comes in may be no date. */
+function when(saved) {
+  const date = new Date(saved);
+  return Number.isNaN(date.getTime()) ? "a shared run" : `run of ${date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`;
 }

@@ -1,11 +1,17 @@
-// The settings: provider, model, key, proxy, and what else can be chosen.
+// The settings: provider, model, keys, proxies, and when the agent asks.
 
-import { PROVIDERS, SCRIPTED, model, models } from "../agent.js";
-import { count, h, iconButton } from "../dom.js";
+import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent.js";
+import { count, h, icon, iconButton } from "../dom.js";
+
+const REAL = PROVIDERS.filter(({ id }) => id !== SCRIPTED);
 
 /** @param {import("../settings.js").Settings} settings @param {() => void} changed the choice is another one */
 export function settingsDialog(settings, changed) {
-  const provider = h("select", { id: "set-provider", onChange: () => fill(settings.of(provider.value)) },
+  /** What is typed, by provider, until it is saved. @type {Record<string, {model: string, key: string, baseUrl: string, effort: string}>} */
+  let draft = {};
+  let shown = SCRIPTED;
+
+  const provider = h("select", { id: "set-provider", onChange: () => { keep(); fill(provider.value); } },
     PROVIDERS.map(({ id, name }) => h("option", { value: id }, name)));
   const note = h("p", { class: "quiet" });
   const name = h("input", { id: "set-model", list: "set-models", autocomplete: "off", spellcheck: false, onInput: describe });
@@ -13,47 +19,78 @@ export function settingsDialog(settings, changed) {
   const about = h("p", { class: "quiet" });
   const effort = h("select", { id: "set-effort" });
   const key = h("input", { id: "set-key", type: "password", autocomplete: "off", spellcheck: false });
+  const base = h("input", { id: "set-base", type: "url", spellcheck: false });
+  const others = h("div", { class: "others" });
+  const more = h("details", { class: "more" },
+    h("summary", null, icon("chevron"), h("span", null, "Keys of other providers")),
+    h("p", { class: "quiet" }, "For subagents: the model may give a task to a model of another provider."), others);
   const remember = h("input", { type: "checkbox", id: "set-remember" });
-  const base = h("input", { id: "set-base", type: "url", spellcheck: false, placeholder: "https://…" });
+  const approval = h("select", { id: "set-approval" }, APPROVALS.map(({ id, name }) => h("option", { value: id }, name)));
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const rows = h("div", { class: "set-rows" },
     field("Model", "set-model", name, list, about),
     field("Effort", "set-effort", effort),
-    field("Key", "set-key", key,
-      h("label", { class: "check" }, remember, "Remember keys in this browser"),
-      h("p", { class: "quiet" }, "Stays in this tab's memory and goes only to the address below. Remembered keys lie unencrypted in this browser's storage.")),
+    field("Key", "set-key", key),
     field("Proxy or base URL", "set-base", base,
-      h("p", { class: "quiet" }, "Empty: the provider's own address. Some providers refuse requests from web pages (CORS); a proxy of yours passes them on and allows this page.")));
-  const form = h("form", { method: "dialog", onSubmit: save },
-    h("div", { class: "dialog-head" }, h("h2", null, "Model"), iconButton("close", "Close", () => dialog.close())),
-    field("Provider", "set-provider", provider, note), rows, problem,
+      h("p", { class: "quiet" }, "Empty: the provider's own address. Some providers refuse requests from web pages (CORS); a proxy of yours passes them on and allows this page.")),
+    more,
+    h("div", { class: "remember" },
+      h("label", { class: "check" }, remember, "Remember keys in this browser"),
+      h("p", { class: "quiet" }, "A key stays in this tab's memory and goes only to its provider's address or proxy. Remembered keys lie unencrypted in this browser's storage.")));
+  const form = h("form", { method: "dialog", noValidate: true, onSubmit: save },
+    h("div", { class: "dialog-head" }, h("h2", { id: "set-title" }, "Settings"), iconButton("close", "Close", () => dialog.close())),
+    field("Provider", "set-provider", provider, note), rows,
+    field("Approval", "set-approval", approval,
+      h("p", { class: "quiet" }, "A guard against surprises. The sandbox is what keeps the agent away from everything else.")),
+    problem,
     h("div", { class: "dialog-foot" },
       h("button", { type: "button", onClick: () => dialog.close() }, "Cancel"),
-      h("button", { type: "submit", class: "primary" }, "Use this model")));
-  const dialog = h("dialog", { class: "settings", "aria-label": "Model" }, form);
+      h("button", { type: "submit", class: "primary" }, "Save")));
+  const dialog = h("dialog", { class: "settings", "aria-labelledby": "set-title" }, form);
   document.body.append(dialog);
 
   function field(label, id, ...children) {
     return h("div", { class: "field" }, h("label", { for: id }, label), h("div", null, children));
   }
 
-  function fill(choice) {
-    const known = PROVIDERS.find(({ id }) => id === choice.provider);
-    provider.value = choice.provider;
+  /** Takes over what is typed. */
+  function keep() {
+    for (const input of others.querySelectorAll("input")) draft[input.dataset.provider][input.dataset.name] = input.value.trim();
+    if (shown === SCRIPTED) return;
+    draft[shown] = { model: name.value.trim(), key: key.value.trim(), baseUrl: base.value.trim(), effort: effort.value };
+  }
+
+  /** Shows a provider. @param {string} id */
+  function fill(id) {
+    shown = id;
+    const known = PROVIDERS.find((each) => each.id === id);
+    provider.value = id;
     note.textContent = known.note ?? "";
-    rows.hidden = choice.provider === SCRIPTED;
-    name.value = choice.model;
-    const all = models(choice.provider);
+    note.hidden = !known.note;
+    rows.hidden = id === SCRIPTED;
+    problem.hidden = true;
+    if (id === SCRIPTED) return;
+    const values = draft[id];
+    const all = models(id);
+    name.value = values.model;
     list.replaceChildren(...all.map(({ id, display_name: label }) => h("option", { value: id }, label)));
     name.placeholder = all[0]?.id ?? "name of the model";
-    key.value = choice.key;
+    key.value = values.key;
     key.placeholder = known.keyHint ?? "";
-    base.value = choice.baseUrl;
-    base.placeholder = choice.provider === "chat" ? "http://localhost:11434/v1" : "https://…";
-    remember.checked = settings.get("rememberKeys");
+    base.value = values.baseUrl;
+    base.placeholder = placeholderOf(id);
     describe();
-    effort.value = choice.effort;
-    problem.hidden = true;
+    effort.value = values.effort;
+    others.replaceChildren(...REAL.filter((each) => each.id !== id).map(other));
+    more.open = others.querySelector("input:not(:placeholder-shown)") !== null;
+  }
+
+  /** The short form for a provider that is not the one in use. */
+  function other({ id, name, keyHint }) {
+    const input = (field, props) => h("input", { ...props, value: draft[id][field], autocomplete: "off", spellcheck: false, dataset: { provider: id, name: field } });
+    return h("fieldset", null, h("legend", null, name),
+      input("key", { type: "password", placeholder: id === "chat" ? "key, if any" : keyHint, "aria-label": `Key of ${name}` }),
+      input("baseUrl", { type: "url", placeholder: id === "chat" ? placeholderOf(id) : "proxy, if any", "aria-label": `Proxy or base URL of ${name}` }));
   }
 
   function describe() {
@@ -70,37 +107,48 @@ export function settingsDialog(settings, changed) {
 
   function save(event) {
     event.preventDefault();
-    const choice = {
-      provider: provider.value,
-      model: name.value.trim() || models(provider.value)[0]?.id || "",
-      key: key.value.trim(),
-      baseUrl: base.value.trim(),
-      effort: effort.value,
-    };
-    const complaint = wrong(choice);
+    keep();
+    for (const { id } of REAL) draft[id].model ||= id === shown ? models(id)[0]?.id ?? "" : "";
+    const complaint = wrong(shown, draft);
     problem.hidden = !complaint;
     problem.textContent = complaint ?? "";
+    problem.scrollIntoView({ block: "nearest" });
     if (complaint) return;
     settings.set("rememberKeys", remember.checked);
-    settings.choose(choice);
+    settings.set("approval", approval.value);
+    settings.choose(shown, draft);
     dialog.close();
     changed();
   }
 
   return {
     open() {
-      fill(settings.choice);
+      draft = Object.fromEntries(REAL.map(({ id }) => [id, settings.of(id)]));
+      others.replaceChildren();
+      remember.checked = settings.get("rememberKeys");
+      approval.value = settings.get("approval");
+      fill(settings.choice.provider);
       dialog.showModal();
     },
   };
 }
 
-/** What is missing; `undefined` if nothing. */
-function wrong({ provider, key, baseUrl, model: name }) {
+function placeholderOf(provider) {
+  return provider === "chat" ? "http://localhost:11434/v1" : "https://…";
+}
+
+/** What is missing; `undefined` if nothing. @param {string} provider @param {Record<string, object>} draft */
+function wrong(provider, draft) {
+  const bad = REAL.find(({ id }) => draft[id].baseUrl && !isAddress(draft[id].baseUrl));
+  if (bad) return `The address for ${bad.name} must start with https:// or http://.`;
   if (provider === SCRIPTED) return undefined;
-  if (baseUrl && !/^https?:\/\/[^/]/.test(baseUrl)) return "The proxy must be an address that starts with https:// or http://.";
+  const { key, baseUrl, model: name } = draft[provider];
   if (provider === "chat" && !baseUrl) return "Say where the server is, for example http://localhost:11434/v1.";
   if (!name) return "Say which model the server should use.";
   if (!key && !baseUrl) return "Paste a key, or give the address of a proxy that adds one.";
   return undefined;
+}
+
+function isAddress(text) {
+  return /^https?:\/\/[^/\s]/.test(text);
 }

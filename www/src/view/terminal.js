@@ -3,7 +3,11 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { h } from "../dom.js";
+import { downloads } from "../agent.js";
+import { h, perFrame, size } from "../dom.js";
+
+/** A download that says nothing for this long is over, in ms. */
+const DOWNLOAD_MS = 10_000;
 
 /**
  * @param {object} actions
@@ -20,6 +24,14 @@ export function terminalView(actions) {
     lineHeight: 1.25,
     convertEol: true,
     scrollback: 5000,
+    overviewRuler: { width: 9 },
+  });
+  const download = h("span", { class: "quiet download", role: "status" });
+  let gone;
+  downloads.addEventListener("progress", ({ detail: { name, loaded, total } }) => {
+    clearTimeout(gone);
+    download.textContent = `Downloading ${name}: ${size(loaded)}${total ? ` of ${size(total)}` : ""}`;
+    gone = setTimeout(() => (download.textContent = ""), loaded === total ? 0 : DOWNLOAD_MS);
   });
   const fit = new FitAddon();
   term.loadAddon(fit);
@@ -33,9 +45,11 @@ export function terminalView(actions) {
   /** Lines that the shell has not dealt with yet. */
   let pending = 0;
 
-  new ResizeObserver(() => {
+  // In the next frame: what has just been shown does not draw before, and would
+  // keep the scroll bar of its old size.
+  new ResizeObserver(perFrame(() => {
     if (element.clientWidth > 40 && element.clientHeight > 20) fit.fit();
-  }).observe(element);
+  })).observe(element);
   term.onResize(({ cols, rows }) => void shell.then((own) => own?.resize(cols, rows)).catch(() => {}));
   term.onData((data) => {
     const runs = /[\r\n]/.test(data);
@@ -105,6 +119,8 @@ export function terminalView(actions) {
 
   return {
     element,
+    /** What is being downloaded for a command. */
+    download,
     open,
     /** A fresh screen and shell, for another project. */
     async reset() {
@@ -126,6 +142,8 @@ export function terminalView(actions) {
         ["--ink", "--ink-quiet", "--accent", "--good", "--bad", "--warn", "--link"].map(color);
       term.options.theme = {
         background: color("--ground-deep"), foreground: ink, cursor: accent, selectionBackground: color("--select"),
+        overviewRulerBorder: color("--ground-deep"), scrollbarSliderBackground: color("--line-strong"),
+        scrollbarSliderHoverBackground: quiet, scrollbarSliderActiveBackground: quiet,
         black: ink, red: bad, green: good, yellow: warn, blue: link, magenta: accent, cyan: link, white: quiet,
         brightBlack: quiet, brightRed: bad, brightGreen: good, brightYellow: warn, brightBlue: link,
         brightMagenta: accent, brightCyan: link, brightWhite: ink,

@@ -1,0 +1,216 @@
+// The playground in Chromium: what the agent asks, what becomes of messages to
+// it, runs that are cut off, and models of more than one provider.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { callStep, serveModel } from "../node/support.mjs";
+import { choose, menu, playground, ready, saved, say, state } from "./playground-support.mjs";
+
+const { open } = playground();
+
+/** The last request's body, as text. */
+async function lastSent(model) {
+  return JSON.stringify((await model.requests()).at(-1).body);
+}
+
+const asked = (page) => page.waitForSelector("dialog.approval[open]");
+const closed = (page) => page.waitForSelector("dialog.approval[open]", { state: "detached" });
+
+test("a command that does more than read is asked about; it can be allowed once, always or not", async (t) => {
+  const { page, problems } = await open(t);
+  const make = (name, id) => callStep("shell", { command: `touch ${name}` }, id);
+  const model = await serveModel(t, { steps: [
+    callStep("shell", { command: "cat README.md" }, "read"),
+    make("a.txt", "once"),
+    callStep("shell", { command: "rm a.txt" }, "no"),
+    callStep("shell", { command: "sh test.sh" }, "always"),
+    callStep("shell", { command: "sh test.sh" }, "again"),
+    make("a.txt", "another"),
+    { text: "Done." },
+  ] });
+  await choose(page, { baseUrl: model.url, approval: "ask" });
+  await say(page, "work");
+  await asked(page);
+  assert.equal(await page.locator("dialog.approval .call").innerText(), "touch a.txt");
+  assert.equal(await page.locator(".tool").last().getAttribute("data-state"), "waiting");
+  // What somebody types just then answers nothing.
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Space");
+  await asked(page);
+  await page.click('dialog.approval button:text-is("Allow once")');
+  await page.waitForSelector('dialog.approval[open] .call:text-is("rm a.txt")');
+  await page.fill("#approval-why", "keep that file");
+  await page.click('dialog.approval button:text-is("Deny")');
+  await page.waitForSelector('dialog.approval[open] .call:text-is("sh test.sh")');
+  assert.match(await lastSent(model), /not approved: keep that file/);
+  await page.click('dialog.approval button:text-is("Always allow this command")');
+  await page.waitForSelector('dialog.approval[open] .call:text-is("touch a.txt")');
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".answer:has-text('Done.')");
+  const times = await page.locator(".tool").evaluateAll((all) => all.map((card) => [card.dataset.state, card.querySelector(".time").textContent === "not allowed"]));
+  assert.deepEqual(times, [["done", false], ["done", false], ["failed", true], ["failed", false], ["failed", false], ["failed", true]]);
+  assert.deepEqual(problems, []);
+});
+
+test("approval is chosen for the next call, also while the agent works", async (t) => {
+  const { page } = await open(t);
+  const model = await serveModel(t, { steps: [
+    { text: "First I think.", tool_calls: [{ name: "read_file", arguments: { file_path: "README.md" } }], hold: "go", hold_before: "tool_calls" },
+    { text: "Done." },
+  ] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "read it");
+  await page.waitForSelector(".answer:has-text('First I think.')");
+  await page.click("#model");
+  await page.selectOption("#set-approval", "always");
+  await page.click("dialog[open] button.primary");
+  await model.release("go");
+  await asked(page);
+  assert.match(await page.locator("dialog.approval h2").innerText(), /call read_file/);
+  await page.click('dialog.approval button:text-is("Always allow read_file")');
+  await page.waitForSelector(".answer:has-text('Done.')");
+});
+
+test("stopping takes the question back", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "rm slug.sh" }, "a"), { text: "Still here." }] });
+  await choose(page, { baseUrl: model.url, approval: "always" });
+  await say(page, "delete it");
+  await asked(page);
+  await page.click('dialog.approval button:text-is("Stop the agent")');
+  await closed(page);
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  await state(page, "IDLE");
+  await say(page, "and now");
+  await page.waitForSelector(".answer:has-text('Still here.')");
+  assert.equal(await page.locator('.tree [data-path="slug.sh"]').count(), 1);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that never arrives is shown as dropped", async (t) => {
+  const { page } = await open(t);
+  const model = await serveModel(t, { steps: [{ hold: "go", error: { status: 401, message: "invalid x-api-key" } }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "begin");
+  await model.held("go");
+  await say(page, "in French please");
+  await page.waitForSelector(".queue li:has-text('in French please')");
+  await model.release("go");
+  await page.waitForSelector(".item.steering:has-text('dropped')");
+  assert.match(await page.locator(".item.steering").innerText(), /dropped\s+in French please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+});
+
+test("a subagent's model is another provider's, with that provider's key", async (t) => {
+  const { context, page } = await open(t);
+  // The model's servers tell no keys.
+  const keys = new Map();
+  context.on("request", (request) => {
+    const { authorization, "x-api-key": key } = request.headers();
+    const sent = authorization ?? key;
+    if (sent) keys.set(new URL(request.url()).origin, sent);
+  });
+  const [parent, child] = [
+    await serveModel(t, { steps: [
+      callStep("spawn_agent", { task: "count the posts", model: "gpt-5.2" }, "a"),
+      callStep("wait", { agent_id: "agent-1" }, "b"),
+      { text: "The helper counted three." },
+    ] }),
+    await serveModel(t, { steps: [callStep("shell", { command: "ls posts | wc -l" }, "c"), { text: "Three posts." }] }),
+  ];
+  await choose(page, { baseUrl: parent.url, others: { openai: { key: "second-key", baseUrl: child.url } } });
+  await say(page, "ask a helper");
+  await page.waitForSelector(".answer:has-text('The helper counted three.')");
+  assert.deepEqual(Object.fromEntries(keys), { [parent.url]: "page-key", [child.url]: "Bearer second-key" });
+});
+
+test("keys are kept only if the user asks, and then every one", async (t) => {
+  const { page } = await open(t);
+  const stored = () => page.evaluate(async () => {
+    const texts = [JSON.stringify({ ...localStorage }), JSON.stringify({ ...sessionStorage })];
+    const walk = async (directory) => {
+      for await (const handle of directory.values()) {
+        if (handle.kind === "directory") await walk(handle);
+        else texts.push(await (await handle.getFile()).text());
+      }
+    };
+    await walk(await navigator.storage.getDirectory());
+    return texts.join("\n");
+  });
+  const others = { openai: { key: "key-of-openai" }, gemini: { key: "key-of-gemini" } };
+  await choose(page, { key: "key-of-anthropic", others });
+  await saved(page);
+  assert.doesNotMatch(await stored(), /key-of/);
+  await choose(page, { key: "key-of-anthropic", others, remember: true });
+  assert.match(await stored(), /key-of-anthropic/);
+  await page.reload();
+  await ready(page);
+  await page.click("#model");
+  assert.equal(await page.inputValue("#set-key"), "key-of-anthropic");
+  assert.equal(await page.inputValue('[data-provider="openai"][data-name="key"]'), "key-of-openai");
+  assert.equal(await page.inputValue('[data-provider="gemini"][data-name="key"]'), "key-of-gemini");
+  await page.uncheck("#set-remember");
+  await page.click("dialog[open] button.primary");
+  assert.doesNotMatch(await stored(), /key-of/);
+});
+
+test("a run that its page's end cut off goes on after the reload", async (t) => {
+  const { page } = await open(t);
+  const model = await serveModel(t, { steps: [
+    callStep("write_file", { file_path: "half.txt", content: "half done\n" }, "a"),
+    { text: "Now the rest.", hold: "never", hold_before: "end" },
+    { expect: { contains: "half done" }, text: "The rest is done." },
+  ] });
+  await choose(page, { baseUrl: model.url, remember: true });
+  await say(page, "do it");
+  await page.waitForSelector(".answer:has-text('Now the rest.')");
+  await saved(page);
+  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator('.tree [data-path="half.txt"]').count(), 1);
+  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed while the agent worked/);
+  await page.click('.notice button:text-is("Go on")');
+  await page.waitForSelector(".answer:has-text('The rest is done.')");
+  await state(page, "IDLE");
+});
+
+test("a new conversation knows nothing of the one before, and the files stay", async (t) => {
+  const { page } = await open(t);
+  const model = await serveModel(t, { steps: [
+    callStep("write_file", { file_path: "one.txt", content: "1\n" }, "a"),
+    { text: "First done." },
+    { expect: { not_contains: "remember periwinkle" }, text: "I know nothing." },
+  ] });
+  await choose(page, { baseUrl: model.url, remember: true });
+  await say(page, "remember periwinkle");
+  await page.waitForSelector(".answer:has-text('First done.')");
+  await state(page, "IDLE");
+  await menu(page, "New conversation");
+  await page.waitForSelector(".hello:not([hidden])");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator(".item").count(), 0);
+  assert.equal(await page.locator('.tree [data-path="one.txt"]').count(), 1);
+  await say(page, "what do you know");
+  await page.waitForSelector(".answer:has-text('I know nothing.')");
+});
+
+test("calls that run in parallel each show what they changed", async (t) => {
+  const { page } = await open(t);
+  const write = (name) => ({ name: "write_file", id: name, arguments: { file_path: `${name}.txt`, content: `${name}\n` } });
+  const model = await serveModel(t, { steps: [
+    { tool_calls: [write("one"), write("two"), write("three"), { name: "shell", id: "sh", arguments: { command: "echo 4 > four.txt" } }] },
+    { text: "Done." },
+  ] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "write them");
+  await state(page, "IDLE");
+  await page.waitForFunction(() => document.querySelectorAll(".diff .path").length === 4);
+  const shown = await page.locator(".tool").evaluateAll((all) => all.map((card) => [card.querySelector(".brief").textContent, [...card.querySelectorAll(".path")].map((path) => path.textContent)]));
+  assert.deepEqual(shown, [
+    ["one.txt", ["one.txt"]], ["two.txt", ["two.txt"]], ["three.txt", ["three.txt"]],
+    ["echo 4 > four.txt", ["four.txt"]],
+  ]);
+});

@@ -1,0 +1,103 @@
+// The playground in Chromium: how it loads. Here it lies in a folder of its host,
+// as it may with any host, and nothing above that folder is served.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { downloaded, playground, ready, saved, shows, state, terminal } from "./playground-support.mjs";
+
+const FOLDER = "some/where/";
+const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
+
+/** While set, the core comes in halves: `halfway` resolves between them, `goOn` sends the rest. */
+let slow;
+/** While set, the core does not come at all. */
+let broken = false;
+const asked = [];
+
+async function answer(request, response) {
+  const { pathname } = new URL(request.url, "http://x");
+  asked.push(pathname);
+  if (!pathname.startsWith(`/${FOLDER}`)) {
+    response.writeHead(404).end();
+    return true;
+  }
+  request.url = request.url.slice(FOLDER.length);
+  if (broken && pathname.endsWith(".wasm")) {
+    response.writeHead(503).end();
+    return true;
+  }
+  if (!slow || !pathname.endsWith(".wasm")) return false;
+  const content = await readFile(DIST + request.url.slice(1));
+  response.writeHead(200, { "content-type": "application/wasm", "content-length": content.length });
+  response.write(content.subarray(0, content.length / 2));
+  await slow.rest;
+  response.end(content.subarray(content.length / 2));
+  return true;
+}
+
+const { open } = playground({ answer });
+
+test("it works in a folder of any host", async (t) => {
+  const { page, problems } = await open(t, { at: FOLDER });
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await terminal(page, "node -p '6 * 7' && python3 -c 'print(\"six\", 7)'");
+  await shows(page, "42");
+  await shows(page, "six 7");
+  await page.click(".preview-toggle");
+  await page.frameLocator(".preview iframe").locator("text=/rock-roll").waitFor();
+  assert.equal((await downloaded(page, "Export as zip")).name, "tide-pool.zip");
+  assert.deepEqual(asked.filter((path) => !path.startsWith(`/${FOLDER}`)), []);
+  assert.deepEqual(problems, []);
+});
+
+test("the first load shows how far it is", async (t) => {
+  let goOn;
+  slow = { rest: new Promise((resolve) => (goOn = resolve)) };
+  t.after(() => {
+    slow = undefined;
+    goOn();
+  });
+  const { page } = await open(t, { at: FOLDER, wait: false });
+  await page.waitForFunction(() => {
+    const bar = document.getElementById("boot-bar");
+    return bar && bar.value > 0.4 && bar.value < 0.6;
+  });
+  assert.match(await page.innerText("#boot-label"), /^Loading the sandbox… [45]\.\d of (9|1\d)\.\d MB$/);
+  goOn();
+  await ready(page);
+  assert.equal(await page.locator("#boot").count(), 0);
+});
+
+test("a load that fails says what is missing", async (t) => {
+  broken = true;
+  t.after(() => (broken = false));
+  const { page } = await open(t, { at: FOLDER, wait: false });
+  await page.waitForSelector("#boot-label.failed");
+  assert.match(await page.innerText("#boot-label"), /^The playground cannot start: .*hermitcrab_bg.*503.*\.$/);
+  broken = false;
+  await page.click("#boot button:text-is('Try again')");
+  await ready(page);
+});
+
+test("a reload without a network works", async (t) => {
+  const { context, page } = await open(t, { at: FOLDER });
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(async () => {
+    const [name] = await caches.keys();
+    return name && (await (await caches.open(name)).keys()).length > 10;
+  });
+  await terminal(page, "echo offline > kept.txt");
+  await saved(page);
+  await context.setOffline(true);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "cat kept.txt");
+  await shows(page, "offline");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
+});
+

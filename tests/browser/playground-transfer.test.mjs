@@ -1,0 +1,219 @@
+// The playground in Chromium: what is taken in and handed out, as files, archives,
+// folders and runs, and what is refused.
+
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { packZip } from "../node/archives.mjs";
+import { chosen, create, downloaded, editorText, menu, paths, playground, shows, state, terminal } from "./playground-support.mjs";
+
+const { open } = playground();
+
+/** A directory that ends with the test. */
+async function folder(t) {
+  const directory = await mkdtemp(join(tmpdir(), "playground-"));
+  t.after(() => rm(directory, { recursive: true }));
+  return directory;
+}
+
+/** A directory with a project of three files and what tools left there. */
+async function project(t) {
+  const directory = join(await folder(t), "mine");
+  await mkdir(join(directory, "src/deep"), { recursive: true });
+  await mkdir(join(directory, "node_modules/x"), { recursive: true });
+  await writeFile(join(directory, "src/deep/ü.txt"), "deep\n");
+  await writeFile(join(directory, "src/bytes.bin"), new Uint8Array([0, 255, 1]));
+  await writeFile(join(directory, "top.md"), "# Top\n");
+  await writeFile(join(directory, "node_modules/x/index.js"), "");
+  return directory;
+}
+
+/** The sum over all files of the project, in the terminal. */
+async function sums(page) {
+  await terminal(page, "clear");
+  await terminal(page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
+  return page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
+}
+
+const ODD_FILES = "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'";
+
+test("an exported project, imported again, is the same", async (t) => {
+  const { page, problems } = await open(t);
+  await terminal(page, ODD_FILES);
+  const before = await sums(page);
+  const { name, content } = await downloaded(page, "Export as zip");
+  assert.equal(name, "tide-pool.zip");
+  await create(page, "again");
+  await chosen(page, "Import files or archives…", { name, mimeType: "application/zip", buffer: content });
+  await page.waitForSelector('.tree [data-path="bytes.bin"]');
+  assert.equal(await sums(page), before);
+  assert.deepEqual(problems, []);
+});
+
+test("a folder of the disk is written and read where the browser lends it", async (t) => {
+  const init = () => {
+    // The one thing that only a person can do is to choose.
+    window.showDirectoryPicker = async () => (await navigator.storage.getDirectory()).getDirectoryHandle("disk", { create: true });
+  };
+  const { page, problems } = await open(t, { init });
+  await terminal(page, ODD_FILES);
+  const before = await sums(page);
+  await menu(page, "Export to a folder…");
+  await page.waitForSelector(".toast:has-text('12 files are in disk.')");
+  await create(page, "again");
+  await menu(page, "Import a folder…");
+  await page.waitForSelector(".toast:has-text('12 files of disk imported.')");
+  assert.equal(await sums(page), before);
+  await menu(page, "Import a folder…");
+  await page.waitForSelector(".toast:has-text('Nothing in disk is new.')");
+  assert.deepEqual(problems, []);
+});
+
+test("a folder comes in as a list of files where the browser lends none", async (t) => {
+  const init = () => delete window.showDirectoryPicker;
+  const { page } = await open(t, { init });
+  await create(page, "mine");
+  await chosen(page, "Import a folder…", await project(t));
+  await page.waitForSelector(".toast:has-text('3 files imported without node_modules.')");
+  await terminal(page, "find . -type f | sort; cat src/deep/*; wc -c < src/bytes.bin");
+  for (const text of ["./src/bytes.bin", "./src/deep/ü.txt", "./top.md", "deep", "3"]) await shows(page, text);
+  await page.click("#project");
+  assert.equal(await page.locator('.menu button:text-is("Export to a folder…")').count(), 0);
+});
+
+test("files and folders are dropped into the tree", async (t) => {
+  const { context, page } = await open(t);
+  const devtools = await context.newCDPSession(page);
+  const drop = async (target, files) => {
+    const { x, y, width, height } = await page.locator(target).boundingBox();
+    const data = { items: [], files, dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"]) {
+      await devtools.send("Input.dispatchDragEvent", { type, x: x + width / 2, y: y + height / 2, data });
+      if (type === "dragOver") await page.waitForSelector(".files.dropping");
+    }
+  };
+  const mine = await project(t);
+  await drop('.tree [data-path="posts"]', [join(mine, "top.md")]);
+  await page.waitForSelector('.tree [data-path="posts/top.md"]');
+  await drop('.tree [data-path="test.sh"]', [mine]);
+  await page.waitForSelector(".toast:has-text('3 files imported without node_modules.')");
+  await terminal(page, "find mine -type f | sort | tr '\\n' ' '");
+  await shows(page, "mine/src/bytes.bin mine/src/deep/ü.txt mine/top.md");
+  assert.equal(await page.locator(".files.dropping").count(), 0);
+});
+
+test("a run is shared as one file and played again", async (t) => {
+  const { page, problems } = await open(t);
+  await terminal(page, "echo kept > before.txt");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  const { name, content } = await downloaded(page, "Share this run…");
+  assert.equal(name, "tide-pool.run.json");
+  await create(page, "other");
+  await chosen(page, "Open a run…", { name, mimeType: "application/json", buffer: content });
+  await page.waitForSelector(".replay");
+  assert.equal(await page.locator(".tool").count(), 4);
+  assert.match(await editorText(page), /tr -cs/);
+  const slider = page.locator('.replay input[type="range"]');
+  await slider.fill("0");
+  assert.equal(await page.locator(".tool").count(), 0);
+  await page.click('.tree [data-path="slug.sh"]');
+  assert.match(await editorText(page), /tr -c /);
+  await page.click('.replay [aria-label="Play"]');
+  await page.waitForSelector(".answer:has-text('run the tests')");
+  await slider.fill(await slider.getAttribute("max"));
+  await page.click('.replay button:text-is("Continue from here")');
+  await page.waitForSelector(".replay", { state: "detached" });
+  assert.equal(await page.innerText("#project-name"), "tide-pool-2");
+  await terminal(page, "cat before.txt; sh test.sh");
+  await shows(page, "kept");
+  await shows(page, "4 passed, 0 failed");
+  assert.deepEqual(problems, []);
+});
+
+const RUN = { format: "hermitcrab-run", version: 1, name: "x", saved: "2026-01-01T00:00:00Z", files: { "a.txt": "YQ==" }, log: [{ event: { kind: "USER_INPUT", data: { content: "hello" } } }] };
+const REFUSED = {
+  "that is not JSON": ["hello", /^The file x\.json is not a run: it is not JSON\.$/],
+  "of something else": ["{}", /^The file x\.json is not a run that the playground has written\.$/],
+  "of a later version": [{ ...RUN, version: 2 }, /^The file x\.json is a run of version 2, which this page does not know yet; reload the page\.$/],
+  "of no version": [{ ...RUN, version: undefined }, /^The file x\.json is a run of version undefined, and this page reads version 1\.$/],
+  "that is cut off": [JSON.stringify(RUN).slice(0, -20), /^The file x\.json is cut off or damaged; get the file once more\.$/],
+  "without a log": [{ ...RUN, log: undefined }, /^The file x\.json is damaged: it has no log\.$/],
+  "without files": [{ ...RUN, files: [] }, /^The file x\.json is damaged: it has no files\.$/],
+  "with a file that is no base64": [{ ...RUN, files: { "a.txt": "?" } }, /^The file x\.json is damaged: the content of a\.txt is not base64\.$/],
+  "with a path that leads out": [{ ...RUN, files: { "../a.txt": "YQ==" } }, /^The file x\.json is damaged: the path "\.\.\/a\.txt" does not lie in the project\.$/],
+  "with an entry that says nothing": [{ ...RUN, log: [{}] }, /^The file x\.json is damaged: entry 1 of its log is neither/],
+  "with an event that lacks something": [{ ...RUN, log: [...RUN.log, { event: { kind: "USER_INPUT", data: {} } }] }, /^The file x\.json is damaged: entry 2 of its log is an event USER_INPUT without content\.$/],
+  "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
+};
+for (const [name, [content, expected]] of Object.entries(REFUSED)) {
+  test(`a run ${name} is refused in one sentence`, async (t) => {
+    const { page, problems } = await open(t);
+    const buffer = Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
+    await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer });
+    assert.match(await page.locator(".toast.error span").innerText(), expected);
+    assert.equal(await page.locator(".replay").count(), 0);
+    assert.deepEqual(problems, []);
+  });
+}
+
+test("a run with events that this version does not know is played", async (t) => {
+  const { page, problems } = await open(t);
+  const log = [...RUN.log, { event: { kind: "OF_THE_FUTURE", data: {} } }, { event: { kind: "TOOL_CALL_END", data: { call_id: "none" } } }];
+  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify({ ...RUN, log })) });
+  await page.waitForSelector(".replay:has-text('3 / 3')");
+  assert.deepEqual(await paths(page), ["a.txt"]);
+  assert.deepEqual(problems, []);
+});
+
+/** Gives the page a file that no test wants to write to the disk. */
+async function give(page, label, name, pieces) {
+  await page.evaluate(([label, name, pieces]) => {
+    const part = new Uint8Array(50_000_000);
+    const data = new DataTransfer();
+    data.items.add(new File(Array(pieces).fill(part), name));
+    const { click } = HTMLInputElement.prototype;
+    HTMLInputElement.prototype.click = function () {
+      HTMLInputElement.prototype.click = click;
+      this.files = data.files;
+      this.dispatchEvent(new Event("change"));
+    };
+    [...document.querySelectorAll(".menu button")].find((button) => button.textContent === label).click();
+  }, [label, name, pieces]);
+  await page.waitForSelector(".toast.error");
+  return page.innerText(".toast.error span");
+}
+
+test("an import that is too large is refused before it is read", async (t) => {
+  const { page } = await open(t);
+  assert.match(await give(page, "Import files or archives…", "large.bin", 4), /^200 MB are too much for the sandbox, which takes 100 MB at once/);
+});
+
+test("a run that is too large is refused before it is read", async (t) => {
+  const { page } = await open(t);
+  assert.match(await give(page, "Open a run…", "x.json", 5), /^The file x\.json has 250\.0 MB, and the page opens runs of up to 200\.0 MB\.$/);
+});
+
+test("an archive that unpacks to far more than it is, is refused", async (t) => {
+  const { page } = await open(t);
+  const before = await paths(page);
+  const buffer = Buffer.from(packZip([{ name: "zeros.bin", content: new Uint8Array(150_000_000) }]));
+  await chosen(page, "Import files or archives…", { name: "bomb.zip", mimeType: "application/zip", buffer });
+  assert.match(await page.locator(".toast.error span").innerText(), /zeros\.bin|bytes|large/i);
+  assert.deepEqual(await paths(page), before);
+});
+
+test("an archive that reaches outside is refused, and nothing changes", async (t) => {
+  const { page } = await open(t);
+  const before = await paths(page);
+  const zipOf = (name) => Buffer.from(packZip([{ name, content: "x" }]));
+  await chosen(page, "Import files or archives…", { name: "evil.zip", mimeType: "application/zip", buffer: zipOf("../evil.txt") });
+  assert.match(await page.locator(".toast.error").innerText(), /evil\.txt.*\.\./);
+  assert.deepEqual(await paths(page), before);
+  await chosen(page, "Import files or archives…", { name: "good.zip", mimeType: "application/zip", buffer: zipOf("good.txt") });
+  await page.waitForSelector('.tree [data-path="good.txt"]');
+});
+

@@ -1,0 +1,119 @@
+// The projects that this browser keeps: opens them, remembers which one was
+// last, and says when they cannot be kept.
+
+import { deleteProject, listProjects } from "./agent.js";
+import { sentence } from "./explain.js";
+import { Project } from "./project.js";
+import { toast } from "./toast.js";
+
+const PLACE = "hermitcrab.last";
+
+export class Shelf {
+  #project;
+  #actions;
+  #closeToast;
+  #problem;
+
+  /**
+   * @param {object} actions
+   * @param {(name: string) => void} actions.takeOver
+   * @param {() => void} actions.export
+   * @param {(problem: string | undefined) => void} actions.kept what is in the way of keeping the open project
+   */
+  constructor(actions) {
+    this.#actions = actions;
+  }
+
+  /** Names of the projects; none where nothing can be stored. */
+  async names() {
+    return listProjects().catch(() => []);
+  }
+
+  /** The name of the project that was open last, if it is still there. */
+  async last() {
+    let last;
+    try {
+      last = localStorage.getItem(PLACE);
+    } catch {
+      // Storage is denied.
+    }
+    const names = await this.names();
+    return names.includes(last) ? last : names[0];
+  }
+
+  /** `wish`, or a name like it that is not taken. @param {string} wish */
+  async freeName(wish) {
+    const names = await this.names();
+    let name = wish;
+    for (let number = 2; names.includes(name); number++) name = `${wish}-${number}`;
+    return name;
+  }
+
+  /**
+   * Opens a project that is kept, or begins one with `files`. One that another
+   * tab has open is only looked at.
+   * @param {string} name @param {{files?: object, takeOver?: boolean}} [options]
+   */
+  async open(name, options = {}) {
+    let opened;
+    // What is told before it is open is told again then.
+    const onStatus = (status) => opened && opened === this.#project?.kept && this.#tell(status);
+    let project;
+    try {
+      project = await Project.open(name, { ...options, onStatus });
+    } catch (error) {
+      if (error.kind !== "locked") throw error;
+      project = await Project.open(name, { ...options, onStatus, readOnly: true });
+    }
+    opened = project.kept;
+    return project;
+  }
+
+  /** The project that is on the page now. @param {Project} project */
+  show(project) {
+    this.#closeToast?.();
+    this.#problem = undefined;
+    this.#project = project;
+    try {
+      localStorage.setItem(PLACE, project.name);
+    } catch {
+      // Storage is denied, which the project's status tells.
+    }
+    const { kept } = project;
+    if (kept.readOnly) {
+      const text = `${project.name} is open in another tab, which keeps it; changes made here are not kept.`;
+      this.#warn(text, { label: "Take it over", act: () => this.#actions.takeOver(project.name) });
+    } else {
+      this.#tell(kept.status);
+    }
+  }
+
+  /** @param {string} name */
+  async delete(name) {
+    await deleteProject(name);
+  }
+
+  #tell({ state, error }) {
+    // Tests and screenshots wait for it.
+    document.body.toggleAttribute("data-unsaved", state === "unsaved" || state === "saving");
+    if (state === "saved") {
+      this.#closeToast?.();
+      this.#problem = undefined;
+      this.#actions.kept(undefined);
+    }
+    if (state !== "failed") return;
+    const action = error.kind === "locked"
+      ? { label: "Take it back", act: () => this.#actions.takeOver(this.#project.name) }
+      : { label: "Export as zip", act: () => this.#actions.export() };
+    this.#warn(sentence(error.message), action, error.kind);
+  }
+
+  #warn(text, action, kind = "read_only") {
+    this.#actions.kept(text);
+    // Each change tries again and may fail again; once is enough.
+    if (this.#problem === kind) return;
+    this.#problem = kind;
+    this.#closeToast?.();
+    this.#closeToast = toast(text, "error", action);
+  }
+}

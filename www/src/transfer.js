@@ -1,0 +1,73 @@
+// What goes into a project and out of it: files, archives, folders.
+
+import { download, pickFiles } from "./dom.js";
+import { toast } from "./toast.js";
+import { SKIPPED, filesFrom } from "./upload.js";
+
+/** @typedef {import("./project.js").Project} Project */
+
+/** Whether the browser lends folders of the disk. */
+export const lendsFolders = () => "showDirectoryPicker" in window;
+
+/** Asks for files; archives are unpacked, others are taken as they are. @param {Project} project */
+export async function importFiles(project) {
+  const list = await pickFiles({ multiple: true });
+  const isArchive = ({ name }) => /\.(zip|tar|tar\.gz|tgz)$/i.test(name);
+  for (const archive of list.filter(isArchive)) {
+    await project.unpack(archive);
+    toast(`${archive.name} is unpacked.`);
+  }
+  await add(project, await filesFrom(list.filter((file) => !isArchive(file))));
+}
+
+/** Asks for a folder. @param {Project} project */
+export async function importFolder(project) {
+  if (!lendsFolders()) return add(project, await filesFrom(await pickFiles({ webkitdirectory: true })));
+  const handle = await pickFolder("read");
+  if (!handle) return;
+  const before = project.files.size;
+  const changes = await project.addFolder(handle, SKIPPED);
+  const changed = changes.filter(({ after }) => after).length;
+  toast(changed === 0 ? `Nothing in ${handle.name} is new.` : `${files(changed)} of ${handle.name} imported${project.files.size - before < changed ? ", some of them in the place of others" : ""}.`);
+}
+
+/** @param {Project} project @param {import("./upload.js").Upload} upload @param {string} [into] a directory of the project */
+export async function add(project, { files: given, skipped }, into = "") {
+  const entries = Object.entries(given);
+  const without = skipped.length === 0 ? "" : ` without ${skipped.join(", ")}`;
+  if (entries.length === 0) {
+    if (without) toast(`Nothing is imported${without}.`);
+    return;
+  }
+  await project.add(into ? Object.fromEntries(entries.map(([path, content]) => [`${into}/${path}`, content])) : given);
+  toast(`${files(entries.length)} imported${without}.`);
+}
+
+/** @param {Project} project */
+export async function exportZip(project) {
+  download(`${project.name}.zip`, await project.sandbox.exportZip(), "application/zip");
+}
+
+/** Asks for a folder and writes the project there. @param {Project} project */
+export async function exportFolder(project) {
+  const handle = await pickFolder("readwrite");
+  if (!handle) return;
+  const told = await project.sandbox.exportDirectory(handle);
+  const left = told.skipped.length === 0 ? "" : `; links cannot be written there: ${told.skipped.join(", ")}`;
+  toast(`${files(told.files)} ${told.files === 1 ? "is" : "are"} in ${handle.name}${left}.`);
+}
+
+/** @param {"read" | "readwrite"} mode */
+async function pickFolder(mode) {
+  try {
+    return await window.showDirectoryPicker({ mode });
+  } catch (error) {
+    // The user changed their mind.
+    if (error.name === "AbortError") return undefined;
+    throw error;
+  }
+}
+
+function files(count) {
+  return count === 1 ? "1 file" : `${count} files`;
+}

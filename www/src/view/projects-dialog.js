@@ -1,0 +1,60 @@
+// The projects of this browser: begin one, open one, delete one.
+
+import { h, icon, iconButton } from "../dom.js";
+import { sentence } from "../explain.js";
+
+/**
+ * @param {object} actions
+ * @param {() => Promise<string[]>} actions.names @param {() => string} actions.current
+ * @param {(name: string) => Promise<void>} actions.open @param {(name: string) => Promise<void>} actions.create
+ * @param {(name: string) => Promise<void>} actions.remove
+ */
+export function projectsDialog(actions) {
+  const name = h("input", { id: "new-project", "aria-label": "Name of the new project", placeholder: "Name of a new project", autocomplete: "off", spellcheck: false, maxLength: 60, required: true });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const list = h("ul", { class: "shelf", "aria-label": "Projects" });
+  const dialog = h("dialog", { class: "projects", "aria-labelledby": "projects-title" },
+    h("div", { class: "dialog-body" },
+      h("div", { class: "dialog-head" }, h("h2", { id: "projects-title" }, "Projects"), iconButton("close", "Close", () => dialog.close())),
+      h("form", { class: "create", onSubmit: (event) => { event.preventDefault(); void attempt(() => actions.create(name.value.trim() || "project")); } },
+        name, h("button", { type: "submit", class: "primary" }, "Create")),
+      problem, list,
+      h("p", { class: "quiet" }, "They lie in this browser's storage, which the browser may clear; export what you want to keep.")));
+  document.body.append(dialog);
+
+  async function attempt(act, stay) {
+    problem.hidden = true;
+    try {
+      await act();
+      if (!stay) dialog.close();
+      else await draw();
+    } catch (error) {
+      problem.hidden = false;
+      problem.textContent = sentence(error.message);
+    }
+  }
+
+  async function draw() {
+    const names = await actions.names();
+    list.replaceChildren(...names.map((each) => {
+      const isOpen = each === actions.current();
+      return h("li", null,
+        h("button", { type: "button", class: "open", "aria-current": isOpen ? "true" : undefined, onClick: () => isOpen ? dialog.close() : void attempt(() => actions.open(each)) },
+          icon("folder"), h("span", { class: "name" }, each), isOpen && h("span", { class: "tag" }, "open")),
+        !isOpen && iconButton("trash", `Delete ${each}`, () => {
+          if (confirm(`Delete the project ${each} with all its files?`)) void attempt(() => actions.remove(each), true);
+        }));
+    }));
+    list.hidden = names.length === 0;
+  }
+
+  return {
+    async open() {
+      problem.hidden = true;
+      name.value = "";
+      await draw();
+      dialog.showModal();
+      name.focus();
+    },
+  };
+}
