@@ -1,10 +1,12 @@
 //! What every decoder shares: it keeps the order that [`StreamEvent`] promises
 //! and collects the parts of the response.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use super::calls::{Settled, Written, cut_off};
-use super::conversation::Conversation;
 use super::error::LlmError;
 use super::message::{ContentPart, Replay, ToolCall};
 use super::request::{Request, Warning};
@@ -18,8 +20,8 @@ pub(crate) struct Misuse(pub(crate) String);
 /// Collects one answer.
 #[derive(Debug)]
 pub(crate) struct ResponseBuilder {
-    /// What was said before: an id of an earlier call is taken.
-    conversation: Conversation,
+    /// Ids of earlier calls.
+    call_ids: Rc<BTreeSet<String>>,
     response: Response,
     parts: Vec<Part>,
     started: bool,
@@ -53,7 +55,7 @@ enum PartKind {
 impl ResponseBuilder {
     pub(crate) fn new(provider: &str, request: &Request) -> Self {
         Self {
-            conversation: request.conversation.clone(),
+            call_ids: request.conversation.call_ids(),
             response: empty_response(provider, &request.model),
             parts: Vec::new(),
             started: false,
@@ -238,7 +240,7 @@ impl ResponseBuilder {
     pub(crate) fn settle(&mut self, reason: FinishKind) -> Result<Settled, Misuse> {
         let calls = self.parts.iter().filter_map(Part::written).collect();
         let last = self.parts.last().map(|part| part.segment);
-        let settled = Settled::new(reason, calls, last, &self.conversation)?;
+        let settled = Settled::new(reason, calls, last, &self.call_ids)?;
         self.response.warnings.extend(settled.warnings());
         Ok(settled)
     }

@@ -9,8 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::adapter::raw_object;
 use super::builder::Misuse;
-use super::conversation::Conversation;
-use super::message::Message;
 use super::request::Warning;
 use super::response::{CALL_TRUNCATED, FinishKind};
 
@@ -44,12 +42,12 @@ enum Fate {
 
 impl Settled {
     /// Settles `calls`, in the order in which they began; `last` is the
-    /// segment that the answer ends with.
+    /// segment that the answer ends with, `earlier` the ids of earlier calls.
     pub(super) fn new(
         reason: FinishKind,
         calls: Vec<Written<'_>>,
         last: Option<u32>,
-        conversation: &Conversation,
+        earlier: &BTreeSet<String>,
     ) -> Result<Self, Misuse> {
         let mut settled = Self {
             reason,
@@ -75,7 +73,7 @@ impl Settled {
                 settled.fates.insert(call.segment, Fate::CutOff);
             }
         }
-        settled.name(&calls, conversation);
+        settled.name(&calls, earlier);
         if reason == FinishKind::Stop {
             settled.reason = FinishKind::ToolCalls;
         }
@@ -83,10 +81,9 @@ impl Settled {
     }
 
     /// Gives every call that stays an id that no other call has.
-    fn name(&mut self, calls: &[Written<'_>], conversation: &Conversation) {
-        let earlier = conversation.messages().iter();
-        let earlier = earlier.flat_map(Message::tool_calls);
-        let mut taken: BTreeSet<String> = earlier.map(|call| call.id.clone()).collect();
+    fn name(&mut self, calls: &[Written<'_>], earlier: &BTreeSet<String>) {
+        let mut taken: BTreeSet<String> = BTreeSet::new();
+        let mut take = |id: &str| !earlier.contains(id) && taken.insert(id.to_owned());
         let mut written: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
         let mut number = 1_u64;
         for call in calls {
@@ -97,7 +94,7 @@ impl Settled {
                 self.fates.insert(call.segment, Fate::Repeated);
                 continue;
             }
-            if !call.id.is_empty() && taken.insert(call.id.to_owned()) {
+            if !call.id.is_empty() && take(call.id) {
                 continue;
             }
             let id = loop {
@@ -106,7 +103,7 @@ impl Settled {
                     "" => format!("call_{number}"),
                     id => format!("{id}_{number}"),
                 };
-                if taken.insert(id.clone()) {
+                if take(&id) {
                     break id;
                 }
             };
