@@ -48,7 +48,7 @@ for (const command of [
   });
 }
 
-for (const command of ["yes | sort", "x=$(yes)", "x=$(yes | head -c 300000000); echo ${#x}", "yes abc | tac"]) {
+for (const command of ["yes | sort", "x=$(yes | head -c 300000000); echo ${#x}", "yes abc | tac"]) {
   test(`\`${command}\` ends where its memory ends`, { timeout: 120_000 }, async () => {
     const env = await MemoryEnvironment.create();
     await env.write("kept.txt", "kept");

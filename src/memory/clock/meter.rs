@@ -31,7 +31,7 @@ const PARTS_OF_AWK: u64 = 4;
 const PARTS_OF_READ: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
-const COPIED_PER_WORK: usize = 128;
+const COPIED_PER_WORK: usize = 256;
 /// What a builtin costs beside its readings, in units.
 const BUILTIN_WORK: u64 = 12;
 /// Commands after which bashkit yields, and the units that they are worth at
