@@ -237,7 +237,7 @@ impl Tree {
             Err(error) => return Err(error),
         }
         self.check_growth(to, 0, 0, 0)?;
-        if components(to).count() + height(&node) > MAX_DEPTH {
+        if components(to).count() + height(node) > MAX_DEPTH {
             return Err(TreeError::Limit(NESTED, MAX_DEPTH as u64));
         }
         let mut moved = None;
