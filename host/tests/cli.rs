@@ -97,6 +97,18 @@ fn a_server_of_ones_own_has_no_default_model() {
 }
 
 #[test]
+fn an_empty_model_is_none() {
+    for model in ["", " "] {
+        check(
+            &["run", "--provider", "chat", "--model", model, "x"],
+            b"",
+            2,
+            "hermitcrab: --model is empty: name a model, or leave --model out for the provider's default\n",
+        );
+    }
+}
+
+#[test]
 fn tool_declarations_that_are_none() {
     let scratch = Scratch::new();
     let path = scratch.write("tools.json", "{bad");

@@ -475,6 +475,15 @@ async fn another_redirect_is_a_response() {
 }
 
 #[tokio::test]
+async fn not_modified_is_no_redirect() {
+    let server = serve("HTTP/1.1 304 Not Modified\r\nContent-Length: 0\r\n\r\n").await;
+    let transport = holding(&server.base);
+    let outcomes = send(&transport, authenticated(&server.base)).await;
+    let expected = [head(304, &[("content-length", "0")]), OutcomeKind::HttpEnd];
+    assert_eq!(outcomes, expected);
+}
+
+#[tokio::test]
 async fn tls_roots_are_loaded_for_https_only() {
     let server = serve(HI).await;
     let transport = plain();

@@ -1,12 +1,16 @@
 //! What every decoder shares: it keeps the order that [`StreamEvent`] promises
 //! and collects the parts of the response.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use serde_json::Value;
 
+use super::calls::{Settled, Written, cut_off};
 use super::error::LlmError;
 use super::message::{ContentPart, Replay, ToolCall};
-use super::request::Warning;
-use super::response::{FinishReason, Response, Usage};
+use super::request::{Request, Warning};
+use super::response::{FinishKind, FinishReason, Response, Usage};
 use super::stream::{StreamEvent, empty_response};
 
 /// A provider broke its own protocol; says how.
@@ -16,6 +20,8 @@ pub(crate) struct Misuse(pub(crate) String);
 /// Collects one answer.
 #[derive(Debug)]
 pub(crate) struct ResponseBuilder {
+    /// Ids of earlier calls.
+    call_ids: Rc<BTreeSet<String>>,
     response: Response,
     parts: Vec<Part>,
     started: bool,
@@ -40,14 +46,17 @@ enum PartKind {
         id: String,
         name: String,
         custom: bool,
+        /// The arguments are known to be whole, JSON or not.
+        given: bool,
     },
     Whole(ContentPart),
 }
 
 impl ResponseBuilder {
-    pub(crate) fn new(provider: &str, model: &str) -> Self {
+    pub(crate) fn new(provider: &str, request: &Request) -> Self {
         Self {
-            response: empty_response(provider, model),
+            call_ids: request.conversation.call_ids(),
+            response: empty_response(provider, &request.model),
             parts: Vec::new(),
             started: false,
             ended: false,
@@ -121,6 +130,7 @@ impl ResponseBuilder {
             id: id.clone(),
             name: name.clone(),
             custom,
+            given: false,
         };
         self.open(segment, kind)?;
         out.push(StreamEvent::ToolCallStart { segment, id, name });
@@ -182,8 +192,12 @@ impl ResponseBuilder {
 
     /// Replaces the collected arguments before a call ends, when the text on
     /// the wire is only a wrapping of what the model meant.
-    pub(crate) fn set_arguments(&mut self, segment: u32, arguments: String) -> Result<(), Misuse> {
-        self.find(segment)?.text = arguments;
+    pub(crate) fn set_arguments(&mut self, segment: u32, text: String) -> Result<(), Misuse> {
+        let part = self.find(segment)?;
+        part.text = text;
+        if let PartKind::Call { custom, given, .. } = &mut part.kind {
+            *given = *custom;
+        }
         Ok(())
     }
 
@@ -194,11 +208,6 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// Takes an unusable call out of the answer.
-    pub(crate) fn drop_call(&mut self, segment: u32) {
-        self.parts.retain(|part| part.segment != segment);
-    }
-
     /// Characters of all reasoning so far.
     pub(crate) fn reasoning_chars(&self) -> u64 {
         let reasoning = |part: &&Part| matches!(part.kind, PartKind::Reasoning { .. });
@@ -207,12 +216,6 @@ impl ResponseBuilder {
             .filter(reasoning)
             .map(|part| part.text.chars().count() as u64)
             .sum()
-    }
-
-    pub(crate) fn has_calls(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|part| !part.open && matches!(part.kind, PartKind::Call { .. }))
     }
 
     /// Something of the provider; before the answer begins it is dropped,
@@ -227,9 +230,25 @@ impl ResponseBuilder {
         self.response.warnings.push(warning);
     }
 
+    /// A limit cut off a call before it had a name.
+    pub(crate) fn cut_off(&mut self) {
+        self.response.warnings.push(cut_off());
+    }
+
+    /// Says what becomes of the calls of an answer that ends for `reason`; no
+    /// answer finishes without it.
+    pub(crate) fn settle(&mut self, reason: FinishKind) -> Result<Settled, Misuse> {
+        let calls = self.parts.iter().filter_map(Part::written).collect();
+        let last = self.parts.last().map(|part| part.segment);
+        let settled = Settled::new(reason, calls, last, &self.call_ids)?;
+        self.response.warnings.extend(settled.warnings());
+        Ok(settled)
+    }
+
     pub(crate) fn finish(
         &mut self,
-        finish_reason: FinishReason,
+        settled: &Settled,
+        raw: String,
         usage: Usage,
         replay: Option<Replay>,
         out: &mut Vec<StreamEvent>,
@@ -237,8 +256,15 @@ impl ResponseBuilder {
         if self.ended {
             return;
         }
+        self.parts.retain_mut(|part| match &mut part.kind {
+            PartKind::Call { id, .. } => settled.keep(part.segment, |new| new.clone_into(id)),
+            _ => true,
+        });
         let mut response = self.close(out);
-        response.finish_reason = finish_reason;
+        response.finish_reason = FinishReason {
+            reason: settled.reason,
+            raw,
+        };
         response.usage = usage;
         response.message.replay = replay;
         out.push(StreamEvent::Finish {
@@ -318,7 +344,9 @@ impl Part {
                 segment,
                 text: self.text.clone(),
             }),
-            PartKind::Call { id, name, custom } => Some(StreamEvent::ToolCallEnd {
+            PartKind::Call {
+                id, name, custom, ..
+            } => Some(StreamEvent::ToolCallEnd {
                 segment,
                 call: call(id.clone(), name.clone(), *custom, self.text.clone()),
             }),
@@ -333,11 +361,28 @@ impl Part {
                 text: self.text,
                 signature,
             },
-            PartKind::Call { id, name, custom } => {
-                ContentPart::ToolCall(call(id, name, custom, self.text))
-            }
+            PartKind::Call {
+                id, name, custom, ..
+            } => ContentPart::ToolCall(call(id, name, custom, self.text)),
             PartKind::Whole(part) => part,
         }
+    }
+
+    fn written(&self) -> Option<Written<'_>> {
+        let PartKind::Call {
+            id, name, given, ..
+        } = &self.kind
+        else {
+            return None;
+        };
+        Some(Written {
+            segment: self.segment,
+            id,
+            name,
+            arguments: &self.text,
+            is_open: self.open,
+            is_given: *given,
+        })
     }
 }
 

@@ -163,7 +163,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`LlmErrorKind::Configuration`] when no provider fits; otherwise what
+    /// [`LlmErrorKind::Configuration`] when no provider fits or the request
+    /// names no model; otherwise what
     /// kept the answer from beginning. Later failures are events.
     pub async fn stream(&self, request: Request) -> Result<EventStream, LlmError> {
         let next = Next {
@@ -190,6 +191,10 @@ impl Client {
     async fn send(&self, mut request: Request) -> Result<EventStream, LlmError> {
         let (name, adapter, endpoint) = self.route(request.provider.as_deref())?;
         request.provider = Some(name.to_owned());
+        if request.model.trim().is_empty() {
+            let message = "the request names no model; set `model`";
+            return Err(LlmError::new(LlmErrorKind::Configuration, name, message));
+        }
         let mut names = Names::of(adapter.name(), &request, endpoint);
         if names.base_url.is_empty() {
             names.base_url = adapter.default_base_url().to_owned();

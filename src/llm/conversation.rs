@@ -6,6 +6,7 @@
 //! saved conversation, so encoding it afresh gives the same bytes again.
 
 use std::cell::{Ref, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -23,6 +24,8 @@ pub struct Conversation(Rc<Inner>);
 struct Inner {
     messages: Vec<Message>,
     chars: u64,
+    /// Ids of all calls, apart so that a decoder can hold them alone.
+    call_ids: Rc<BTreeSet<String>>,
     sent: RefCell<Sent>,
 }
 
@@ -86,12 +89,20 @@ impl Conversation {
     pub fn push(&mut self, message: Message) {
         let inner = Rc::make_mut(&mut self.0);
         inner.chars = inner.chars.saturating_add(message.approx_chars());
+        for call in message.tool_calls() {
+            Rc::make_mut(&mut inner.call_ids).insert(call.id.clone());
+        }
         inner.messages.push(message);
     }
 
     /// All messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.0.messages
+    }
+
+    /// Ids of all calls so far.
+    pub(crate) fn call_ids(&self) -> Rc<BTreeSet<String>> {
+        self.0.call_ids.clone()
     }
 
     /// Number of messages.

@@ -5,6 +5,7 @@
 
 mod adapter;
 mod builder;
+mod calls;
 mod client;
 mod conversation;
 mod error;

@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::message::{ContentPart, Message, ToolCall};
 use super::request::Warning;
 
+/// Code of the [`Warning`] that a limit cut off a call, which is left out.
+pub(crate) const CALL_TRUNCATED: &str = "call_truncated";
+
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
@@ -41,6 +44,12 @@ impl Response {
     /// The calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.message.tool_calls()
+    }
+
+    /// Whether a limit cut off a call.
+    pub(crate) fn lacks_a_call(&self) -> bool {
+        let truncated = |warning: &Warning| warning.code == CALL_TRUNCATED;
+        self.warnings.iter().any(truncated)
     }
 
     /// All reasoning text joined; `None` when there is no reasoning part.

@@ -8,6 +8,7 @@
 pub mod archive;
 pub mod clock;
 pub mod drive;
+mod heap;
 mod import;
 pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
@@ -19,6 +20,11 @@ mod program;
 pub mod random;
 mod settings;
 pub mod tree;
+#[cfg_attr(
+    not(all(target_arch = "wasm32", feature = "sandbox")),
+    allow(dead_code)
+)]
+mod unsupported;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod builtins;

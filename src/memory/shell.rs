@@ -28,7 +28,7 @@ use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
 use super::root::RootFileSystem;
 use super::tree::Tree;
-use super::{MemoryLimits, MemoryOptions};
+use super::{MemoryLimits, MemoryOptions, unsupported};
 use crate::environment::{
     EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
 };
@@ -42,6 +42,11 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 const TIMED_OUT: i32 = 124;
 /// Exit code of a cancelled command: 128 + SIGTERM.
 const TERMINATED: i32 = 143;
+/// Exit code of a command that held too much: 128 + SIGKILL, as of one that
+/// Linux ends for it.
+const KILLED: i32 = 137;
+const OUT_OF_MEMORY: &str =
+    "hermitcrab: the command was ended: it held more memory than the sandbox has for one\n";
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
@@ -58,9 +63,6 @@ const MAX_DEVICE_BYTES: usize = 64 << 20;
 /// Turns that loops may have. It is what stops `awk 'BEGIN { while (1); }'`,
 /// which does nothing else that is counted: after some 5 s.
 const LOOP_TURNS: usize = 1 << 26;
-
-/// Words that one `{1..9}` may have in bashkit.
-const BRACE_WORDS: u64 = 10_000;
 
 /// Words that may leave something in a shell which restoring its state does
 /// not undo: file descriptors, options, tables.
@@ -165,12 +167,19 @@ impl Ground {
             .limits(execution_limits(&self.limits))
             .session_limits(SessionLimits::unlimited())
             .memory_limits(memory_limits())
-            .before_tool(Box::new(|event: ToolEvent| {
+            .before_tool(Box::new(|mut event: ToolEvent| {
+                if event.name == "printf" {
+                    unsupported::octal_escapes(&mut event.args);
+                }
                 if let Some(timeline) = clock::current() {
                     if timeline.cut_last_words() {
                         return HookAction::Cancel("the time is over".to_owned());
                     }
                     timeline.builtin_starts(&event.name);
+                    if let Some(sentence) = unsupported::in_arguments(&event.name, &event.args) {
+                        timeline.set_refusal(sentence);
+                        return HookAction::Cancel("not supported".to_owned());
+                    }
                     let is_grep = event.name == "grep";
                     timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
@@ -219,7 +228,7 @@ impl Shells {
         request: ExecRequest,
         output: &mut OutputSink<'_>,
     ) -> Result<ExecStatus, EnvironmentError> {
-        if let Some(sentence) = unsupported(&request.command) {
+        if let Some(sentence) = unsupported::in_command(&request.command) {
             output(OutputStream::Stderr, sentence.as_bytes());
             return Ok(ExecStatus {
                 exit_code: 1,
@@ -307,7 +316,9 @@ impl Shells {
         let stopped = match timeline.stopped() {
             // The core heard nothing while it worked: a cancellation that was
             // asked for meanwhile arrives with the next step, and came first.
-            Some(Stop::Timeout | Stop::Work) if timeline.poll_work() >= DEAF_WORK => {
+            Some(Stop::Timeout | Stop::Work | Stop::Memory)
+                if timeline.poll_work() >= DEAF_WORK =>
+            {
                 clock::pause().await;
                 let cancelled = scope.cancel.is_cancelled().then_some(Stop::Cancelled);
                 cancelled.or(timeline.stopped())
@@ -328,6 +339,10 @@ impl Shells {
                 output(OutputStream::Stderr, sentence.as_bytes());
                 status.exit_code = TIMED_OUT;
                 status.timed_out = true;
+            }
+            Some(Stop::Memory) => {
+                output(OutputStream::Stderr, OUT_OF_MEMORY.as_bytes());
+                status.exit_code = KILLED;
             }
             Some(Stop::Cancelled) => {
                 status.exit_code = TERMINATED;
@@ -468,30 +483,6 @@ fn device_bytes(command: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// What bashkit would get wrong without a word: it leaves a range of more than
-/// 10,000 words in braces as it is.
-pub(crate) fn unsupported(command: &str) -> Option<String> {
-    command.match_indices('{').find_map(|(at, _)| {
-        let end = at + command[at..].find('}')?;
-        let bounds: Vec<i64> = command[at + 1..end]
-            .split("..")
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .ok()?;
-        let (first, last, step) = match bounds[..] {
-            [first, last] => (first, last, 1),
-            [first, last, step] => (first, last, step.unsigned_abs().max(1)),
-            _ => return None,
-        };
-        (first.abs_diff(last) / step >= BRACE_WORDS).then(|| {
-            format!(
-                "hermitcrab: {} has more than {BRACE_WORDS} words, which this shell does not expand; use seq\n",
-                &command[at..=end]
-            )
-        })
-    })
-}
-
 async fn run(
     mut bash: Bash,
     command: String,
@@ -502,8 +493,11 @@ async fn run(
         move |bytes: Vec<u8>| {
             clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
-            let is_refusal = || bytes.ends_with(REFUSED);
-            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !is_refusal() {
+            let refused = bytes.ends_with(REFUSED);
+            let sentence = timeline.as_ref().filter(|_| refused);
+            let sentence = sentence.and_then(|timeline| timeline.take_refusal());
+            let bytes = sentence.map_or(bytes, String::into_bytes);
+            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !refused {
                 chunks
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)

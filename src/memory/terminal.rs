@@ -17,7 +17,7 @@ use bashkit::{Bash, ShellState};
 use serde::Serialize;
 
 use super::clock;
-use super::{MemoryEnvironment, shell};
+use super::{MemoryEnvironment, shell, unsupported};
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, EnvironmentReply,
     ExecRequest, ExecStatus, ExecutionEnvironment, OutputSink, OutputStream, Scope,
@@ -224,7 +224,7 @@ impl ExecutionEnvironment for Terminal {
         if request.command.contains('\0') {
             return Err(refused("the command holds a NUL byte"));
         }
-        if let Some(sentence) = shell::unsupported(&request.command) {
+        if let Some(sentence) = unsupported::in_command(&request.command) {
             output(OutputStream::Stderr, sentence.as_bytes());
             self.state.borrow_mut().last_exit_code = 1;
             return Ok(ExecStatus {

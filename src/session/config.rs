@@ -18,7 +18,8 @@ use crate::tool::{HostList, Offers, RegisterError, Registry};
 pub struct SessionConfig {
     /// Provider whose profile and wire format to use: `anthropic`.
     pub provider: String,
-    /// Model id or alias; empty: the profile's default model.
+    /// Model id or alias; empty, in JSON absent: the profile's default model.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// Origin and path of the provider's API; absent: as `endpoints` says, else
     /// the provider's own.
@@ -187,7 +188,11 @@ impl SessionConfig {
         let config: Self = serde_json::from_str(json)
             .map_err(|error| SessionError::invalid_config(error.to_string()))?;
         config.check()?;
-        Ok(config)
+        // The default is to say nothing; who gives an empty name meant one.
+        match serde_json::from_str(json) {
+            Ok(Given { model: Some(model) }) if model.is_empty() => Err(no_model()),
+            _ => Ok(config),
+        }
     }
 
     /// This configuration with the fields of `patch` replaced: what
@@ -203,6 +208,9 @@ impl SessionConfig {
             return Err(SessionError::invalid_config(format!(
                 "`{name}` is fixed once the session is open; open a new session to change it"
             )));
+        }
+        if patch.get("model") == Some(&Value::from("")) {
+            return Err(no_model());
         }
         let mut value = serde_json::to_value(self)
             .map_err(|error| SessionError::invalid_config(error.to_string()))?;
@@ -258,6 +266,9 @@ impl SessionConfig {
             };
             return Err(SessionError::invalid_config(problem));
         }
+        if !self.model.is_empty() && self.model.trim().is_empty() {
+            return Err(no_model());
+        }
         if let Err(problem) = HostList::parse(&self.web_fetch_hosts) {
             let problem = format!("`web_fetch_hosts`: {problem}");
             return Err(SessionError::invalid_config(problem));
@@ -282,6 +293,18 @@ impl SessionConfig {
         };
         Err(SessionError::invalid_config(problem))
     }
+}
+
+/// What a configuration says itself, where that differs from its defaults.
+#[derive(Deserialize)]
+struct Given {
+    model: Option<String>,
+}
+
+fn no_model() -> SessionError {
+    SessionError::invalid_config(
+        "`model` is empty; name a model, or leave `model` out for the provider's default",
+    )
 }
 
 #[cfg(test)]
@@ -337,6 +360,25 @@ mod tests {
                  allow: give the host alone, such as docs.rs or *.python.org",
             ),
         );
+    }
+
+    #[test]
+    fn an_empty_model_is_an_error() {
+        let expected = "invalid session configuration: `model` is empty; name a model, or leave \
+                        `model` out for the provider's default";
+        for model in ["", "  "] {
+            let json = json!({"model": model});
+            let errors = [
+                SessionConfig::from_json(&json.to_string()),
+                SessionConfig::default().patched(&json),
+            ];
+            for error in errors {
+                assert_eq!(error.expect_err("an error").message, expected);
+            }
+        }
+        let unnamed = SessionConfig::from_json("{}").expect("a configuration");
+        assert_eq!(unnamed, SessionConfig::default());
+        assert!(unnamed.patched(&json!({"max_turns": 1})).is_ok());
     }
 
     fn check_endpoint(config: Value, base_url: &str, credential: &str, options: Value) {

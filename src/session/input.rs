@@ -144,6 +144,8 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     drain_injected(session);
 
     let mut rounds = 0;
+    // Answers in a row that a limit cut off in a call.
+    let mut cut_off = 0;
     let reason = loop {
         if let Some(reason) = session.stopped() {
             break reason;
@@ -166,7 +168,14 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
             }
         };
         let calls: Vec<_> = response.tool_calls().cloned().collect();
-        let paused = response.finish_reason.raw == "pause_turn";
+        let paused = matches!(
+            response.finish_reason.raw.as_str(),
+            "pause_turn" | "CONTINUATION"
+        );
+        cut_off = match response.finish_reason.reason {
+            FinishKind::Length if response.lacks_a_call() => cut_off + 1,
+            _ => 0,
+        };
         let end = natural_end(session, &response);
         warn_of_odd_end(session, &response);
         let now = session.port.now_ms();
@@ -177,13 +186,26 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
                 rounds += 1;
                 continue;
             }
-            break end;
+            if cut_off == 0 {
+                break end;
+            }
         }
         rounds += 1;
-        let results = round::execute(session, &scope, &calls).await;
-        let now = session.port.now_ms();
-        session.history.borrow_mut().push_results(results, now);
-        session.finished.take();
+        if !calls.is_empty() {
+            let results = round::execute(session, &scope, &calls).await;
+            let now = session.port.now_ms();
+            session.history.borrow_mut().push_results(results, now);
+            session.finished.take();
+        }
+        if cut_off > session.config.borrow().max_stream_retries {
+            fail(session, &too_long_a_call(session, cut_off));
+            break EndReason::Error;
+        }
+        if cut_off > 0 {
+            let now = session.port.now_ms();
+            let mut history = session.history.borrow_mut();
+            history.push_steering(CALL_CUT_OFF.to_owned(), now);
+        }
         // No model call follows a stop: what is queued then is not delivered.
         if session.stopped().is_none() {
             drain_injected(session);
@@ -203,6 +225,22 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
         });
     }
     (reason, rounds)
+}
+
+/// What the model is told when its token limit cut off a call: otherwise an
+/// answer without calls would end the task as if it were done.
+const CALL_CUT_OFF: &str = "Your last tool call was cut off at the limit of output tokens and was \
+                            not run. Make it again in smaller parts.";
+
+fn too_long_a_call(session: &Shared, times: u32) -> LlmError {
+    let message = format!(
+        "the limit of output tokens cut off the model's tool call {times} times in a row; \
+         raise `max_tokens`"
+    );
+    LlmError {
+        retryable: false,
+        ..LlmError::new(LlmErrorKind::Stream, session.profile.id, message)
+    }
 }
 
 /// Round and turn limits (spec 2.8), told to the host when reached.
@@ -246,6 +284,8 @@ fn natural_end(session: &Shared, response: &Response) -> EndReason {
 fn warn_of_odd_end(session: &Shared, response: &Response) {
     let nothing = response.text().trim().is_empty() && response.tool_calls().next().is_none();
     let (code, message) = match response.finish_reason.reason {
+        // The model is told to make the call again.
+        FinishKind::Length if response.lacks_a_call() => return,
         FinishKind::Length => (
             "answer_truncated",
             "the model's answer was cut at its token limit: raise `max_tokens`, or ask it to go on",

@@ -126,6 +126,15 @@ async fn attempt_once(
             StreamEvent::ReasoningDelta { text, .. } => {
                 session.emit(EventKind::ReasoningDelta { text });
             }
+            StreamEvent::Finish { response } if failed(&response) => {
+                let error = ended_badly(session, &response);
+                let partial = Some(response);
+                return Err(Broken {
+                    error,
+                    content: true,
+                    partial,
+                });
+            }
             StreamEvent::Finish { response } => {
                 finish(session, &response, attempt, started_ms);
                 return Ok(*response);
@@ -153,6 +162,27 @@ async fn attempt_once(
         content,
         partial,
     })
+}
+
+/// Whether the provider itself says that the answer went wrong, such as
+/// Gemini's `MALFORMED_FUNCTION_CALL`: that is a stream that broke, in which a
+/// call may be lost, and never the model's last word.
+fn failed(response: &Response) -> bool {
+    response.finish_reason.reason == FinishKind::Error
+}
+
+fn ended_badly(session: &Shared, response: &Response) -> LlmError {
+    let provider = session.profile.id;
+    let raw = &response.finish_reason.raw;
+    let said = match response.warnings.last() {
+        Some(warning) => format!(" ({})", warning.message),
+        None => String::new(),
+    };
+    LlmError::new(
+        LlmErrorKind::Stream,
+        provider,
+        format!("the answer of {provider} ended with `{raw}`{said}; try again"),
+    )
 }
 
 /// Keeps the text of an answer that was stopped, so that the model knows what

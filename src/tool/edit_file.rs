@@ -86,6 +86,12 @@ impl Tool for EditFile {
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let arguments: Arguments = self.declared.parse(arguments)?;
         let path = &arguments.file_path;
+        if path.is_empty() {
+            let name = self.declared.named("file_path");
+            return Err(ToolError::new(format!(
+                "{name} is empty; name the file to edit"
+            )));
+        }
         if arguments.old_string.is_empty() {
             let way_out = match self.declared.others(&["write_file"]) {
                 Some(write) => format!(", or use {write} to write a whole file"),
@@ -103,7 +109,8 @@ impl Tool for EditFile {
                 self.declared.named("new_string")
             )));
         }
-        let _turn = call.files.lock(&call.environment.absolute(path)).await;
+        let absolute = call.environment.absolute(path);
+        let _turn = call.files.lock(&call.environment, [absolute]).await;
         let content = read_existing(&call.environment, &self.declared, path).await?;
         let text = decode_text(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;

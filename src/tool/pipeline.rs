@@ -344,6 +344,9 @@ fn parse_arguments(
         Ok(_) => Err(ToolError::new(
             "invalid arguments: expected a JSON object such as {\"name\": \"value\"}",
         )),
+        Err(error) if error.is_eof() => Err(ToolError::new(format!(
+            "invalid arguments: cut off, so not valid JSON: {error}"
+        ))),
         Err(error) => Err(ToolError::new(format!(
             "invalid arguments: not valid JSON: {error}"
         ))),

@@ -118,9 +118,9 @@ fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<St
     let format = TextFormat::detect(text);
     let text = TextFormat::strip_bom(text);
     let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let offset = index(arguments.offset.unwrap_or(1)).max(1);
-    let mut limit = index(arguments.limit.unwrap_or(DEFAULT_LIMIT));
-    if let Some(end) = arguments.end_line.map(index) {
+    let offset = arguments.offset.unwrap_or(1).max(1);
+    let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    if let Some(end) = arguments.end_line {
         if end < offset {
             return Err(ToolError::new(format!(
                 "{} is before the first line to read, {offset}",
@@ -129,11 +129,11 @@ fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<St
         }
         limit = limit.min((end - offset).saturating_add(1));
     }
-    let lines = number_lines(text, offset, limit);
+    let lines = number_lines(text, index(offset), index(limit));
     if lines.total == 0 {
         return Ok(format!("[{path} is empty]"));
     }
-    if offset > lines.total {
+    if index(offset) > lines.total {
         return Err(ToolError::new(format!(
             "{} is past the end of {path}, which has {} lines",
             shown(declared, "offset", offset),
@@ -142,7 +142,7 @@ fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<St
     }
     let mut text_shown = lines.text;
     if lines.last < lines.total {
-        let next = lines.last.max(offset - 1) + 1;
+        let next = lines.last.max(index(offset) - 1) + 1;
         let hint = match declared.shown("offset", next as u64) {
             Some(offset) => format!("; read on with {offset}"),
             None => String::new(),
@@ -158,8 +158,8 @@ fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<St
     Ok(text_shown)
 }
 
-fn shown(declared: &Declared, parameter: &str, line: usize) -> String {
-    let shown = declared.shown(parameter, line as u64);
+fn shown(declared: &Declared, parameter: &str, line: u64) -> String {
+    let shown = declared.shown(parameter, line);
     shown.unwrap_or_else(|| format!("line {line}"))
 }
 

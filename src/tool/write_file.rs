@@ -53,8 +53,14 @@ impl Tool for WriteFile {
 
     async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
         let Arguments { file_path, content } = self.declared.parse(arguments)?;
+        if file_path.is_empty() {
+            let name = self.declared.named("file_path");
+            return Err(ToolError::new(format!(
+                "{name} is empty; name the file to write"
+            )));
+        }
         let absolute = call.environment.absolute(&file_path);
-        let _turn = call.files.lock(&absolute).await;
+        let _turn = call.files.lock(&call.environment, [absolute]).await;
         let existed = call.environment.exists(&file_path).await?;
         let bytes = content.len();
         call.environment.write(&file_path, content).await?;
@@ -95,6 +101,11 @@ mod tests {
             "a",
             "x",
             "Tool error (write_file): is a directory: a",
+        );
+        let (executed, _) = run(&[], "write_file", json!({"file_path": "", "content": "x"}));
+        assert_eq!(
+            executed.full,
+            "Tool error (write_file): file_path is empty; name the file to write"
         );
     }
 }

@@ -316,6 +316,19 @@ fn unknown_providers_are_configuration_errors() {
     assert!(transport.requests.borrow().is_empty());
 }
 
+#[test]
+fn a_request_names_its_model() {
+    let (client, transport) = client(vec![]);
+    let nameless = Request {
+        model: " ".to_owned(),
+        ..request()
+    };
+    let error = now(client.complete(nameless)).expect_err("an error");
+    assert_eq!(error.kind, LlmErrorKind::Configuration);
+    assert_eq!(error.message, "the request names no model; set `model`");
+    assert!(transport.requests.borrow().is_empty());
+}
+
 /// Notes when it is passed, in both directions.
 struct Noting(&'static str, Rc<RefCell<Vec<String>>>);
 

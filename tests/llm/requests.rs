@@ -182,6 +182,7 @@ mod shared {
         tool_choice_forced_without_tools,
         one_call_at_a_time,
         parallel_results,
+        error_results,
         result_with_media_it_cannot_take,
         invalid_arguments_in_the_history,
         history_of_every_provider,

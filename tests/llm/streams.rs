@@ -1,6 +1,6 @@
 //! Streams as exact event lists (checklist 21–25, 27, 28, 30–34, 37). A
 //! fixture holds `data`, the events' JSON in order (or `body`, the whole text),
-//! perhaps `tools`, and the events that are expected. Every stream is played
+//! perhaps the request's `tools` and `messages`, and the events that are expected. Every stream is played
 //! whole, cut in two at every byte, and byte by byte.
 
 use hermitcrab::llm::{StreamAccumulator, StreamDecoder, StreamEvent, Warning, adapter};
@@ -56,7 +56,8 @@ fn body(fixture: &Value) -> Vec<u8> {
 
 fn decoder(name: &str, fixture: &Value) -> Box<dyn StreamDecoder> {
     let tools = fixture.get("tools").cloned().unwrap_or(json!([]));
-    let request = request(name, json!({"tools": tools}));
+    let messages = fixture.get("messages").cloned().unwrap_or(json!([]));
+    let request = request(name, json!({"tools": tools, "messages": messages}));
     let adapter = adapter(name).expect("the adapter");
     adapter.decoder(&request, &endpoint(name))
 }
@@ -177,6 +178,11 @@ cases! {
         unknown_event_and_block,
         interleaved_blocks,
         end_turn_with_calls,
+        call_never_ends,
+        tool_use_without_calls,
+        call_repeated,
+        calls_with_one_id,
+        id_of_an_earlier_call,
         length,
         length_cuts_a_call,
         length_cuts_a_call_before_its_input,
@@ -221,6 +227,11 @@ cases! {
         items_without_deltas,
         only_the_last_event_tells,
         item_that_never_ends,
+        call_never_ends,
+        call_left_incomplete,
+        call_repeated,
+        calls_with_one_id,
+        id_of_an_earlier_call,
         length,
         length_cuts_a_call,
         length_cuts_a_call_of_unknown_status,
@@ -273,6 +284,9 @@ cases! {
         continuation,
         call_without_id,
         call_with_big_numbers,
+        call_repeated,
+        calls_with_one_id,
+        id_of_an_earlier_call,
         custom_call,
         signatures_in_texts,
         text_reasoning_text,
@@ -306,6 +320,10 @@ cases! {
         content_in_parts,
         stop_with_calls,
         tool_calls_without_calls,
+        call_repeated,
+        calls_with_one_id,
+        calls_with_one_id_and_no_index,
+        id_of_an_earlier_call,
         length,
         length_cuts_a_call,
         length_keeps_whole_calls,

@@ -30,6 +30,50 @@ for (const command of [
   });
 }
 
+for (const command of [
+  "yes | head -c 400000000 | wc -c",
+  "yes | sort",
+  "yes | tac | tail -1",
+  "yes | base64 | tail -1",
+  "seq 1 1000000000 | wc -l",
+  "seq 1 1000000000 > numbers",
+  "x=$(yes)",
+  "while :; do cat /dev/zero; done | tail -c 1",
+]) {
+  test(`\`${command}\` ends in its time, whatever it pumps`, { timeout: 60_000 }, async () => {
+    const env = await MemoryEnvironment.create();
+    const { exitCode, timedOut } = await env.exec(command, { timeoutMs: 500 });
+    assert.deepEqual([exitCode, timedOut], [124, true]);
+    assert.equal((await env.exec("echo on we go")).stdout, "on we go\n");
+  });
+}
+
+for (const command of ["yes | sort", "x=$(yes | head -c 300000000); echo ${#x}", "yes abc | tac"]) {
+  test(`\`${command}\` ends where its memory ends`, { timeout: 120_000 }, async () => {
+    const env = await MemoryEnvironment.create();
+    await env.write("kept.txt", "kept");
+    for (let run = 0; run < 2; run++) {
+      const { exitCode, timedOut, stderr } = await env.exec(command, { timeoutMs: 3_600_000 });
+      assert.deepEqual([exitCode, timedOut], [137, false], stderr);
+      assert.match(stderr, /^hermitcrab: the command was ended: it held more memory than/);
+    }
+    assert.equal((await env.exec("cat kept.txt")).stdout, "kept");
+  });
+}
+
+for (const command of [
+  `jq -n '${"[".repeat(5000)}'`,
+  `find . ${"\\( ".repeat(5000)}`,
+  `awk 'BEGIN { print ${"(".repeat(5000)} }'`,
+]) {
+  test(`\`${command.slice(0, 20)}…\` is refused`, GUARD, async () => {
+    const env = await MemoryEnvironment.create();
+    const { exitCode, stderr } = await env.exec(command);
+    assert.notEqual(exitCode, 0);
+    assert.match(stderr, /^hermitcrab: (jq|find|awk): brackets nested more than 200 deep are not supported in the sandbox\n/);
+  });
+}
+
 /** Runs `command` and stops it from a timer as soon as the core lets one through. */
 async function stopped(env, command) {
   const stop = new AbortController();

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use hermitcrab::effect::OutcomeKind;
 use hermitcrab::llm::{HttpRequest, TransportError, TransportErrorKind};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Client, Method, Request, Response, Url};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio_util::sync::CancellationToken;
 
 use crate::credential::{Credentials, origin_text};
@@ -127,7 +127,9 @@ impl HttpTransport {
             .execute(request)
             .await
             .map_err(|error| connect_failure(&url, connect_timeout_ms, &error))?;
-        if authenticated && response.status().is_redirection() {
+        // 304 says that there is nothing new, not that it is elsewhere.
+        let status = response.status();
+        if authenticated && status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             return Err(redirected(&url, &response));
         }
         let head = OutcomeKind::HttpHead {

@@ -19,7 +19,7 @@ pub(super) fn invalid_input(arguments: &str) -> Value {
 
 /// `arguments` if they are one JSON object whose numbers can be read: one
 /// such as `1e400` would make every later request of the session fail.
-pub(super) fn raw_object(arguments: &str) -> Option<&str> {
+pub(in crate::llm) fn raw_object(arguments: &str) -> Option<&str> {
     let raw: &RawValue = serde_json::from_str(arguments).ok()?;
     let object = serde_json::from_str::<Map<String, Value>>(raw.get());
     object.is_ok().then_some(raw.get())

@@ -24,7 +24,14 @@ pub(super) fn of_response(
         Ok(body) => of_body(names, Some(status), body),
         Err(_) => {
             let text = String::from_utf8_lossy(body);
-            let mut error = names.error(LlmErrorKind::of_status(status), Some(status), None, &text);
+            let mut error = match LlmErrorKind::of_status(status) {
+                // No API answers so: the base URL leads to something else.
+                LlmErrorKind::InvalidRequest | LlmErrorKind::Unknown if is_page(&text) => {
+                    let said = format!("a web page, which begins with {}", text.trim_start());
+                    names.error(LlmErrorKind::Configuration, Some(status), None, &said)
+                }
+                kind => names.error(kind, Some(status), None, &text),
+            };
             let text: String = text.chars().take(MAX_RAW_CHARS).collect();
             error.raw = Some(Box::new(Value::from(text)));
             error
@@ -35,4 +42,13 @@ pub(super) fn of_response(
     }
     retry::read_headers(&mut error, headers);
     error
+}
+
+fn is_page(text: &str) -> bool {
+    let text = text.trim_start().as_bytes();
+    let begins = |with: &str| {
+        let start = text.get(..with.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()))
+    };
+    begins("<!doctype") || begins("<html")
 }

@@ -18,6 +18,8 @@ mod reader;
 mod segments;
 mod text;
 
+pub(super) use call::raw_object;
+
 use serde_json::Value;
 
 use super::error::{LlmError, Names};

@@ -21,7 +21,7 @@ pub(super) struct Segments {
 impl Segments {
     pub(super) fn new(provider: &str, request: &Request) -> Self {
         Self {
-            builder: ResponseBuilder::new(provider, &request.model),
+            builder: ResponseBuilder::new(provider, request),
             seed: request.conversation.len().to_string(),
             next: 0,
             open: None,

@@ -9,6 +9,7 @@ pub(crate) mod number;
 mod shuf;
 mod sleep;
 mod stream;
+mod zcat;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));
     registry.insert_trusted("dir", Arc::new(ls::Ls));
+    registry.insert_trusted("zcat", Arc::new(zcat::Zcat));
     registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
     registry.insert_trusted("timeout", Arc::new(sleep::Timeout));
 }

@@ -22,6 +22,8 @@ const BYTES_PER_WORK: usize = 100;
 const NEGATIVE_ZERO: u64 = (-0.0f64).to_bits();
 /// Bytes that `seq` prints at most.
 const MAX_BYTES: usize = 64 << 20;
+/// Exit code of a command that was stopped: 128 + SIGTERM.
+const TERMINATED: i32 = 143;
 /// Exit code of a command that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
 
@@ -88,18 +90,26 @@ impl Builtin for Seq {
             Err(message) => return Ok(failed(message)),
         };
         let mut out = String::new();
+        let mut counted = 0;
         for (index, text) in call.numbers().enumerate() {
             if index > 0 {
                 out.push_str(&call.separator);
             }
             out.push_str(&text);
+            if out.len() - counted >= CHUNK {
+                clock::spend(((out.len() - counted) / BYTES_PER_WORK) as u64);
+                counted = out.len();
+                if clock::current().is_some_and(|timeline| timeline.stopped().is_some()) {
+                    return Ok(ExecResult::with_code(out, TERMINATED));
+                }
+            }
             if out.len() > MAX_BYTES {
                 return Ok(failed(format!(
                     "more than {MAX_BYTES} bytes of numbers are not supported in the sandbox"
                 )));
             }
         }
-        clock::spend((out.len() / BYTES_PER_WORK) as u64);
+        clock::spend(((out.len() - counted) / BYTES_PER_WORK) as u64);
         if !out.is_empty() {
             out.push('\n');
         }

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use super::{Timeline, charge};
+use crate::memory::heap;
 
 /// bashkit's watcher for cancellation reads the clock until 10 ms have passed,
 /// once in every poll. Those readings are neither time nor work of the command:
@@ -28,6 +29,9 @@ const PARTS_OF_LOOP: u64 = 1;
 const PARTS_OF_AWK: u64 = 4;
 /// Parts that any other reading is worth.
 const PARTS_OF_READ: u64 = 4;
+/// Bytes in large pieces that are worth one unit: whoever makes such a piece
+/// mostly looks at each byte of it, too.
+const COPIED_PER_WORK: usize = 256;
 /// What a builtin costs beside its readings, in units.
 const BUILTIN_WORK: u64 = 12;
 /// Commands after which bashkit yields, and the units that they are worth at
@@ -44,6 +48,7 @@ pub(super) struct Meter {
     watching: Cell<bool>,
     watched_us: Cell<u64>,
     loop_parts: Cell<u64>,
+    copied: Cell<usize>,
 }
 
 impl Default for Meter {
@@ -57,6 +62,7 @@ impl Default for Meter {
             watching: Cell::default(),
             watched_us: Cell::default(),
             loop_parts: Cell::new(PARTS_OF_LOOP),
+            copied: Cell::default(),
         }
     }
 }
@@ -70,6 +76,7 @@ impl Meter {
     pub(super) fn begin_poll(&self) {
         self.begin_run();
         self.poll_work.set(0);
+        self.copied.set(heap::large());
     }
 
     fn begin_run(&self) {
@@ -160,6 +167,16 @@ impl Timeline {
         self.now_us.set(self.now_us.get() + units);
         self.meter.poll_work.set(self.meter.poll_work() + units);
         charge(units);
+    }
+
+    /// Counts what was copied in large pieces since the last time.
+    pub(super) fn count_copies(&self) {
+        let copied = heap::large();
+        let new = copied.wrapping_sub(self.meter.copied.get());
+        if new >= COPIED_PER_WORK {
+            self.meter.copied.set(copied);
+            self.add((new / COPIED_PER_WORK) as u64);
+        }
     }
 
     /// Adds work that was done without reading the clock.

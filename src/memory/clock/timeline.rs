@@ -9,11 +9,18 @@ use super::Clock;
 use super::meter::Meter;
 use super::order::Turns;
 use crate::environment::Scope;
+use crate::memory::heap;
 use crate::memory::narrow::Narrow;
 use crate::memory::random::Random;
 
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
+
+/// Bytes that a command may hold. A list that grows is for a moment there
+/// twice, and the new half as large again: so a third of what is left.
+const HELD_BYTES: usize = 384 << 20;
+/// Bytes that everything together may hold.
+const HEAP_BYTES: usize = 900 << 20;
 
 /// Whether the command may go on past its time limit or its cancellation, so that
 /// what a program printed that was ended by them still comes out.
@@ -34,6 +41,8 @@ pub enum Stop {
     Timeout,
     /// It held the core for longer than its work bound.
     Work,
+    /// It held more memory than there is for one command.
+    Memory,
     /// It was cancelled from outside.
     Cancelled,
 }
@@ -60,6 +69,9 @@ pub struct Timeline {
     outside_since_us: Cell<u64>,
     last_words: Cell<LastWords>,
     cancelled: Cell<bool>,
+    refusal: RefCell<Option<String>>,
+    /// Bytes of all that may be allocated while it runs.
+    heap_limit: usize,
 }
 
 impl Timeline {
@@ -92,6 +104,8 @@ impl Timeline {
             outside_since_us: Cell::new(0),
             last_words: Cell::new(LastWords::None),
             cancelled: Cell::new(false),
+            refusal: RefCell::default(),
+            heap_limit: heap_limit(heap::live()),
         }
     }
 
@@ -192,14 +206,28 @@ impl Timeline {
 
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
+        self.count_copies();
         if let Some(reason) = self.due() {
             self.stop(reason);
+        } else if heap::live() > self.heap_limit {
+            self.stop(Stop::Memory);
         } else if self.meter.poll_work() >= self.work_bound {
             self.stop(Stop::Work);
         }
         if self.stop.get().is_some() {
             self.raise_flag(true);
         }
+    }
+
+    /// What is said in place of bashkit's sentence on a builtin that was not
+    /// started.
+    pub fn set_refusal(&self, sentence: String) {
+        *self.refusal.borrow_mut() = Some(sentence);
+    }
+
+    /// Takes that sentence.
+    pub fn take_refusal(&self) -> Option<String> {
+        self.refusal.take()
     }
 
     /// The flag that bashkit looks at before every command.
@@ -275,6 +303,7 @@ impl Timeline {
     /// A poll ended; returns the work it did.
     pub fn end_poll(&self) -> u64 {
         self.end_run();
+        self.judge();
         self.raise_flag(false);
         // Whatever is polled next need not be the `grep`.
         self.set_narrow(None);
@@ -309,6 +338,11 @@ impl Timeline {
             self.now_us.set(self.now_us.get() + passed);
         }
     }
+}
+
+fn heap_limit(held: usize) -> usize {
+    let left = HEAP_BYTES.saturating_sub(held);
+    held + HELD_BYTES.min(left / 3)
 }
 
 impl Drop for Timeline {

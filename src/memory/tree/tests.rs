@@ -157,6 +157,23 @@ m -> /m
 }
 
 #[test]
+fn directories_nest_so_deep() {
+    let mut tree = Tree::new(TreeLimits::default());
+    let deep = |depth: usize| "/d".repeat(depth);
+    let limit = Err(TreeError::Limit("directories within directories", 256));
+    for depth in 1..=256 {
+        assert_eq!(tree.make_directory(&deep(depth), 1), Ok(()));
+    }
+    assert_eq!(tree.make_directory(&deep(257), 1), limit);
+    // Nor does moving a directory get around it.
+    assert_eq!(tree.make_directory("/e", 1), Ok(()));
+    assert_eq!(tree.rename("/d", "/e/d", 1), limit);
+    assert_eq!(tree.rename("/d", "/f", 1), Ok(()));
+    assert_eq!(tree.remove_all("/f", 1), Ok(()));
+    assert_eq!(tree.total_entries(), 1);
+}
+
+#[test]
 fn limits_name_themselves() {
     let mut tree = Tree::new(TreeLimits {
         total_bytes: 10,

@@ -8,6 +8,10 @@ use super::{Tree, TreeError};
 
 /// Longest name of one entry in bytes, as on Linux.
 const MAX_NAME_BYTES: usize = 255;
+/// How deep directories nest. Commands that walk a tree, and the end of a tree
+/// itself, are calls within calls, which the stack bounds.
+const MAX_DEPTH: usize = 256;
+const NESTED: &str = "directories within directories";
 
 impl Tree {
     /// Replaces or creates the file at `path`; its parent must exist. An
@@ -126,6 +130,9 @@ impl Tree {
                 limits.path_bytes as u64,
             ));
         }
+        if components(path).count() > MAX_DEPTH {
+            return Err(TreeError::Limit(NESTED, MAX_DEPTH as u64));
+        }
         if file_name(path).is_some_and(|name| name.len() > MAX_NAME_BYTES) {
             return Err(TreeError::Limit(
                 "bytes of one file name",
@@ -230,6 +237,9 @@ impl Tree {
             Err(error) => return Err(error),
         }
         self.check_growth(to, 0, 0, 0)?;
+        if components(to).count() + height(node) > MAX_DEPTH {
+            return Err(TreeError::Limit(NESTED, MAX_DEPTH as u64));
+        }
         let mut moved = None;
         self.change_parent(from, now_us, |directory, name| {
             moved = directory.remove(name);
@@ -295,4 +305,17 @@ impl Tree {
         }
         descend(&mut self.root, &mut components(path), change)
     }
+}
+
+/// How deep directories nest in `node`.
+fn height(node: &Node) -> usize {
+    let mut deepest = 0;
+    let mut left = vec![(node, 0)];
+    while let Some((node, depth)) = left.pop() {
+        deepest = deepest.max(depth);
+        if let NodeKind::Directory(directory) = &node.kind {
+            left.extend(directory.iter().map(|(_, node)| (node, depth + 1)));
+        }
+    }
+    deepest
 }

@@ -112,11 +112,7 @@ impl Tool for ApplyPatch {
         };
         let patch = parse(&text)?;
         let paths = plan::paths(&call.environment, &patch)?;
-        let mut turns = Vec::with_capacity(paths.len());
-        // In one order for all patches, so that no two wait for each other.
-        for path in &paths {
-            turns.push(call.files.lock(path).await);
-        }
+        let _turn = call.files.lock(&call.environment, paths).await;
         let links = plan::links(&call.environment, &patch).await?;
         let plan = plan::plan(&call.environment, &self.declared, &patch, links).await?;
         let summary = plan.summary();

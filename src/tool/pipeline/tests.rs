@@ -52,7 +52,7 @@ fn unknown_tool() {
 fn arguments_that_are_not_json() {
     check_error(
         &call("glob", "{\"pattern\": \"*\""),
-        "Tool error (glob): invalid arguments: not valid JSON: EOF while parsing an object at \
+        "Tool error (glob): invalid arguments: cut off, so not valid JSON: EOF while parsing an object at \
          line 1 column 15",
     );
     check_error(

@@ -228,6 +228,13 @@ fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
     let Some(profile) = Profile::of(&config.provider) else {
         return Ok(());
     };
+    let named = options.model.as_deref().map(str::trim);
+    if named == Some("") {
+        return Err(Failure::usage(
+            "--model is empty: name a model, or leave --model out for the provider's default"
+                .to_owned(),
+        ));
+    }
     if config.model.is_empty() && profile.default_model.is_empty() {
         return Err(Failure::usage(format!(
             "provider {} has no default model: name one that its server has with --model",

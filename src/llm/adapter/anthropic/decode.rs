@@ -15,7 +15,7 @@ use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
-use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
@@ -53,7 +53,7 @@ impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
             freeform: Freeform::of(&request.tools),
-            builder: ResponseBuilder::new(&names.provider, &request.model),
+            builder: ResponseBuilder::new(&names.provider, request),
             names,
             blocks: BTreeMap::new(),
             usage: Map::new(),
@@ -369,28 +369,27 @@ impl Events {
         let Some(stop) = self.stop.take() else {
             return Err(Misuse("the answer ended without a reason".to_owned()));
         };
-        let mut reason = match stop.reason.as_str() {
+        let reason = match stop.reason.as_str() {
             "end_turn" | "stop_sequence" => FinishKind::Stop,
             "tool_use" => FinishKind::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishKind::Length,
             "refusal" => FinishKind::ContentFilter,
             _ => FinishKind::Other,
         };
-        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
-            self.drop_cut_off_call();
-        }
-        if reason == FinishKind::Stop && self.builder.has_calls() {
-            reason = FinishKind::ToolCalls;
-        }
+        let settled = self.builder.settle(reason)?;
         if let Some(explanation) = stop.details["explanation"].as_str() {
             let category = stop.details["category"].as_str().unwrap_or("refused");
             let message = clip(&format!("{category}: {explanation}"));
             self.builder.warn(Warning::new("refusal", message));
         }
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
-            .into_values()
-            .filter(|block| !block.open)
-            .map(|block| Value::Object(block.value))
+            .into_iter()
+            .filter_map(|(index, mut block)| {
+                let stays = settled.keep(index, |id| {
+                    block.value.insert("id".to_owned(), Value::from(id));
+                });
+                (stays && !block.open).then(|| Value::Object(block.value))
+            })
             .collect();
         let usage = self.usage();
         // The model of the response is the one that can read its signatures.
@@ -399,29 +398,9 @@ impl Events {
             model: self.builder.model().to_owned(),
             items,
         };
-        let reason = FinishReason {
-            reason,
-            raw: stop.reason,
-        };
-        self.builder.finish(reason, usage, Some(replay), out);
+        self.builder
+            .finish(&settled, stop.reason, usage, Some(replay), out);
         Ok(())
-    }
-
-    /// A limit cuts off what is being written: a last call whose input is not
-    /// a whole object, or has not even begun, was not meant to be run.
-    fn drop_cut_off_call(&mut self) {
-        let Some((index, block)) = self.blocks.last_key_value() else {
-            return;
-        };
-        let cut_off = block.kind == BlockKind::ToolUse
-            && raw_object(self.builder.collected(*index)).is_none();
-        if cut_off {
-            let index = *index;
-            self.blocks.remove(&index);
-            self.builder.drop_call(index);
-            let message = "the last tool call was cut off and is left out";
-            self.builder.warn(Warning::new("call_truncated", message));
-        }
     }
 
     fn open_block(&mut self, index: u32) -> Result<&mut Block, Misuse> {

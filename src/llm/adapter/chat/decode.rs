@@ -17,8 +17,8 @@ use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{Names, clip};
 use crate::llm::message::Replay;
-use crate::llm::request::{Request, Warning};
-use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::request::Request;
+use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// Fields under which servers send reasoning text.
@@ -363,8 +363,15 @@ impl Events {
         };
         let call = &self.calls[position];
         let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
-        let other_name =
-            index.is_none() && id.is_empty() && !name.is_empty() && !call.name.is_empty();
+        // A name after arguments that are whole begins another call, too.
+        let is_whole = || {
+            let segment = call.segment.unwrap_or(u32::MAX);
+            raw_object(self.segments.builder.collected(segment)).is_some()
+        };
+        let other_name = index.is_none()
+            && !name.is_empty()
+            && !call.name.is_empty()
+            && (id.is_empty() || is_whole());
         (!other_id && !other_name).then_some(position)
     }
 
@@ -374,7 +381,7 @@ impl Events {
             return Err(Misuse("it ended before it said anything".to_owned()));
         }
         let raw = self.finish.take().unwrap_or_default();
-        let mut reason = match raw.as_str() {
+        let reason = match raw.as_str() {
             "stop" | "eos" | "" => FinishKind::Stop,
             "tool_calls" | "function_call" => FinishKind::ToolCalls,
             "length" | "model_length" => FinishKind::Length,
@@ -383,33 +390,48 @@ impl Events {
             _ => FinishKind::Other,
         };
         self.segments.close(out)?;
-        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
-            self.drop_cut_off_call();
+        let calls = self.end_calls(reason, out)?;
+        let mut settled = self.segments.builder.settle(reason)?;
+        if settled.reason == FinishKind::Stop && self.refused {
+            settled.reason = FinishKind::ContentFilter;
         }
-        let calls = self.end_calls(out)?;
-        if reason == FinishKind::Stop && !calls.is_empty() {
-            reason = FinishKind::ToolCalls;
-        } else if reason == FinishKind::ToolCalls && calls.is_empty() {
-            reason = FinishKind::Stop;
-        } else if reason == FinishKind::Stop && self.refused {
-            reason = FinishKind::ContentFilter;
-        }
-        let replay = self.replay(calls);
+        let calls = calls.into_iter().filter_map(|(segment, mut call)| {
+            let stays = settled.keep(segment, |id| call["id"] = Value::from(id));
+            stays.then_some(call)
+        });
+        let replay = self.replay(calls.collect());
         let usage = self.usage();
         self.segments
             .builder
-            .finish(FinishReason { reason, raw }, usage, replay, out);
+            .finish(&settled, raw, usage, replay, out);
         Ok(())
     }
 
-    /// Ends the calls and returns them in the shape in which they go back.
-    fn end_calls(&mut self, out: &mut Vec<StreamEvent>) -> Result<Vec<Value>, Misuse> {
+    /// Ends the calls, which nothing else does here, and returns them by
+    /// segment in the shape in which they go back. Where a limit ended the
+    /// answer, a last call that is not whole has no end.
+    fn end_calls(
+        &mut self,
+        reason: FinishKind,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<Vec<(u32, Value)>, Misuse> {
+        let is_limit = matches!(reason, FinishKind::Length | FinishKind::ContentFilter);
         let mut ended = Vec::new();
-        for call in std::mem::take(&mut self.calls) {
+        let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
+        while let Some(call) = calls.next() {
+            let is_last = calls.peek().is_none();
             let Some(segment) = call.segment else {
+                if is_limit && is_last {
+                    self.segments.builder.cut_off();
+                    break;
+                }
                 return Err(Misuse("a tool call has no name".to_owned()));
             };
-            let arguments = object(self.segments.builder.collected(segment));
+            let collected = self.segments.builder.collected(segment);
+            if is_limit && is_last && raw_object(collected).is_none() {
+                break;
+            }
+            let arguments = object(collected);
             if self.freeform.contains(&call.name) {
                 let input = serde_json::from_str(&arguments).unwrap_or_default();
                 if let Some(text) = self.freeform.unwrap(&call.name, &input) {
@@ -425,7 +447,7 @@ impl Events {
             for (field, extra) in call.extra {
                 value[field] = extra;
             }
-            ended.push(value);
+            ended.push((segment, value));
         }
         Ok(ended)
     }
@@ -450,25 +472,5 @@ impl Events {
             model: self.segments.builder.model().to_owned(),
             items: vec![message],
         })
-    }
-
-    /// A limit cuts off what is being written: a last call whose arguments are
-    /// not a whole object was not meant to be run.
-    fn drop_cut_off_call(&mut self) {
-        let Some(call) = self.calls.last() else {
-            return;
-        };
-        let cut_off = call
-            .segment
-            .is_none_or(|segment| raw_object(self.segments.builder.collected(segment)).is_none());
-        if cut_off && let Some(call) = self.calls.pop() {
-            if let Some(segment) = call.segment {
-                self.segments.builder.drop_call(segment);
-            }
-            let message = "the last tool call was cut off and is left out";
-            self.segments
-                .builder
-                .warn(Warning::new("call_truncated", message));
-        }
     }
 }

@@ -15,10 +15,11 @@ use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::segments::Segments;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::calls::Settled;
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
-use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
@@ -39,6 +40,8 @@ pub(in crate::llm::adapter) struct Events {
 enum Kept {
     /// Text that carries nothing else, its neighbours included.
     Plain { text: String, thought: bool },
+    /// A call, with its segment.
+    Call(u32, Map<String, Value>),
     /// Anything else, as it came.
     Part(Map<String, Value>),
 }
@@ -196,8 +199,7 @@ impl Answer for Events {
     fn end_of_body(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let missing = || Misuse("it ended without a finish reason".to_owned());
         let finish = self.finish.take().ok_or_else(missing)?;
-        self.end(finish, out);
-        Ok(())
+        self.end(finish, out)
     }
 
     fn builder(&mut self) -> &mut ResponseBuilder {
@@ -300,8 +302,8 @@ impl Events {
     ) -> Result<(), Misuse> {
         if let Some(call) = part.get("functionCall") {
             self.segments.close(out)?;
-            self.call(call, arguments, out)?;
-            self.parts.push(Kept::Part(part));
+            let segment = self.call(call, arguments, out)?;
+            self.parts.push(Kept::Call(segment, part));
             return Ok(());
         }
         let Some(Value::String(text)) = part.get("text") else {
@@ -357,7 +359,7 @@ impl Events {
         call: &Value,
         arguments: Option<&String>,
         out: &mut Vec<StreamEvent>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<u32, Misuse> {
         let name = match call["name"].as_str() {
             Some(name) if !name.is_empty() => name,
             _ => return Err(Misuse("a function call has no name".to_owned())),
@@ -381,10 +383,11 @@ impl Events {
         if let Some(text) = self.freeform.unwrap(name, &call["args"]) {
             self.segments.builder.set_arguments(segment, text)?;
         }
-        self.segments.builder.end(segment, out)
+        self.segments.builder.end(segment, out)?;
+        Ok(segment)
     }
 
-    fn end(&mut self, finish: Finish, out: &mut Vec<StreamEvent>) {
+    fn end(&mut self, finish: Finish, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         let mut reason = match finish.reason.as_str() {
             "STOP" => FinishKind::Stop,
             "MAX_TOKENS" => FinishKind::Length,
@@ -407,9 +410,7 @@ impl Events {
         if finish.blocked {
             reason = FinishKind::ContentFilter;
         }
-        if reason == FinishKind::Stop && self.segments.builder.has_calls() {
-            reason = FinishKind::ToolCalls;
-        }
+        let settled = self.segments.builder.settle(reason)?;
         if let Some(message) = finish.message {
             let message = clip(&format!("{}: {message}", finish.reason));
             self.segments
@@ -418,7 +419,7 @@ impl Events {
         }
         let mut items: Vec<Value> = std::mem::take(&mut self.parts)
             .into_iter()
-            .map(Kept::into_value)
+            .filter_map(|part| part.into_value(&settled))
             .collect();
         if finish.reason == "CONTINUATION"
             && let Some(token) = self.continuation.take()
@@ -430,26 +431,36 @@ impl Events {
             model: self.segments.builder.model().to_owned(),
             items,
         };
-        let reason = FinishReason {
-            reason,
-            raw: finish.reason,
-        };
         let usage = self.usage();
         self.segments
             .builder
-            .finish(reason, usage, Some(replay), out);
+            .finish(&settled, finish.reason, usage, Some(replay), out);
+        Ok(())
     }
 }
 
 impl Kept {
     /// The part in the shape in which it goes back.
-    fn into_value(self) -> Value {
+    fn into_value(self, settled: &Settled) -> Option<Value> {
         match self {
-            Self::Plain { text, thought } => match thought {
+            Self::Plain { text, thought } => Some(match thought {
                 true => serde_json::json!({"text": text, "thought": true}),
                 false => serde_json::json!({"text": text}),
-            },
-            Self::Part(part) => Value::Object(part),
+            }),
+            Self::Call(segment, mut part) => {
+                let stays = settled.keep(segment, |id| {
+                    // Where the API gave none, none goes back.
+                    if let Some(Value::String(own)) = part
+                        .get_mut("functionCall")
+                        .and_then(|call| call.get_mut("id"))
+                        && !own.is_empty()
+                    {
+                        id.clone_into(own);
+                    }
+                });
+                stays.then(|| Value::Object(part))
+            }
+            Self::Part(part) => Some(Value::Object(part)),
         }
     }
 }

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::NAME;
-use crate::llm::adapter::call::raw_object;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::calls::Settled;
 use crate::llm::error::{Names, clip};
 use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
-use crate::llm::response::{FinishKind, FinishReason, Usage};
+use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
 
 /// The answer so far.
@@ -53,7 +53,7 @@ enum ItemKind {
 impl Events {
     pub(super) fn new(request: &Request, names: Names) -> Self {
         Self {
-            builder: ResponseBuilder::new(&names.provider, &request.model),
+            builder: ResponseBuilder::new(&names.provider, request),
             names,
             items: BTreeMap::new(),
             next: 0,
@@ -335,7 +335,7 @@ impl Events {
                 let text = item["arguments"].as_str().or(item["input"].as_str());
                 if let Some(text) = text {
                     self.complete(segment, text, out)?;
-                    if !text.is_empty() {
+                    if !text.is_empty() || self.builder.collected(segment).is_empty() {
                         self.builder.set_arguments(segment, text.to_owned())?;
                     }
                 }
@@ -421,7 +421,7 @@ impl Events {
             Some("response.cancelled") => "cancelled",
             _ => response["status"].as_str().unwrap_or("completed"),
         };
-        let (mut reason, mut raw) = match (status, detail) {
+        let (reason, mut raw) = match (status, detail) {
             ("completed", _) => (FinishKind::Stop, "completed"),
             ("incomplete", Some("max_output_tokens")) => (FinishKind::Length, "max_output_tokens"),
             ("incomplete", Some("content_filter")) => (FinishKind::ContentFilter, "content_filter"),
@@ -429,13 +429,9 @@ impl Events {
             ("cancelled", _) => (FinishKind::Error, "cancelled"),
             (status, _) => (FinishKind::Other, status),
         };
-        if matches!(reason, FinishKind::Length | FinishKind::ContentFilter) {
-            self.drop_cut_off_call();
-        }
-        if reason == FinishKind::Stop && self.builder.has_calls() {
-            reason = FinishKind::ToolCalls;
-        } else if reason == FinishKind::Stop && self.refused {
-            (reason, raw) = (FinishKind::ContentFilter, "refusal");
+        let mut settled = self.builder.settle(reason)?;
+        if settled.reason == FinishKind::Stop && self.refused {
+            (settled.reason, raw) = (FinishKind::ContentFilter, "refusal");
         }
         let removed = response["input_transformations"].as_array();
         for removed in removed.into_iter().flatten() {
@@ -443,18 +439,15 @@ impl Events {
             self.builder
                 .warn(Warning::new("input_transformed", message));
         }
-        let reason = FinishReason {
-            reason,
-            raw: raw.to_owned(),
-        };
-        let (usage, replay) = (self.usage(), self.replay());
-        self.builder.finish(reason, usage, replay, out);
+        let (usage, replay) = (self.usage(), self.replay(&settled));
+        self.builder
+            .finish(&settled, raw.to_owned(), usage, replay, out);
         Ok(())
     }
 
     /// `None` when an item other than a cut-off call never came to its end:
     /// then the parts of the answer are all that there is.
-    fn replay(&mut self) -> Option<Replay> {
+    fn replay(&mut self, settled: &Settled) -> Option<Replay> {
         let lost = |item: &Item| !item.ended && !matches!(item.kind, ItemKind::Call(_));
         if self.items.values().any(lost) {
             return None;
@@ -463,31 +456,16 @@ impl Events {
         Some(Replay {
             provider: NAME.to_owned(),
             model: self.builder.model().to_owned(),
-            items: items.into_values().filter_map(|item| item.done).collect(),
+            items: items
+                .into_values()
+                .filter_map(|item| match (item.kind, item.done) {
+                    (ItemKind::Call(segment), Some(mut done)) => settled
+                        .keep(segment, |id| done["call_id"] = Value::from(id))
+                        .then_some(done),
+                    (_, done) => done,
+                })
+                .collect(),
         })
-    }
-
-    /// A limit cuts off what is being written: a last call whose arguments are
-    /// not a whole object was not meant to be run, whatever its status says.
-    fn drop_cut_off_call(&mut self) {
-        let Some((index, item)) = self.items.last_key_value() else {
-            return;
-        };
-        let ItemKind::Call(segment) = item.kind else {
-            return;
-        };
-        let is_function = item
-            .done
-            .as_ref()
-            .is_some_and(|item| item["type"] == "function_call");
-        let whole = raw_object(self.builder.collected(segment)).is_some();
-        if !item.ended || item.done.is_none() || (is_function && !whole) {
-            let index = *index;
-            self.items.remove(&index);
-            self.builder.drop_call(segment);
-            let message = "the last tool call was cut off and is left out";
-            self.builder.warn(Warning::new("call_truncated", message));
-        }
     }
 
     fn open_item(&mut self, index: u32) -> Result<&mut Item, Misuse> {

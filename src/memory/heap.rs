@@ -1,0 +1,95 @@
+//! How much memory the core holds, and how much it copies in large pieces.
+//!
+//! The wasm faces count what they allocate. A command that holds too much ends
+//! with a message, where it would use up the memory of the instance and end all
+//! its sessions; and what it copies counts as work, which builtins that collect
+//! their input do without reading the clock. Both are numbers of bytes, so that
+//! a replay stops at the same place. Elsewhere nothing is counted.
+
+/// Bytes from which on an allocation counts as a large piece.
+#[cfg(all(target_arch = "wasm32", any(feature = "component", feature = "web")))]
+const LARGE: usize = 64 << 10;
+
+/// Bytes that are allocated now.
+pub(super) fn live() -> usize {
+    counted::live()
+}
+
+/// Bytes of all large pieces allocated so far; wraps around.
+pub(super) fn large() -> usize {
+    counted::large()
+}
+
+#[cfg(all(target_arch = "wasm32", any(feature = "component", feature = "web")))]
+mod counted {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static LIVE: AtomicUsize = AtomicUsize::new(0);
+    static COPIED: AtomicUsize = AtomicUsize::new(0);
+
+    #[global_allocator]
+    static HEAP: Counting = Counting;
+
+    pub(super) fn live() -> usize {
+        LIVE.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn large() -> usize {
+        COPIED.load(Ordering::Relaxed)
+    }
+
+    /// The standard allocator, counting.
+    struct Counting;
+
+    fn grow(bytes: usize) {
+        LIVE.fetch_add(bytes, Ordering::Relaxed);
+        if bytes >= super::LARGE {
+            COPIED.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn shrink(bytes: usize) {
+        LIVE.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    // SAFETY: every call goes to `System` as it came; the counters allocate
+    // nothing and cannot panic.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            grow(layout.size());
+            // SAFETY: by this function's contract.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+            grow(layout.size());
+            // SAFETY: by this function's contract.
+            unsafe { System.alloc_zeroed(layout) }
+        }
+
+        unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+            shrink(layout.size());
+            // SAFETY: by this function's contract.
+            unsafe { System.dealloc(place, layout) }
+        }
+
+        unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+            grow(new_size);
+            shrink(layout.size());
+            // SAFETY: by this function's contract.
+            unsafe { System.realloc(place, layout, new_size) }
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "wasm32", any(feature = "component", feature = "web"))))]
+mod counted {
+    pub(super) fn live() -> usize {
+        0
+    }
+
+    pub(super) fn large() -> usize {
+        0
+    }
+}
