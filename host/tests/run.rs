@@ -502,7 +502,8 @@ fn without_times(text: &str) -> String {
 fn variables_that_look_like_secrets_can_be_passed() {
     let check = |arguments: &[&str], code, expected: &str| {
         let model = serve(json!([shell("env | grep HC_ | sort"), {"text": "done"}]));
-        let mut command = command(&model.url(), scratch().path(), arguments);
+        let directory = scratch();
+        let mut command = command(&model.url(), directory.path(), arguments);
         command
             .env("HC_DB_TOKEN", "t1")
             .env("HC_URL", "redis://:t2@cache/")

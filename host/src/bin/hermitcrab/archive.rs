@@ -63,7 +63,13 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             Err(error) => return Err(unwalkable(directory, &error)),
         };
         let path = entry.path();
-        let unreadable = |error: io::Error| cannot_load(path, &reason(&error), READABLE);
+        let unreadable = |error: io::Error| {
+            let way_out = match error.kind() {
+                io::ErrorKind::PermissionDenied => READABLE,
+                _ => IGNORED,
+            };
+            cannot_load(path, &reason(&error), way_out)
+        };
         let Some(file_type) = entry.file_type() else {
             continue;
         };
