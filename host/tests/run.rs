@@ -513,7 +513,7 @@ fn variables_that_look_like_secrets_can_be_passed() {
         let told = ran.stdout + &ran.stderr;
         assert!(told.contains(expected), "{told}");
     };
-    let kept = r#""output":"HC_DB_TOKEN=t1""#;
+    let kept = r#""output":"HC_DB_TOKEN=t1\n""#;
     check(&["--json", "--pass-env", "HC_DB_TOKEN", "x"], 0, kept);
     let both = [
         "--json",
@@ -526,7 +526,7 @@ fn variables_that_look_like_secrets_can_be_passed() {
     check(
         &both,
         0,
-        r#""output":"HC_DB_TOKEN=t1\nHC_URL=redis://:t2@cache/""#,
+        r#""output":"HC_DB_TOKEN=t1\nHC_URL=redis://:t2@cache/\n""#,
     );
     let theirs = "hermitcrab: --pass-env HC_KEY: it holds the key of a provider, which no command \
                   gets: make one of its own for commands\n";
