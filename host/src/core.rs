@@ -36,7 +36,7 @@ pub trait Core: Send {
     fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()>;
 
     /// Adds the files of a tar archive below a sandbox's working directory.
-    fn import_tar(&mut self, environment: u32, archive: &[u8]) -> CallResult<()>;
+    fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()>;
 
     /// A sandbox's working directory as a tar archive.
     fn export_tar(&mut self, environment: u32) -> CallResult<Bytes>;
@@ -208,11 +208,20 @@ pub struct CoreFailure {
     /// more memory than it may have) or `core_trapped` (anything else). Also
     /// the code of the `ERROR` event that its sessions get.
     pub code: &'static str,
-    /// One sentence.
+    /// What happened; [`Display`](fmt::Display) adds the way out.
     pub message: String,
 }
 
+impl fmt::Display for CoreFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.message, Self::WAY_OUT)
+    }
+}
+
 impl CoreFailure {
+    /// What [`Display`](fmt::Display) and the message of the `ERROR` event end with.
+    pub const WAY_OUT: &str = "; open a new session";
+
     /// A step cannot be refused, so whatever it answers is a failure.
     pub(crate) fn of(error: CoreError) -> Self {
         match error {
@@ -248,7 +257,7 @@ impl fmt::Display for CoreError {
         match self {
             Self::Refused(error) => error.fmt(f),
             Self::Environment(error) => error.fmt(f),
-            Self::Failed(failure) => f.write_str(&failure.message),
+            Self::Failed(failure) => failure.fmt(f),
         }
     }
 }

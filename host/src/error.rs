@@ -30,7 +30,7 @@ impl fmt::Display for HostError {
         match self {
             Self::Session(error) => error.fmt(f),
             Self::Environment(error) => error.fmt(f),
-            Self::Core(failure) => f.write_str(&failure.message),
+            Self::Core(failure) => failure.fmt(f),
             Self::Stopped => f.write_str("the instance has been stopped; open another one"),
             Self::Setup(message) => f.write_str(message),
         }

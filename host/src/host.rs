@@ -15,6 +15,7 @@ use crate::engine::{self, EngineError};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::http::HttpTransport;
+use crate::journal::Journaled;
 use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
 use crate::session::{EnvironmentChoice, Session, SessionOptions};
@@ -239,7 +240,22 @@ impl Host {
     /// # Errors
     /// No memory left.
     pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
-        let driver = DriverHandle::start(self.core(seed)?, self.0.transport.clone());
+        let core = match &self.0.core {
+            Face::Component(loaded) if self.0.limits.journal_bytes > 0 => {
+                let (loaded, limits) = (loaded.clone(), self.0.limits);
+                let restart = move || {
+                    let limits = CoreLimits {
+                        // What it did in time once it may do on a busier machine.
+                        step_timeout: limits.step_timeout * 10,
+                        ..limits
+                    };
+                    Ok(Box::new(loaded.start(seed, limits)?) as Box<dyn Core>)
+                };
+                Journaled::new(self.core(seed)?, Box::new(restart), limits.journal_bytes)
+            }
+            Face::Component(_) | Face::Native => Journaled::without(self.core(seed)?),
+        };
+        let driver = DriverHandle::start(core, self.0.transport.clone());
         Ok(Instance { driver })
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod event;
 mod host;
 mod http;
+mod journal;
 mod local;
 mod memory;
 mod native_core;

@@ -14,7 +14,7 @@ use hermitcrab::memory::{Change, MemoryLimits};
 use hermitcrab::session::JobReportKind;
 use serde_json::json;
 
-use crate::core::CommandPolicy;
+use crate::core::{CommandPolicy, Core};
 use crate::driver::{DriverHandle, Queue};
 use crate::error::HostError;
 use crate::tool::ProgramFn;
@@ -178,6 +178,24 @@ impl EnvironmentHandle {
         self.driver.core(move |core| core.export_tar(number)).await
     }
 
+    /// After the instance has died: the working directory as it was before the
+    /// call that ended it, as a tar archive. To go on, open a sandbox with it as
+    /// [`MemoryOptions::archive`], and a session with
+    /// [`Controller::recover_record`](crate::Controller::recover_record).
+    ///
+    /// The first of these calls takes about as long as the instance has worked:
+    /// a fresh core is told again what this one was told. Sandbox only.
+    ///
+    /// # Errors
+    /// The instance lives, or was told more than
+    /// [`CoreLimits::journal_bytes`](crate::CoreLimits::journal_bytes).
+    pub async fn recover_tar(&self) -> Result<Bytes, HostError> {
+        let number = self.number;
+        self.driver
+            .call(move |driver| Ok(driver.recovered()?.export_tar(number)?))
+            .await
+    }
+
     /// Remembers files, clock and randomness as they are now. Sandbox only.
     ///
     /// # Errors
@@ -322,16 +340,14 @@ impl EnvironmentHandle {
 
     async fn job(
         &self,
-        start: impl FnOnce(&mut dyn crate::core::Core) -> crate::core::CallResult<Arc<str>>
-        + Send
-        + 'static,
+        start: impl FnOnce(&mut dyn Core) -> crate::core::CallResult<Arc<str>> + Send + 'static,
     ) -> Result<Job, HostError> {
         let reports = Arc::<Queue<JobReportKind>>::default();
         let queue = reports.clone();
         let id = self
             .driver
             .call(move |driver| {
-                let id = start(&mut *driver.core)?;
+                let id = start(&mut driver.core)?;
                 driver.jobs.insert(id.clone(), queue);
                 Ok(id)
             })

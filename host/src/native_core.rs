@@ -96,7 +96,7 @@ impl NativeCore {
 fn failed(why: &str) -> CoreError {
     CoreError::Failed(CoreFailure {
         code: "core_trapped",
-        message: format!("the native core failed: {why}; open a new session and report this"),
+        message: format!("the native core failed: {why}"),
     })
 }
 
@@ -164,7 +164,7 @@ impl Core for NativeCore {
         })
     }
 
-    fn import_tar(&mut self, _: u32, _: &[u8]) -> CallResult<()> {
+    fn import_tar(&mut self, _: u32, _: &Bytes) -> CallResult<()> {
         no_sandbox()
     }
 

@@ -396,8 +396,20 @@ impl Controller {
     /// The instance is dead.
     pub async fn record(&self) -> Result<SessionRecord, HostError> {
         let json = self.core(|core, id| core.record(id)).await?;
-        serde_json::from_slice(&json)
-            .map_err(|error| HostError::Setup(format!("the core's record is broken: {error}")))
+        read_record(&json)
+    }
+
+    /// After the instance has died: the session as it was before the call that
+    /// ended it; see [`EnvironmentHandle::recover_tar`]. A command that ran then
+    /// has the result that it was cut off.
+    ///
+    /// # Errors
+    /// As of [`EnvironmentHandle::recover_tar`].
+    pub async fn recover_record(&self) -> Result<SessionRecord, HostError> {
+        let id = self.0.id.clone();
+        let recover =
+            move |driver: &mut crate::driver::Driver| Ok(driver.recovered()?.record(&id)?);
+        read_record(&self.0.driver.call(recover).await?)
     }
 
     async fn core<T: Send + 'static>(
@@ -407,6 +419,11 @@ impl Controller {
         let id = self.0.id.clone();
         self.0.driver.core(move |core| call(core, &id)).await
     }
+}
+
+fn read_record(json: &[u8]) -> Result<SessionRecord, HostError> {
+    serde_json::from_slice(json)
+        .map_err(|error| HostError::Setup(format!("the core's record is broken: {error}")))
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, HostError> {

@@ -217,6 +217,25 @@ async fn an_error_status_is_a_response() {
 }
 
 #[tokio::test]
+async fn a_key_that_comes_back_is_replaced() {
+    let answer = format!(
+        "HTTP/1.1 401 Unauthorized\r\nX-Echo: {KEY}!\r\nTransfer-Encoding: chunked\r\n\r\n\
+         7\r\nno {}\r\n{:x}\r\n{} is known\r\n0\r\n\r\n",
+        &KEY[..4],
+        KEY.len() - 4 + 9,
+        &KEY[4..],
+    );
+    let server = serve(Box::leak(answer.into_boxed_str())).await;
+    let outcomes = send(&holding(&server.base), authenticated(&server.base)).await;
+    let expected = head(
+        401,
+        &[("x-echo", "[redacted]!"), ("transfer-encoding", "chunked")],
+    );
+    assert_eq!(outcomes[0], expected);
+    assert_eq!(body(&outcomes), b"no [redacted] is known");
+}
+
+#[tokio::test]
 async fn connections_are_kept_alive() {
     let server = serve(HI).await;
     let transport = plain();

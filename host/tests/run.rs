@@ -249,9 +249,10 @@ fn the_key_is_in_no_environment_output_or_log() {
     let steps = || {
         json!([
             shell(look),
-            {"error": {"status": 500, "headers": {"retry-after-ms": 1}}},
-            {"text": "Half", "disconnect": "after_text"},
-            {"error": {"status": 401, "message": "invalid x-api-key"}},
+            {"error": {"status": 500, "message": format!("{CANARY} is slow"),
+                "headers": {"retry-after-ms": 1}}},
+            {"text": format!("Half of {CANARY}"), "disconnect": "after_text"},
+            {"error": {"status": 401, "message": format!("invalid x-api-key: {CANARY}.")}},
         ])
     };
     for arguments in [&["x"][..], &["--json", "x"]] {
@@ -261,6 +262,9 @@ fn the_key_is_in_no_environment_output_or_log() {
         command
             .env("HC_UNSUSPICIOUS_NAME", format!("Bearer {CANARY}"))
             .env("MY_TOKEN", "another-secret-4711")
+            .env("GITHUB_PAT", "another-secret-4711")
+            .env("apikey", "another-secret-4711")
+            .env("DATABASE_URL", "postgres://me:another-secret-4711@db/app")
             .env("HC_HARMLESS", "seen");
         let ran = finish(command, b"");
         assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -277,6 +281,8 @@ fn the_key_is_in_no_environment_output_or_log() {
             "{told}"
         );
         assert!(told.contains("HC_HARMLESS=seen"), "{told}");
+        let end = "invalid x-api-key: [redacted].";
+        assert!(ran.stderr.contains(end), "{}", ran.stderr);
         for secret in [CANARY, "another-secret-4711"] {
             for place in [&told, &ran.stdout, &ran.stderr] {
                 assert!(!place.contains(secret), "{place}");
@@ -445,6 +451,89 @@ fn a_failed_run_that_changed_something_writes_it() {
 fn a_run_cut_short_writes_what_there_is() {
     let steps = json!([shell("true"), shell("true"), {"text": "done"}]);
     check_out(steps, &["--max-tool-rounds", "1", "x"], 3, Some(&["a"]));
+}
+
+/// The end of the core is not the end of the work.
+#[test]
+fn a_command_that_ends_the_core_leaves_the_files_from_before_it() {
+    let work = json!({"tool_calls": [
+        {"name": "write_file", "arguments": {"file_path": "c", "content": "c\n"}},
+        {"name": "shell", "arguments": {"command": "echo d > d; jq -n 'def f: 1 + f; f'"}},
+    ]});
+    let steps = || json!([shell("echo b > b"), work, {"text": "never"}]);
+    let paths = ["a", "b", "c"];
+    check_out(steps(), &["x"], 1, Some(&paths));
+    let ran_ = run_in(scratch().path(), steps(), &["--env", "memory", "x"]);
+    let diff = |name: &str| {
+        format!(
+            "diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n\
+             @@ -0,0 +1 @@\n+{name}\n"
+        )
+    };
+    let calls = "* shell: echo b > b (N ms)\n* write_file: c (N ms)\n";
+    let stdout = format!("{calls}{}{}", diff("b"), diff("c"));
+    let stderr = "hermitcrab: the core used up its stack and was stopped while `echo d > d; jq -n \
+                  'def f: 1 + f; f'` ran; the result is the files as they were before that: go on \
+                  from there in another run\n";
+    let timeless = Ran {
+        stdout: without_times(&ran_.stdout),
+        ..ran_
+    };
+    assert_eq!(timeless, ran(1, &stdout, stderr));
+}
+
+/// `(12 ms)` as `(N ms)`.
+fn without_times(text: &str) -> String {
+    let mut parts = text.split(" ms)");
+    let mut timeless = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        timeless.truncate(
+            timeless
+                .trim_end_matches(|c: char| c.is_ascii_digit())
+                .len(),
+        );
+        timeless.push_str("N ms)");
+        timeless.push_str(part);
+    }
+    timeless
+}
+
+#[test]
+fn variables_that_look_like_secrets_can_be_passed() {
+    let check = |arguments: &[&str], code, expected: &str| {
+        let model = serve(json!([shell("env | grep HC_ | sort"), {"text": "done"}]));
+        let directory = scratch();
+        let mut command = command(&model.url(), directory.path(), arguments);
+        command
+            .env("HC_DB_TOKEN", "t1")
+            .env("HC_URL", "redis://:t2@cache/")
+            .env("HC_KEY", format!("Bearer {CANARY}"));
+        let ran = finish(command, b"");
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let told = ran.stdout + &ran.stderr;
+        assert!(told.contains(expected), "{told}");
+    };
+    let kept = r#""output":"HC_DB_TOKEN=t1\n""#;
+    check(&["--json", "--pass-env", "HC_DB_TOKEN", "x"], 0, kept);
+    let both = [
+        "--json",
+        "--pass-env",
+        "HC_DB_TOKEN",
+        "--pass-env",
+        "HC_URL",
+        "x",
+    ];
+    check(
+        &both,
+        0,
+        r#""output":"HC_DB_TOKEN=t1\nHC_URL=redis://:t2@cache/\n""#,
+    );
+    let theirs = "hermitcrab: --pass-env HC_KEY: it holds the key of a provider, which no command \
+                  gets: make one of its own for commands\n";
+    check(&["--pass-env", "HC_KEY", "x"], 2, theirs);
+    let missing = "hermitcrab: --pass-env HC_NONE: there is no such variable: set it or leave the \
+                   option out\n";
+    check(&["--pass-env", "HC_NONE", "x"], 2, missing);
 }
 
 fn tree(directory: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -42,7 +42,7 @@ mod shell;
 mod terminal;
 
 pub use archive::Delta;
-pub use clock::{TimeSource, work};
+pub use clock::{STEP_WORK, TimeSource, work};
 pub use import::{Import, ImportNode};
 pub use settings::MemorySettings;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]

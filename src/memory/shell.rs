@@ -235,6 +235,9 @@ impl Shells {
                 ..ExecStatus::default()
             });
         }
+        // A command can keep the core busy for seconds, and end it: what began
+        // it is told before.
+        clock::end_step().await;
         let timeline = self.timeline(clock, random, scope, &request);
         let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
         let reusable = self.is_reusable(&request.command);

@@ -290,10 +290,6 @@ impl std::fmt::Debug for Instance {
     }
 }
 
-/// Work units after which a step ends: worth about 4 ms.
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-const STEP_WORK: u64 = 4_000;
-
 /// When a step has done enough (DESIGN §2 "A step is short"). Work is counted
 /// in clock reads of the sandbox, never in time: a replay must stop at the
 /// same place.
@@ -306,7 +302,7 @@ impl WorkBudget {
     fn start() -> Self {
         Self {
             #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-            end: crate::memory::work().saturating_add(STEP_WORK),
+            end: crate::memory::work().saturating_add(crate::memory::STEP_WORK),
         }
     }
 

@@ -35,6 +35,13 @@ pub struct CoreLimits {
     /// How long one call into the core may take before it counts as stalled.
     /// Steps return after some 4 ms of work by themselves.
     pub step_timeout: Duration,
+    /// How much of what an instance is told is kept, in bytes, to bring its
+    /// sandboxes back when a command has ended it
+    /// ([`EnvironmentHandle::recover_tar`](crate::EnvironmentHandle::recover_tar)):
+    /// archives and files that it was given, answers of models and of lent
+    /// programs. 0 keeps nothing. Nothing is kept either for an instance with
+    /// an environment that is no sandbox.
+    pub journal_bytes: usize,
 }
 
 impl Default for CoreLimits {
@@ -42,6 +49,7 @@ impl Default for CoreLimits {
         Self {
             memory_bytes: 1 << 30,
             step_timeout: Duration::from_secs(10),
+            journal_bytes: 256 << 20,
         }
     }
 }
@@ -315,7 +323,7 @@ impl Core for ComponentCore {
         })
     }
 
-    fn import_tar(&mut self, environment: u32, archive: &[u8]) -> CallResult<()> {
+    fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()> {
         let handle = self.environment(environment)?;
         self.answer(|guest, store| guest.environment().call_import_tar(store, handle, archive))
     }
@@ -515,30 +523,22 @@ fn not_found(message: String) -> CoreError {
 
 /// What a trap means to the sessions of the instance.
 fn failure(error: &wasmtime::Error, store: &Store<Guard>, limits: CoreLimits) -> CoreFailure {
-    if error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) {
-        return CoreFailure {
-            code: "core_stalled",
-            message: format!(
-                "the core did not return within {} s and was stopped; open a new session",
-                limits.step_timeout.as_secs_f64()
-            ),
-        };
-    }
-    if store.data().refused {
-        return CoreFailure {
-            code: "core_memory",
-            message: format!(
-                "the core needed more than its {} bytes of memory and was stopped; raise the \
-                 limit or open a new session with fewer or smaller files",
-                limits.memory_bytes
-            ),
-        };
-    }
-    CoreFailure {
-        code: "core_trapped",
-        message: format!(
-            "the core failed and was stopped ({}); open a new session and report this",
-            EngineError::new(error)
-        ),
-    }
+    let trap = error.downcast_ref::<Trap>();
+    let (code, message) = if trap == Some(&Trap::Interrupt) {
+        let seconds = limits.step_timeout.as_secs_f64();
+        let message = format!("the core did not return within {seconds} s and was stopped");
+        ("core_stalled", message)
+    } else if store.data().refused {
+        let mib = limits.memory_bytes >> 20;
+        let message = format!("the core needed more than its {mib} MiB of memory and was stopped");
+        ("core_memory", message)
+    } else if trap == Some(&Trap::StackOverflow) {
+        let message = "the core used up its stack and was stopped".to_owned();
+        ("core_trapped", message)
+    } else {
+        let error = EngineError::new(error);
+        let message = format!("the core failed and was stopped ({error})");
+        ("core_trapped", message)
+    };
+    CoreFailure { code, message }
 }

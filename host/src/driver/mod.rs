@@ -6,6 +6,7 @@
 //! keeps the list of those that have not had theirs: a second one is dropped,
 //! and after a cancel a watchdog supplies a missing one. Source: DESIGN §2.
 
+mod calls;
 mod perform;
 mod queue;
 
@@ -17,7 +18,8 @@ use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
 use hermitcrab::event::{CloseReason, EventKind, SessionState, rfc3339};
-use hermitcrab::session::JobReportKind;
+use hermitcrab::session::{JobReportKind, SessionError, SessionErrorKind};
+use tokio::runtime::RuntimeFlavor;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +29,7 @@ use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
 use crate::http::HttpTransport;
+use crate::journal::Journaled;
 use crate::tool::{ApprovalFn, ProgramFn, ToolFn};
 use perform::Performer;
 pub(crate) use queue::{Gate, Queue};
@@ -50,11 +53,12 @@ pub(crate) struct DriverHandle {
 
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
-    pub(crate) fn start(core: Box<dyn Core>, transport: HttpTransport) -> Self {
+    pub(crate) fn start(core: Journaled, transport: HttpTransport) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (outcomes, arrived) = mpsc::channel(OUTCOMES);
         let driver = Driver {
             core,
+            recovered: None,
             transport,
             outcomes,
             live: HashMap::new(),
@@ -91,7 +95,7 @@ impl DriverHandle {
         &self,
         call: impl FnOnce(&mut dyn Core) -> CallResult<T> + Send + 'static,
     ) -> Result<T, HostError> {
-        self.call(|driver| Ok(call(&mut *driver.core)?)).await
+        self.call(|driver| Ok(call(&mut driver.core)?)).await
     }
 
     /// Makes a call whose result nobody waits for.
@@ -108,6 +112,8 @@ pub(crate) struct SessionLink {
     pub(crate) approval: Option<ApprovalFn>,
     /// The session's last event, for its number.
     last: Bytes,
+    /// `TOOL_CALL_START` of each call that runs.
+    calls: Vec<Bytes>,
 }
 
 impl SessionLink {
@@ -117,6 +123,7 @@ impl SessionLink {
             tools,
             approval,
             last: Bytes::new(),
+            calls: Vec::new(),
         }
     }
 }
@@ -130,7 +137,9 @@ struct Live {
 
 /// Owns a core and everything that it needs outside.
 pub(crate) struct Driver {
-    pub(crate) core: Box<dyn Core>,
+    pub(crate) core: Journaled,
+    /// The core as it was before the call that ended it.
+    recovered: Option<Box<dyn Core>>,
     transport: HttpTransport,
     outcomes: mpsc::Sender<Outcome>,
     live: HashMap<u64, Live>,
@@ -272,6 +281,7 @@ impl Driver {
             while let Some(next) = events.next_if(|event| event.session == session) {
                 run.push(next.json);
             }
+            calls::follow(&mut link.calls, &run);
             if let Some(own) = run.iter().rev().find(|json| is_own(json, &session)) {
                 link.last = own.clone();
             }
@@ -353,10 +363,40 @@ impl Driver {
         });
     }
 
+    /// The core as it was before the call that ended it, brought back at the
+    /// first call.
+    ///
+    /// # Errors
+    /// It lives, or what it was told has not been kept.
+    pub(crate) fn recovered(&mut self) -> Result<&mut dyn Core, HostError> {
+        let Some(failure) = &self.failed else {
+            let error = "the instance is alive; ask for what it holds now";
+            return Err(SessionError::new(SessionErrorKind::IllegalState, error).into());
+        };
+        if self.recovered.is_none() {
+            let core = &mut self.core;
+            // It takes as long as the core has worked so far; other tasks of
+            // this thread must not wait for it.
+            let told = match tokio::runtime::Handle::current().runtime_flavor() {
+                RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| core.recover()),
+                _ => core.recover(),
+            };
+            match told {
+                Some(core) => self.recovered = Some(core?),
+                None => return Err(HostError::Core(failure.clone())),
+            }
+        }
+        match &mut self.recovered {
+            Some(core) => Ok(&mut **core),
+            None => Err(HostError::Core(failure.clone())),
+        }
+    }
+
     /// The instance is dead: every open session is told, every job ends.
     fn fail(&mut self, failure: CoreFailure) {
         let timestamp = rfc3339(now_ms());
         for (id, link) in &mut self.sessions {
+            let during = calls::described(&link.calls);
             let mut seq = Event::from_json(link.last.clone()).seq();
             let mut event = |kind: EventKind| {
                 seq += 1;
@@ -372,7 +412,7 @@ impl Driver {
             };
             let error = event(EventKind::Error {
                 code: failure.code.to_owned(),
-                message: failure.message.clone(),
+                message: format!("{}{during}{}", failure.message, CoreFailure::WAY_OUT),
                 status: None,
                 retryable: false,
             });
@@ -385,7 +425,7 @@ impl Driver {
         }
         self.sessions.clear();
         for job in std::mem::take(&mut self.jobs).into_values() {
-            let error = EnvironmentError::new(EnvironmentErrorKind::Io, failure.message.clone());
+            let error = EnvironmentError::new(EnvironmentErrorKind::Io, failure.to_string());
             job.push([JobReportKind::Call(Err(error))]);
             job.end();
         }

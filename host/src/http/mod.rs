@@ -2,7 +2,8 @@
 //!
 //! It keeps connections alive, never buffers a body, never follows a redirect
 //! and has no total time limit: the core's stream-idle timeout ends a silent
-//! stream. It knows no provider and no format. Source: DESIGN §2, §5.
+//! stream. It knows no provider and no format. A key that a server sends back is
+//! replaced (`redact.rs`). Source: DESIGN §2, §5.
 //!
 //! Decisions. No automatic decompression: an event stream must arrive event by
 //! event, and no `Accept-Encoding` is sent. HTTP/1.1 only: one stream per
@@ -11,6 +12,7 @@
 //! loopback addresses, which no proxy can reach.
 
 mod failure;
+mod redact;
 mod tls;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credential::{Credentials, origin_text};
 use failure::{broken, connect_failure, invalid};
+use redact::{Keys, Redacting};
 use tls::LazyRoots;
 
 /// Clients kept, each with its pool; one per connect timeout in use.
@@ -53,6 +56,8 @@ pub struct HttpTransport(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// What no response may carry further.
+    keys: Keys,
     credentials: Credentials,
     roots: Arc<LazyRoots>,
     clients: Mutex<Vec<(ClientKey, Client)>>,
@@ -69,6 +74,7 @@ impl HttpTransport {
     /// A transport that fills in `credentials` at the door.
     pub fn new(credentials: Credentials) -> Self {
         Self(Arc::new(Inner {
+            keys: redact::searched(credentials.secrets()),
             credentials,
             roots: Arc::new(LazyRoots::new()),
             clients: Mutex::default(),
@@ -95,7 +101,8 @@ impl HttpTransport {
         cancel: &CancellationToken,
         sink: &mut dyn OutcomeSink,
     ) {
-        let exchange = self.exchange(request, &mut *sink);
+        let mut sink = Redacting::new(sink, self.0.keys.clone());
+        let exchange = self.exchange(request, &mut sink);
         let last = tokio::select! {
             biased;
             () = cancel.cancelled() => OutcomeKind::Cancelled,

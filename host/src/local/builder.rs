@@ -1,7 +1,7 @@
 //! Settings of a local environment; the same on every platform.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,24 +9,11 @@ use hermitcrab::environment::EnvironmentError;
 
 use super::{Guardian, LocalEnvironment, Table};
 
-/// Ends of names that look like secrets (spec 4.2).
-const SECRET_SUFFIXES: &[&str] = &["_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL"];
-
-/// Whether a variable of this name is taken for a secret, which commands do not
-/// inherit by default (spec 4.2): one of `*_API_KEY`, `*_SECRET`, `*_TOKEN`,
-/// `*_PASSWORD` and `*_CREDENTIAL`, in any case.
-pub fn looks_secret(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes().to_ascii_uppercase();
-    SECRET_SUFFIXES
-        .iter()
-        .any(|suffix| name.ends_with(suffix.as_bytes()))
-}
-
 /// What commands inherit from the host's own environment. In every case the
 /// values of credentials that the host holds are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// Everything except variables that look like secrets ([`looks_secret`]).
+    /// Everything except variables that look like secrets ([`looks_secret`](crate::looks_secret)).
     #[default]
     Filtered,
     /// Everything.
@@ -71,7 +58,8 @@ impl LocalBuilder {
         self
     }
 
-    /// A variable given to every command, whatever the policy.
+    /// A variable given to every command, whatever the policy: also the way to
+    /// let one through that looks like a secret.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.extra.insert(name.into(), value.into());
         self

@@ -3,7 +3,9 @@
 //! It is no sandbox: a command may do whatever the user may. Source: spec 4.2.
 
 mod builder;
-pub use builder::{EnvPolicy, LocalBuilder, looks_secret};
+pub use builder::{EnvPolicy, LocalBuilder};
+mod secret;
+pub use secret::looks_secret;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod system;

@@ -218,6 +218,52 @@ async fn a_session_goes_on_in_another_host_of_the_other_face() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_after_a_command_that_ended_the_core() {
+    let bad = "jq -n 'def f: 1 + f; f'";
+    let model = serve(json!({"steps": [
+        {"tool_calls": [
+            {"name": "write_file", "id": "c1", "arguments": {"file_path": "a", "content": "one"}},
+            {"name": "shell", "id": "c2", "arguments": {"command": bad}},
+        ]},
+        {"text": "It was cut off."},
+    ]}));
+    let host = with_key(component(), &model);
+    let memory = |archive| {
+        EnvironmentChoice::Memory(MemoryOptions {
+            archive,
+            ..MemoryOptions::default()
+        })
+    };
+    let options = SessionOptions::new(config(&model), memory(None));
+    let mut session = host.open_session(options).await.expect("a session");
+    session.submit("work").await.expect("idle");
+    let events = until(&mut session, "SESSION_END").await;
+    let message =
+        format!("the core used up its stack and was stopped while `{bad}` ran; open a new session");
+    assert_eq!(one(&events, "ERROR").data()["message"], message);
+    let archive = session
+        .environment()
+        .recover_tar()
+        .await
+        .expect("the files");
+    let record = session.recover_record().await.expect("a record");
+
+    let options = SessionOptions::new(config(&model), memory(Some(archive))).record(record);
+    let mut session = host.open_session(options).await.expect("a session");
+    session.resume().await.expect("a call is open");
+    until(&mut session, "PROCESSING_END").await;
+    assert_eq!(session.environment().read("a").await, Ok("one".into()));
+    let history = serde_json::to_value(session.history().await.expect("a history")).expect("JSON");
+    let results = history[2]["results"].as_array().expect("results");
+    let results: Vec<_> = results.iter().map(|result| &result["content"]).collect();
+    assert_eq!(
+        results[1],
+        "Tool error (shell): interrupted before it ended"
+    );
+    assert_eq!(history[3]["content"], "It was cut off.");
+}
+
+#[tokio::test]
 async fn a_session_answers_while_a_tool_ignores_its_cancel() {
     let model = serve(tool_script());
     let host = with_key(component(), &model);

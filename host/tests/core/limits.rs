@@ -51,13 +51,85 @@ async fn check(limits: CoreLimits, bad: &str, code: &str) {
     assert_eq!(output.stdout, b"fine\n");
 }
 
-#[tokio::test]
-async fn a_spinning_guest_is_stopped_by_the_epoch() {
-    let limits = CoreLimits {
+/// Whatever ends it, what it held before is there again.
+async fn check_recovery(limits: CoreLimits, bad: &str) {
+    let host = component().limits(limits).build().expect("a core");
+    let instance = host.instance().expect("an instance");
+    let options = MemoryOptions {
+        files: vec![
+            ("a".to_owned(), "one\n".into()),
+            ("gone".to_owned(), "x".into()),
+        ],
+        ..MemoryOptions::default()
+    };
+    let sandbox = instance.add_memory(options).await.expect("a sandbox");
+    let alive = sandbox.recover_tar().await.expect_err("it lives");
+    assert_eq!(
+        alive.to_string(),
+        "the instance is alive; ask for what it holds now"
+    );
+    let work = "echo two >> a; rm gone; mkdir -p d/e; ln -s a l; for i in $(seq 2000); do :; done";
+    sandbox.exec(command(work)).await.expect("a shell");
+    sandbox.write("w", "three").await.expect("written");
+    let held = sandbox.export_tar().await.expect("an archive");
+    sandbox.exec(command(bad)).await.expect_err("the end");
+    let dead = sandbox.export_tar().await;
+    assert!(matches!(dead, Err(HostError::Core(_))), "{dead:?}");
+    assert_eq!(sandbox.recover_tar().await, Ok(held.clone()));
+    assert_eq!(sandbox.recover_tar().await, Ok(held));
+}
+
+fn short_steps() -> CoreLimits {
+    CoreLimits {
         step_timeout: Duration::from_millis(300),
         ..CoreLimits::default()
+    }
+}
+
+#[tokio::test]
+async fn files_are_recovered_from_a_core_that_spun() {
+    check_recovery(short_steps(), "echo half > half; awk 'BEGIN{while(1);}'").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_recovered_from_a_core_without_stack() {
+    check_recovery(CoreLimits::default(), "jq -n 'def f: 1 + f; f'").await;
+}
+
+#[tokio::test]
+async fn files_are_recovered_from_a_core_without_memory() {
+    let limits = CoreLimits {
+        memory_bytes: 48 << 20,
+        ..CoreLimits::default()
     };
-    check(limits, "awk 'BEGIN{while(1);}'", "core_stalled").await;
+    check_recovery(limits, "yes | sort").await;
+}
+
+#[tokio::test]
+async fn what_is_not_kept_cannot_be_recovered() {
+    let limits = CoreLimits {
+        journal_bytes: 10_000,
+        ..short_steps()
+    };
+    let host = component().limits(limits).build().expect("a core");
+    let instance = host.instance().expect("an instance");
+    let sandbox = instance
+        .add_memory(MemoryOptions::default())
+        .await
+        .expect("a sandbox");
+    sandbox
+        .write("a", "x".repeat(10_000))
+        .await
+        .expect("written");
+    let bad = command("awk 'BEGIN{while(1);}'");
+    sandbox.exec(bad).await.expect_err("the end");
+    let lost = sandbox.recover_tar().await;
+    assert!(matches!(lost, Err(HostError::Core(_))), "{lost:?}");
+}
+
+#[tokio::test]
+async fn a_spinning_guest_is_stopped_by_the_epoch() {
+    check(short_steps(), "awk 'BEGIN{while(1);}'", "core_stalled").await;
 }
 
 #[tokio::test]

@@ -37,6 +37,9 @@ pub fn work() -> u64 {
     WORK.get()
 }
 
+/// Work after which a step ends: worth about 4 ms (DESIGN §2 "A step is short").
+pub const STEP_WORK: u64 = 4_000;
+
 /// Adds to [`work`] what was done without reading the clock.
 pub fn charge(units: u64) {
     WORK.set(WORK.get().wrapping_add(units));
@@ -81,6 +84,12 @@ pub async fn pause() {
         Poll::Pending
     })
     .await;
+}
+
+/// Ends the step, so that the host learns what has happened before what comes next.
+pub async fn end_step() {
+    charge(STEP_WORK);
+    pause().await;
 }
 
 /// One reading of the clock by the running command. `frame` tells callers

@@ -2,10 +2,11 @@
 //! what it compares with afterwards.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use hermitcrab::memory::TreeLimits;
 
 use crate::failure::{Failure, reason};
 
@@ -45,6 +46,7 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
     let without = without.to_vec();
     let mut tree = Tree::new();
     let mut total = 0_u64;
+    let limits = TreeLimits::default();
     let walk = ignore::WalkBuilder::new(directory)
         .standard_filters(false)
         .git_ignore(true)
@@ -56,19 +58,17 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
         })
         .build();
     for entry in walk {
-        let entry = entry.map_err(|error| {
-            Failure::usage(format!(
-                "cannot load {} into the sandbox: {error}",
-                directory.display()
-            ))
-        })?;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => return Err(unwalkable(directory, &error)),
+        };
         let path = entry.path();
         let unreadable = |error: io::Error| {
-            Failure::usage(format!(
-                "cannot load {} into the sandbox: {}; make it readable or add it to .gitignore",
-                path.display(),
-                reason(&error)
-            ))
+            let way_out = match error.kind() {
+                io::ErrorKind::PermissionDenied => READABLE,
+                _ => IGNORED,
+            };
+            cannot_load(path, &reason(&error), way_out)
         };
         let Some(file_type) = entry.file_type() else {
             continue;
@@ -80,6 +80,15 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             };
             (Bytes::copy_from_slice(target.as_bytes()), Kind::Link)
         } else if file_type.is_file() {
+            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+            if bytes > limits.file_bytes {
+                let why = format!(
+                    "it has {} MiB, and a file there has at most {}",
+                    bytes >> 20,
+                    limits.file_bytes >> 20
+                );
+                return Err(cannot_load(path, &why, IGNORED));
+            }
             let content = std::fs::read(path).map_err(unreadable)?;
             let metadata = entry.metadata().ok();
             (Bytes::from(content), kind_of(metadata.as_ref()))
@@ -99,8 +108,53 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
         }
         let relative = path.strip_prefix(directory).unwrap_or(path);
         tree.insert(slashed(relative)?, Node { content, kind });
+        if tree.len() as u64 > limits.entries {
+            return Err(Failure::usage(format!(
+                "{} has more than {} files to load into the sandbox: choose a smaller --dir or add what the task does not need to .gitignore",
+                directory.display(),
+                limits.entries
+            )));
+        }
     }
     Ok(tree)
+}
+
+/// Ways out for what cannot be loaded.
+const READABLE: &str = "make it readable or add it to .gitignore";
+const IGNORED: &str = "add it to .gitignore or choose a smaller --dir";
+
+fn cannot_load(path: &Path, why: &str, way_out: &str) -> Failure {
+    Failure::usage(format!(
+        "cannot load {} into the sandbox: {why}; {way_out}",
+        path.display()
+    ))
+}
+
+/// A directory that cannot be listed, or the like.
+fn unwalkable(directory: &Path, error: &ignore::Error) -> Failure {
+    let place = place(error).unwrap_or(directory);
+    let way_out = match place == directory {
+        true => "make it readable or choose another --dir",
+        false => READABLE,
+    };
+    let why = match error.io_error() {
+        Some(error) => reason(error),
+        None => error.to_string(),
+    };
+    // The walker's own words name the path once more.
+    let why = why.rsplit(": ").next().unwrap_or_default().to_owned();
+    cannot_load(place, &why.to_lowercase(), way_out)
+}
+
+/// The path that a walker's error is about.
+fn place(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            place(err)
+        }
+        _ => None,
+    }
 }
 
 /// The tree as tar bytes, to be imported.
@@ -140,20 +194,20 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::failed(format!("cannot pack the tree: {}", reason(&error))))
 }
 
-/// The files and directories of a tar that was exported.
+/// The files and directories of a tar that was exported; they share its bytes.
 ///
 /// # Errors
 /// The bytes are not a tar.
-pub(crate) fn from_tar(bytes: &[u8]) -> Result<Tree, Failure> {
+pub(crate) fn from_tar(bytes: &Bytes) -> Result<Tree, Failure> {
     read_tar(bytes).map_err(|error| {
         Failure::failed(format!("cannot read the exported tree: {}", reason(&error)))
     })
 }
 
-fn read_tar(bytes: &[u8]) -> io::Result<Tree> {
+fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
     let mut tree = Tree::new();
-    for entry in tar::Archive::new(bytes).entries()? {
-        let mut entry = entry?;
+    for entry in tar::Archive::new(&**bytes).entries()? {
+        let entry = entry?;
         let path = entry.path()?.to_string_lossy().into_owned();
         let path = path.trim_start_matches("./").trim_matches('/').to_owned();
         if path.is_empty() || path == "." {
@@ -162,10 +216,14 @@ fn read_tar(bytes: &[u8]) -> io::Result<Tree> {
         let kind = entry.header().entry_type();
         let file = if kind.is_file() {
             let executable = entry.header().mode()? & 0o100 != 0;
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content)?;
+            let start = usize::try_from(entry.raw_file_position()).unwrap_or(usize::MAX);
+            let length = usize::try_from(entry.size()).unwrap_or(usize::MAX);
+            let end = start.saturating_add(length);
+            if end > bytes.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             Node {
-                content: Bytes::from(content),
+                content: bytes.slice(start..end),
                 kind: if executable {
                     Kind::Executable
                 } else {
@@ -240,16 +298,55 @@ mod tests {
             ("link".to_owned(), file("a.txt", Kind::Link)),
             (long, file("", Kind::Plain)),
         ]);
-        let tar = to_tar(&tree).expect("a tar");
+        let tar = Bytes::from(to_tar(&tree).expect("a tar"));
         assert_eq!(from_tar(&tar), Ok(tree));
     }
 
     #[test]
     fn garbage_is_an_error() {
-        let error = from_tar(&[b'x'; 2048]).expect_err("no tar");
+        let error = from_tar(&Bytes::from_static(&[b'x'; 2048])).expect_err("no tar");
         assert!(
             error.message.starts_with("cannot read the exported tree: "),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_named_and_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("huge");
+        let file = std::fs::File::create(&path).expect("a file");
+        file.set_len(400 << 20).expect("a size");
+        let expected = format!(
+            "cannot load {} into the sandbox: it has 400 MiB, and a file there has at most 256; add it to .gitignore or choose a smaller --dir",
+            path.display()
+        );
+        let failure = read_directory(directory.path(), &[]).expect_err("too large");
+        assert_eq!(failure, Failure::usage(expected));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_listed_is_named() {
+        let check = |path: &str, expected: &str| {
+            let error = ignore::Error::WithDepth {
+                depth: 1,
+                err: Box::new(ignore::Error::WithPath {
+                    path: path.into(),
+                    err: Box::new(ignore::Error::Io(io::Error::from(
+                        io::ErrorKind::PermissionDenied,
+                    ))),
+                }),
+            };
+            let failure = unwalkable(Path::new("/d"), &error);
+            assert_eq!(failure, Failure::usage(expected));
+        };
+        check(
+            "/d/sub",
+            "cannot load /d/sub into the sandbox: permission denied; make it readable or add it to .gitignore",
+        );
+        check(
+            "/d",
+            "cannot load /d into the sandbox: permission denied; make it readable or choose another --dir",
         );
     }
 

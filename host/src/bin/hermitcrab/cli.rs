@@ -97,6 +97,9 @@ pub(crate) struct RunOptions {
     /// File with base instructions in place of the provider's
     #[arg(long, value_name = "FILE")]
     pub(crate) system_file: Option<PathBuf>,
+    /// Let commands see this variable, though it looks like a secret; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
     /// Which calls need your approval on the terminal. ask: commands that are not known to be
     /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
     #[arg(long, value_enum, default_value_t = Approve::Never)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab_host::{
-    Controller, EnvironmentChoice, Guardian, Host, HostError, LocalEnvironment, MemoryOptions,
-    SessionOptions,
+    Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostError, LocalEnvironment,
+    MemoryOptions, SessionOptions,
 };
 
 use crate::failure::Failure;
@@ -22,6 +22,16 @@ pub(crate) struct HostSession {
     session: hermitcrab_host::Session,
     /// Outlives the session's commands.
     _guardian: Option<Guardian>,
+}
+
+/// What is left of a sandbox's tree.
+pub(crate) enum Export {
+    /// The tree as it is.
+    Now(Bytes),
+    /// The core has died: the tree as it was before the command that ended it.
+    Before(Bytes),
+    /// Nothing.
+    Lost(Failure),
 }
 
 /// Opens a session.
@@ -39,6 +49,14 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     for chosen in &providers {
         builder = builder.credential(chosen.provider, &chosen.key, &chosen.base_url);
     }
+    if let Ground::Memory(archive) = &ground {
+        let limits = CoreLimits::default();
+        builder = builder.limits(CoreLimits {
+            // The files are given once and shared.
+            journal_bytes: limits.journal_bytes + archive.len(),
+            ..limits
+        });
+    }
     let builder = match std::env::var_os("HERMITCRAB_CORE") {
         None => builder,
         Some(core) if core == "native" => builder.native_core(),
@@ -47,10 +65,13 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let host = builder.build().map_err(failed)?;
     let mut guardian = None;
     let environment = match ground {
-        Ground::Local(directory, watching) => {
-            let local = LocalEnvironment::builder(directory)
+        Ground::Local(directory, watching, variables) => {
+            let builder = LocalEnvironment::builder(directory)
                 .secrets(providers.into_iter().map(|chosen| chosen.key))
-                .guardian(guardian.insert(watching))
+                .guardian(guardian.insert(watching));
+            let local = variables
+                .into_iter()
+                .fold(builder, |builder, (name, value)| builder.env(name, value))
                 .build()
                 .map_err(|error| Failure::usage(error.to_string()))?;
             EnvironmentChoice::Host(Arc::new(local))
@@ -75,15 +96,16 @@ fn failed(error: HostError) -> Failure {
 
 impl HostSession {
     /// The sandbox's tree as a tar.
-    ///
-    /// # Errors
-    /// The core has died.
-    pub(crate) async fn export(&mut self) -> Result<Bytes, Failure> {
-        self.session
-            .environment()
-            .export_tar()
-            .await
-            .map_err(failed)
+    pub(crate) async fn export(&mut self) -> Export {
+        let sandbox = self.session.environment();
+        match sandbox.export_tar().await {
+            Ok(tar) => Export::Now(tar),
+            Err(HostError::Core(_)) => match sandbox.recover_tar().await {
+                Ok(tar) => Export::Before(tar),
+                Err(error) => Export::Lost(failed(error)),
+            },
+            Err(error) => Export::Lost(failed(error)),
+        }
     }
 
     /// Tells the session something without waiting for it: a core that is busy

@@ -1,6 +1,7 @@
 //! A result file that is there completely or not at all. What is no file, such
 //! as a pipe or a device, is written to and stays what it is.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -47,10 +48,12 @@ impl Output {
         }
         // A link stays a link: the file that it leads to is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut partial_name = path.file_name().unwrap_or(name).to_owned();
+        let name = path.file_name().unwrap_or(name).to_owned();
+        remove_stale(&path, &name);
+        let mut partial_name = name;
         partial_name.push(format!(".{}.partial", std::process::id()));
         let partial = path.with_file_name(partial_name);
-        let file = File::create(&partial).map_err(|error| unwritable(&reason(&error)))?;
+        let file = create_locked(&partial).map_err(|error| unwritable(&reason(&error)))?;
         if let Some(old) = old {
             // Where this fails the file has the permissions of a new one.
             let _ = file.set_permissions(old.permissions());
@@ -94,6 +97,50 @@ impl Output {
     }
 }
 
+/// Creates a file and holds its lock as long as this process lives: by that
+/// others know a file that is being written from one whose writer was killed.
+fn create_locked(path: &Path) -> std::io::Result<File> {
+    loop {
+        let file = File::create(path)?;
+        // Where there are no locks, nothing is taken for stale either.
+        let _ = file.try_lock();
+        // One that cleans up may have come in between.
+        if path.exists() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes what killed writers of `path` have left beside it.
+fn remove_stale(path: &Path, name: &OsStr) {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(parent.unwrap_or(Path::new("."))) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if is_partial(&entry.file_name(), name)
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether `found` is `NAME.PID.partial`.
+fn is_partial(found: &OsStr, name: &OsStr) -> bool {
+    let rest = found
+        .as_encoded_bytes()
+        .strip_prefix(name.as_encoded_bytes());
+    let pid = rest
+        .and_then(|rest| rest.strip_prefix(b"."))
+        .and_then(|rest| rest.strip_suffix(b".partial"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
+}
+
 impl Drop for Output {
     fn drop(&mut self) {
         // After `finish` it has another name, and there is nothing to remove.
@@ -134,6 +181,36 @@ mod tests {
                 .count(),
             1
         );
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        for name in [
+            "out.tar.1.partial",
+            "out.tar.x.partial",
+            "other.tar.1.partial",
+        ] {
+            fs::write(path(name), "half").expect("a file");
+        }
+        let other = create_locked(&path("out.tar.2.partial")).expect("a file");
+        let output = Output::create(&path("out.tar")).expect("an output");
+        drop(output);
+        let there = fs::read_dir(directory.path()).expect("the directory");
+        let mut there: Vec<_> = there
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        there.sort();
+        assert_eq!(
+            there,
+            [
+                "other.tar.1.partial",
+                "out.tar.2.partial",
+                "out.tar.x.partial"
+            ]
+        );
+        drop(other);
     }
 
     #[cfg(unix)]

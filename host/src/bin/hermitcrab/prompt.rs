@@ -24,7 +24,7 @@ pub(crate) fn read(argument: Option<&OsStr>, stdin: impl Read) -> Result<String,
     let (text, source) = if argument == "-" {
         let bytes = read_bounded(stdin).map_err(|error| {
             Failure::usage(format!(
-                "cannot read the prompt from stdin: {}",
+                "cannot read the prompt from stdin: {}: pipe text into it, or give the task as an argument",
                 reason(&error)
             ))
         })?;
@@ -53,7 +53,9 @@ pub(crate) fn read_file(path: &Path, option: &str) -> Result<String, Failure> {
     let bytes = bytes.map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => ": check the path",
-            _ => "",
+            io::ErrorKind::IsADirectory => ": name a file",
+            io::ErrorKind::PermissionDenied => ": make it readable for you",
+            _ => ": check the file",
         };
         Failure::usage(format!(
             "cannot read {option} {shown}: {}{hint}",

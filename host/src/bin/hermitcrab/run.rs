@@ -1,6 +1,7 @@
 //! `hermitcrab run`: checks everything that can be wrong before the first
 //! request, runs the task, and delivers what `--env memory` has changed.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,20 +9,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::SessionConfig;
-use hermitcrab_host::ApprovalFn;
-use hermitcrab_host::Guardian;
+use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 
 use crate::approve::{self, Questions};
 use crate::archive::{self, Tree};
 use crate::cli::{Approve, Place, RunOptions, ToolNames};
-use crate::connect;
+use crate::connect::{self, Export};
 use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
 use crate::prompt;
 use crate::provider::{self, Chosen};
 use crate::render::{Renderer, Style, harmless};
-use crate::secrets::Secrets;
+use crate::secrets::{self, Secrets};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
 
@@ -38,10 +38,14 @@ pub(crate) struct Plan {
     pub(crate) approver: Option<ApprovalFn>,
 }
 
+/// Variables for commands, with their values.
+pub(crate) type Variables = Vec<(String, OsString)>;
+
 /// Where tools act.
 pub(crate) enum Ground {
-    /// This directory, absolute, with who ends commands if this process cannot.
-    Local(PathBuf, Guardian),
+    /// This directory, absolute, with who ends commands if this process cannot,
+    /// and what commands get of the variables that look like secrets.
+    Local(PathBuf, Guardian, Variables),
     /// The sandbox, with this tar loaded.
     Memory(Bytes),
 }
@@ -65,16 +69,20 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let directory = directory(&options.dir)?;
     let texts = Texts::read(options)?;
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
+    let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
         // SAFETY: nothing so far has started a thread.
-        Place::Local => Ground::Local(directory, unsafe { guardian() }?),
+        Place::Local => Ground::Local(directory, unsafe { guardian() }?, passed),
         Place::Memory => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
-            Ground::Memory(Bytes::from(archive::to_tar(&before)?))
+            let archive = Bytes::from(archive::to_tar(&before)?);
+            // Shares its bytes with the archive.
+            before = archive::from_tar(&archive)?;
+            Ground::Memory(archive)
         }
     };
     let mut config = config(options, &provider, texts);
@@ -116,15 +124,16 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         let ended = drive(&mut session, &prompt, &mut face, &mut stops, &mut questions).await;
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
-        let after = match memory && !ended.killed {
+        let (after, result) = match memory && !ended.killed {
+            false => (None, ended.result),
             true => match session.export().await {
-                Ok(tar) => Some(tar),
+                Export::Now(tar) => (Some(tar), ended.result),
+                Export::Before(tar) => (Some(tar), Err(cut_off(ended.result))),
                 // A core that has died has told so already.
-                Err(failure) => return Err(ended.result.err().unwrap_or(failure)),
+                Export::Lost(failure) => return Err(lost(ended.result.err().unwrap_or(failure))),
             },
-            false => None,
         };
-        Ok::<_, Failure>((ended.result, after))
+        Ok::<_, Failure>((result, after))
     })?;
     // A killed session's commands are killed as its tasks are dropped; nothing
     // else is left to wait for.
@@ -140,6 +149,55 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         }
     }
     result
+}
+
+/// What `--pass-env` names.
+fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
+    if options.env == Place::Memory && !options.pass_env.is_empty() {
+        return Err(Failure::usage(
+            "--pass-env needs --env local: commands in the sandbox have no variables of yours",
+        ));
+    }
+    let keys = provider::keys();
+    let theirs: Vec<OsString> = keys.iter().filter_map(|key| held.value(key)).collect();
+    let value = |name: &String| match held.value(name) {
+        None => Err(Failure::usage(format!(
+            "--pass-env {name}: there is no such variable: set it or leave the option out"
+        ))),
+        Some(value) if theirs.iter().any(|key| secrets::holds(&value, key)) => {
+            Err(Failure::usage(format!(
+                "--pass-env {name}: it holds the key of a provider, which no command gets: make one of its own for commands"
+            )))
+        }
+        Some(value) => Ok((name.clone(), value)),
+    };
+    options.pass_env.iter().map(value).collect()
+}
+
+/// The end of a run whose files are those from before what ended it.
+fn cut_off(result: Result<Code, Failure>) -> Failure {
+    let failure = result
+        .err()
+        .unwrap_or_else(|| Failure::failed("the core has died"));
+    let told = failure.message;
+    let told = told.strip_suffix(CoreFailure::WAY_OUT).unwrap_or(&told);
+    Failure {
+        message: format!(
+            "{told}; the result is the files as they were before that: go on from there in \
+             another run"
+        ),
+        ..failure
+    }
+}
+
+/// The end of a run whose files are gone.
+fn lost(failure: Failure) -> Failure {
+    let told = failure.message;
+    let told = told.strip_suffix(CoreFailure::WAY_OUT).unwrap_or(&told);
+    Failure {
+        message: format!("{told}; what it had changed in the sandbox is lost: run the task again"),
+        ..failure
+    }
 }
 
 /// Who ends the commands of a run that is killed.
@@ -241,13 +299,16 @@ fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
             profile.id
         )));
     }
-    match (config.registry(profile), &options.tools_file) {
-        (Err(error), Some(path)) => Err(Failure::usage(format!(
+    // The profile's own declarations are right, and reading them takes time.
+    let Some(path) = &options.tools_file else {
+        return Ok(());
+    };
+    config.registry(profile).map(drop).map_err(|error| {
+        Failure::usage(format!(
             "--tools-file {}: {error}: see docs/toolsets.md for the format",
             path.display()
-        ))),
-        _ => Ok(()),
-    }
+        ))
+    })
 }
 
 /// To stdout, but where that is for events, to stderr.

@@ -28,7 +28,7 @@ impl Secrets {
         let held: Vec<OsString> = keys.iter().filter_map(std::env::var_os).collect();
         let taken: BTreeMap<OsString, OsString> = std::env::vars_os()
             .filter(|(name, value)| {
-                looks_secret(name)
+                looks_secret(name, value)
                     || keys.iter().any(|key| name == key)
                     || held.iter().any(|key| holds(value, key))
             })
@@ -51,6 +51,12 @@ impl Secrets {
         Self(taken)
     }
 
+    /// A variable as it is: one that was taken, else one that is still there.
+    pub(crate) fn value(&self, name: &str) -> Option<OsString> {
+        let taken = self.0.get(OsStr::new(name)).cloned();
+        taken.or_else(|| std::env::var_os(name))
+    }
+
     /// A variable: one that was taken, else one that is still there.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         match self.0.get(OsStr::new(name)) {
@@ -60,9 +66,11 @@ impl Secrets {
     }
 }
 
-fn holds(value: &OsStr, key: &OsStr) -> bool {
+/// Whether `value` holds `key`.
+pub(crate) fn holds(value: &OsStr, key: &OsStr) -> bool {
     let (value, key) = (value.as_encoded_bytes(), key.as_encoded_bytes());
-    key.len() >= SEARCHED && value.windows(key.len()).any(|part| part == key)
+    value == key && !key.is_empty()
+        || key.len() >= SEARCHED && value.windows(key.len()).any(|part| part == key)
 }
 
 /// Fills the values of `name` with zeros where the kernel put them.

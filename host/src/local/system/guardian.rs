@@ -107,15 +107,35 @@ fn leave_everything(kept: RawFd) {
                 libc::close(standard);
             }
         }
+        close(3, kept - 1);
+        close(kept + 1, RawFd::MAX);
+        // A directory that is left can be unmounted.
+        libc::chdir(c"/".as_ptr());
+    }
+}
+
+/// Closes all files from `first` to `last`. With one call where the system has
+/// it: thousands of them cost as much as a tenth of the host's own start.
+///
+/// # Safety
+/// Nobody uses these files any more.
+unsafe fn close(first: RawFd, last: RawFd) {
+    if first > last {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(target_os = "linux")]
+        if libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
+            return;
+        }
         let limit = match libc::sysconf(libc::_SC_OPEN_MAX) {
             limit @ 1..=4096 => limit as RawFd,
             _ => 4096,
         };
-        for other in (3..limit).filter(|other| *other != kept) {
-            libc::close(other);
+        for file in first..limit.min(last.saturating_add(1)) {
+            libc::close(file);
         }
-        // A directory that is left can be unmounted.
-        libc::chdir(c"/".as_ptr());
     }
 }
 

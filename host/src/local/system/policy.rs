@@ -66,7 +66,7 @@ pub(super) fn select(
     extra: &BTreeMap<OsString, OsString>,
 ) -> BTreeMap<OsString, OsString> {
     let mut kept: BTreeMap<_, _> = inherited
-        .filter(|(name, value)| passes(policy, name) && !holds_secret(value, secrets))
+        .filter(|(name, value)| passes(policy, name, value) && !holds_secret(value, secrets))
         .collect();
     kept.extend(extra.iter().map(|(n, v)| (n.clone(), v.clone())));
     kept
@@ -86,12 +86,12 @@ pub(super) fn strings(variables: &BTreeMap<OsString, OsString>) -> Vec<CString> 
         .collect()
 }
 
-fn passes(policy: EnvPolicy, name: &OsStr) -> bool {
+fn passes(policy: EnvPolicy, name: &OsStr, value: &OsStr) -> bool {
     match policy {
         EnvPolicy::All => true,
         EnvPolicy::None => false,
         EnvPolicy::CoreOnly => is_core(name),
-        EnvPolicy::Filtered => is_core(name) || !looks_secret(name),
+        EnvPolicy::Filtered => is_core(name) || !looks_secret(name, value),
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn filtered_drops_what_looks_secret_in_any_case() {
-        let kept = ["EDITOR", "HEADERS", "LC_ALL", "MY_KEY", "PATH", "TOKENIZER"];
+        let kept = ["EDITOR", "HEADERS", "LC_ALL", "PATH", "TOKENIZER"];
         check(EnvPolicy::Filtered, &[], &[], &kept);
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_short_secret_matches_whole_values_only() {
-        let kept = ["EDITOR", "HEADERS", "LC_ALL", "MY_KEY", "PATH", "TOKENIZER"];
+        let kept = ["EDITOR", "HEADERS", "LC_ALL", "PATH", "TOKENIZER"];
         check(EnvPolicy::Filtered, &["can"], &[], &kept);
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             ..SessionConfig::default()
         },
         providers: vec![chosen],
-        ground: Ground::Local(directory.clone(), guardian),
+        ground: Ground::Local(directory.clone(), guardian, Vec::new()),
         approver: None,
     };
     let runtime = runtime()?;
