@@ -2,9 +2,11 @@
 // sees its key. The key goes into the header only if the request goes to the
 // origin that the key belongs to, so that a changed URL cannot carry it
 // elsewhere. No request follows a redirect: with a key it would carry the key
-// along, and without one the core checks where a redirect leads.
+// along, and without one the core checks where a redirect leads. A key that
+// comes back is replaced.
 
 import { text } from "./errors.js";
+import { Keys } from "./redact.js";
 
 /**
  * @typedef {object} Credential
@@ -19,10 +21,20 @@ import { text } from "./errors.js";
  * @param {Map<string, Credential>} credentials
  */
 export function createDoor(fetch, credentials) {
+  /** Keys by credential; of those that functions give, the last one. @type {Map<string, string>} */
+  const known = new Map();
+  for (const [name, { key }] of credentials) if (typeof key === "string") known.set(name, key.trim());
   return async function send(request, signal) {
     const url = new URL(request.url);
     const headers = new Headers(request.headers);
-    if (request.auth) await authorize(headers, request.auth, url, credentials);
+    if (request.auth) {
+      const key = await keyFor(request.auth.credential, url, credentials);
+      if (key !== undefined) {
+        known.set(request.auth.credential, key);
+        headers.set(request.auth.header, request.auth.prefix + key);
+      }
+    }
+    const keys = new Keys(known.values());
     const init = {
       method: request.method,
       headers,
@@ -36,7 +48,8 @@ export function createDoor(fetch, credentials) {
     try {
       response = await fetch(request.url, init);
     } catch (error) {
-      throw unreachable(url, error);
+      const { kind, message } = unreachable(url, error);
+      throw failure(kind, keys.replace(message));
     }
     if (!isResponse(response)) {
       throw failure("broken", "fetch returned something that is not a Response with an unread body");
@@ -57,7 +70,7 @@ export function createDoor(fetch, credentials) {
           "use the final address",
       );
     }
-    return response;
+    return keys.replaceInResponse(response);
   };
 }
 
@@ -80,7 +93,8 @@ function checkKey(name, key) {
   return undefined;
 }
 
-async function authorize(headers, { credential: name, header, prefix }, url, credentials) {
+/** The key that goes to `url`; `undefined`: what stands there adds it. */
+async function keyFor(name, url, credentials) {
   const credential = credentials.get(name);
   if (!credential) {
     throw failure(
@@ -96,7 +110,7 @@ async function authorize(headers, { credential: name, header, prefix }, url, cre
       `credential \`${name}\` belongs to ${origin} and is not sent to ${url.origin}`,
     );
   }
-  if (credential.key === null) return;
+  if (credential.key === null) return undefined;
   let { key } = credential;
   if (typeof key === "function") {
     try {
@@ -108,7 +122,7 @@ async function authorize(headers, { credential: name, header, prefix }, url, cre
     const problem = checkKey(name, key);
     if (problem) throw failure("credential", problem);
   }
-  headers.set(header, prefix + key.trim());
+  return key.trim();
 }
 
 /** A `fetch` of the user's may return anything; the driver relies on this much. */
