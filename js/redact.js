@@ -55,7 +55,8 @@ export class Keys {
 
   #headers(headers) {
     const given = [...headers.entries()];
-    const without = given.map(([name, value]) => [name, this.replace(value)]);
+    // A fetch of the user's may have anything for a value.
+    const without = given.map(([name, value]) => [name, typeof value === "string" ? this.replace(value) : value]);
     return without.some(([, value], index) => value !== given[index][1]) ? new Headers(without) : headers;
   }
 

@@ -82,6 +82,12 @@ test("in a header, where others stay as they are", async () => {
   );
 });
 
+test("headers of another kind are let be", async () => {
+  const headers = new Map([["retry-after", 3]]);
+  const response = await door(async () => ({ status: 200, headers, body: null }))(REQUEST);
+  assert.equal(response.headers, headers);
+});
+
 test("a key that a function gives, and where none is sent", async () => {
   const echo = async () => new Response(null, { headers: { "x-echo": KEY } });
   const send = door(echo, async () => ` ${KEY} `);
