@@ -333,6 +333,7 @@ test("each failed save is told, the next is tried by itself, and what listens ma
   t.mock.timers.tick(8_000);
   await until("saved");
   assert.deepEqual(told, [
+    ["unsaved", undefined],
     ...["storage_full", "io", "io"].flatMap((kind) => [["saving", undefined], ["failed", kind], ["next"]]),
     ["saving", undefined],
     ["saved", undefined],

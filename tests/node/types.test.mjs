@@ -22,7 +22,8 @@ function namesOf(name) {
 const camelCase = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 
 test("the settings of a session are declared, all and no others", async () => {
-  const session = await createSession({ apiKey: "test-key" });
+  // Without a model, the configuration says nothing of one.
+  const session = await createSession({ apiKey: "test-key", model: "test-model" });
   const config = await session.config();
   const changeable = [];
   const fixed = [];
