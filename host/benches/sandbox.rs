@@ -273,10 +273,11 @@ fn row(name: &str, times: &[Duration]) {
     println!("| {name} | {} |", times.join(" | "));
 }
 
-/// Resident memory of this process, on Linux.
+/// Memory that this process has to itself, on Linux: pages that instances share
+/// count once.
 fn resident_mb() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = rollup.lines().find(|line| line.starts_with("Pss:"))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib / 1024.0)
 }

@@ -15,24 +15,30 @@ const CLOSE: &str = "}}";
 
 /// `text` with the names of `vocabulary`.
 pub(super) fn resolve(text: &str, vocabulary: &Vocabulary) -> String {
-    let lines = text.lines().filter_map(|text| line(text, vocabulary));
-    let mut resolved = lines.collect::<Vec<_>>().join("\n");
-    resolved.push('\n');
+    let mut resolved = String::with_capacity(text.len());
+    for text in text.lines() {
+        let start = resolved.len();
+        match line(text, vocabulary, &mut resolved) {
+            Some(()) => resolved.push('\n'),
+            None => resolved.truncate(start),
+        }
+    }
     resolved
 }
 
-/// The line, unless it is not for this toolset.
-fn line(text: &str, vocabulary: &Vocabulary) -> Option<String> {
-    let mut resolved = String::with_capacity(text.len());
+/// Appends the line; `None` if it is not for this toolset.
+fn line(text: &str, vocabulary: &Vocabulary, resolved: &mut String) -> Option<()> {
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once(OPEN) {
+    while rest.contains('{')
+        && let Some((before, after)) = rest.split_once(OPEN)
+    {
         resolved.push_str(before);
         let (placeholder, after) = after.split_once(CLOSE)?;
         resolved.push_str(name(placeholder, vocabulary)?);
         rest = after;
     }
     resolved.push_str(rest);
-    Some(resolved)
+    Some(())
 }
 
 fn name<'a>(placeholder: &str, vocabulary: &'a Vocabulary) -> Option<&'a str> {
