@@ -124,6 +124,50 @@ fn tool_declarations_that_are_none() {
 }
 
 #[test]
+fn settings_that_are_none() {
+    let scratch = Scratch::new();
+    for (content, problem) in [
+        (
+            "[]",
+            "it is not a JSON object: invalid type: sequence, expected a map at line 1 column 0",
+        ),
+        (
+            r#"{"base_url": "http://x"}"#,
+            "`base_url` comes from --base-url, not from a file",
+        ),
+        (
+            r#"{"max_tool_rounds_per_input": 0}"#,
+            "`max_tool_rounds_per_input` must be at least 1",
+        ),
+    ] {
+        let path = scratch.write("settings.json", content);
+        check(
+            &["run", "--config", &path, "x"],
+            b"",
+            2,
+            &format!("hermitcrab: --config {path}: {problem}: see docs/settings.md\n"),
+        );
+    }
+}
+
+#[test]
+fn an_effort_that_is_none() {
+    check(
+        &[
+            "run",
+            "--model",
+            "claude-sonnet-4-5",
+            "--reasoning-effort",
+            "bogus",
+            "x",
+        ],
+        b"",
+        2,
+        "hermitcrab: --reasoning-effort is \"bogus\"; claude-sonnet-4-5 takes one of none, minimal, low, medium, high, xhigh, max\n",
+    );
+}
+
+#[test]
 fn base_url_that_is_none() {
     check(
         &["run", "--base-url", "foo", "x"],
