@@ -8,8 +8,9 @@
 //   project.keep(session);
 
 import { acceptInEnvironment, guardProject } from "./arguments.js";
-import { EnvironmentError } from "./errors.js";
+import { EnvironmentError, text } from "./errors.js";
 import { browserStorage, lockTab } from "./storage.js";
+import { tarEntries } from "./tar.js";
 
 /**
  * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
@@ -40,6 +41,8 @@ const SLACK_BYTES = 1 << 20;
 const MAX_PARTS = 100;
 /** Bytes of an empty tar archive. */
 const TAR_END = 1024;
+/** Names of pieces, as this package makes them: a number and whose it is, for two owners cannot share one. */
+const PART = /^files-\d+(?:-[0-9a-f]+)?\.tar$/;
 const EMPTY = { archive: new Uint8Array(), removed: [] };
 /** Rest between a failed save and the next try, in ms: twice as long each time, up to the second. */
 const RETRY_MS = [2_000, 60_000];
@@ -67,14 +70,10 @@ export async function openProjectIn(Environment, name, given = {}) {
   try {
     const saved = storage && (await load(name, storage));
     const env = await Environment.create(saved ? options : { ...options, files });
-    if (saved) {
-      const [{ archive }, ...deltas] = saved.parts;
-      await env.replaceTree(archive);
-      for (const delta of deltas) await env.applyDelta(delta);
-    }
+    if (saved) await restore(name, saved.parts, env);
     await project.begin(env, { saved, readOnly, release, denied });
   } catch (error) {
-    release?.();
+    await release?.();
     throw error;
   }
   return project;
@@ -93,9 +92,10 @@ export async function deleteProject(name, options = {}) {
   const storage = options.storage ?? (await browserStorage());
   const release = await lock(name, storage, false, () => {});
   try {
+    if (release.held && !(await release.held())) throw openElsewhere(name);
     await storage.delete(name);
   } finally {
-    release();
+    await release();
   }
 }
 
@@ -112,6 +112,10 @@ export class Project {
    * then what changed from time to time), and record and data as text.
    */
   #stored = { snapshot: undefined, parts: [], rest: undefined };
+  /** In the names of what is stored from now on. */
+  #owner = crypto.randomUUID().slice(0, 8);
+  /** Why nothing is saved any more. @type {EnvironmentError | undefined} */
+  #lost;
   #data;
   /** `#data` as JSON, since it was set. */
   #dataText;
@@ -157,6 +161,9 @@ export class Project {
     if (readOnly || denied) return;
     if (saved) {
       this.#number = saved.number;
+      // A process that was killed may have left the next piece behind.
+      const [, owner = ""] = /(-[0-9a-f]+)\.tar$/.exec(saved.parts.at(-1).file) ?? [];
+      await this.#remove(`files-${saved.number + 1}${owner}.tar`);
       const parts = saved.parts.map(({ archive: _, ...part }) => part);
       this.#stored = { snapshot: await env.snapshot(), parts, rest: this.#rest() };
     }
@@ -168,9 +175,17 @@ export class Project {
 
   /** @private The project belongs to somebody else now. */
   lose() {
+    if (this.#lost) return;
+    this.#lost = new EnvironmentError("locked", `project ${this.name} was taken over by another tab or process, so this one saves nothing any more; export its files to keep them`);
     this.readOnly = true;
     this.#stop();
-    this.#tell({ state: "failed", error: new EnvironmentError("locked", `project ${this.name} was taken over by another tab, so this one saves nothing any more; export its files to keep them`) });
+    this.#tell({ state: "failed", error: this.#lost });
+  }
+
+  /** Rejects if the project is somebody else's. */
+  async #own() {
+    if (!this.#lost && this.#release?.held && !(await this.#release.held())) this.lose();
+    if (this.#lost) throw this.#lost;
   }
 
   /**
@@ -204,6 +219,7 @@ export class Project {
 
   /** Saves now; rejects if that fails. What is in memory stays in any case. */
   async save() {
+    if (this.#lost) throw this.#lost;
     if (this.readOnly) throw new EnvironmentError("read_only", `project ${this.name} is open for reading only; export its files to keep them`);
     if (!this.#storage) throw this.status.error;
     clearTimeout(this.#timer);
@@ -211,7 +227,7 @@ export class Project {
     this.#timer = undefined;
     // Two at a time would overtake each other.
     while (this.#saving) await this.#saving.catch(() => {});
-    if (this.readOnly) return;
+    if (this.#lost) throw this.#lost;
     this.#saving = this.#save();
     try {
       await this.#saving;
@@ -275,9 +291,12 @@ export class Project {
   async #save() {
     const room = { needed: 0 };
     try {
+      await this.#own();
       await this.#write(room);
       this.#retryMs = RETRY_MS[0];
     } catch (error) {
+      // Told by `lose`. What failed on the way there is of no interest.
+      if (this.#lost) throw this.#lost;
       const failure = await storageFailure(this.name, room.needed, error);
       this.#tell({ state: "failed", error: failure });
       throw failure;
@@ -317,26 +336,31 @@ export class Project {
     this.#tell({ state: "saving" });
     let { parts } = stored;
     let file;
+    let number = this.#number;
     try {
       if (change) {
-        this.#number += 1;
-        file = `files-${this.#number}.tar`;
+        number += 1;
+        file = `files-${number}-${this.#owner}.tar`;
         const { archive, removed, whole } = change;
         parts = [...(whole ? [] : parts), { file, removed, bytes: archive.length }];
         room.needed = archive.length;
         await this.#storage.write(this.name, file, archive);
       }
-      const index = JSON.stringify({ version: VERSION, number: this.#number, parts, savedMs: Date.now() });
+      const index = JSON.stringify({ version: VERSION, number, parts, savedMs: Date.now() });
       const bytes = new TextEncoder().encode(`${index.slice(0, -1)},${rest}}`);
       room.needed += bytes.length;
+      await this.#own();
       // The moment at which the new state counts.
       await this.#storage.write(this.name, INDEX, bytes);
     } catch (error) {
       if (file) await this.#remove(file);
       throw error;
     }
+    this.#number = number;
     this.#stored = { snapshot, parts, rest };
     free(stored.snapshot);
+    // The next owner's state may consist of them.
+    await this.#own();
     for (const old of stored.parts) if (!parts.includes(old)) await this.#remove(old.file);
     return true;
   }
@@ -396,29 +420,92 @@ async function changeOf(snapshot, { snapshot: old, parts }) {
 }
 
 async function lock(name, storage, takeOver, lost) {
-  const release = await (storage.lock ?? lockTab)(name, takeOver, lost);
+  let release;
+  try {
+    release = await (storage.lock ?? lockTab)(name, takeOver, lost);
+  } catch (error) {
+    throw unreadable(name, error);
+  }
   if (release) return release;
-  throw new EnvironmentError("locked", `project ${name} is open in another tab; close it there, open it with readOnly, or take it over`);
+  throw openElsewhere(name);
 }
 
+function openElsewhere(name) {
+  return new EnvironmentError("locked", `project ${name} is open in another tab or process; close it there, open it with readOnly, or take it over`);
+}
+
+/** What is stored of a project, judged before anything is made of it. */
 async function load(name, storage) {
-  const bytes = await storage.read(name, INDEX);
+  const read = async (file) => {
+    let bytes;
+    try {
+      bytes = await storage.read(name, file);
+    } catch (error) {
+      throw unreadable(name, error);
+    }
+    if (bytes !== undefined && !(bytes instanceof Uint8Array)) throw damaged(name, `its storage gave no bytes for ${file}`);
+    return bytes;
+  };
+  const bytes = await read(INDEX);
   if (!bytes) return undefined;
-  const damaged = (why) => new EnvironmentError("io", `the saved project ${name} cannot be read: ${why}; delete it to begin anew`);
   let index;
   try {
     index = JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    throw damaged(error.message);
+    throw damaged(name, error.message);
   }
-  if (index.version !== VERSION) throw damaged(`it has format ${index.version}, this version reads format ${VERSION}`);
+  if (typeof index !== "object" || index === null) throw damaged(name, `${INDEX} holds no object`);
+  if (index.version !== VERSION) throw damaged(name, `it has format ${index.version}, this version reads format ${VERSION}`);
+  if (!Array.isArray(index.parts) || index.parts.length === 0 || !Number.isSafeInteger(index.number)) {
+    throw damaged(name, `${INDEX} does not say what it is stored in`);
+  }
   const parts = [];
   for (const part of index.parts) {
-    const archive = await storage.read(name, part.file);
-    if (!archive) throw damaged("some of its files are missing");
+    if (!isPart(part)) throw damaged(name, `${INDEX} names a part that this package did not store`);
+    const archive = await read(part.file);
+    if (!archive) throw damaged(name, `${part.file} is missing`);
+    if (archive.length !== part.bytes) throw damaged(name, `${part.file} has ${archive.length} bytes instead of ${part.bytes}`);
     parts.push({ ...part, archive });
   }
   return { parts, number: index.number, history: index.history ?? undefined, data: index.data ?? undefined };
+}
+
+function isPart(part) {
+  if (typeof part?.file !== "string" || !PART.test(part.file) || !Number.isSafeInteger(part.bytes)) return false;
+  return Array.isArray(part.removed) && part.removed.every((path) => typeof path === "string");
+}
+
+/** Puts what was stored into an environment. */
+async function restore(name, [{ archive, file }, ...deltas], env) {
+  let at = file;
+  const judge = (archive) => {
+    // A file of zeros reads as an archive of nothing.
+    if ([...tarEntries(archive)].length === 0 && archive.length > TAR_END) throw new EnvironmentError("invalid_input", "it holds no files");
+  };
+  try {
+    judge(archive);
+    await env.replaceTree(archive);
+    for (const delta of deltas) {
+      at = delta.file;
+      judge(delta.archive);
+      await env.applyDelta(delta);
+    }
+  } catch (error) {
+    // A sandbox that is too small for it is not the project's fault.
+    if (error?.kind !== "invalid_input") throw error;
+    throw damaged(name, `${at}: ${error.message}`);
+  }
+}
+
+function damaged(name, why) {
+  return new EnvironmentError("io", `the saved project ${name} cannot be read: ${why}; put its stored files back from a copy, or delete it to begin anew`);
+}
+
+function unreadable(name, error) {
+  if (error instanceof EnvironmentError) return error;
+  const denied = ["EACCES", "EPERM", "EROFS"].includes(error?.code) || ["NotAllowedError", "SecurityError"].includes(error?.name);
+  const message = `the saved project ${name} cannot be read: its storage failed: ${text(error)}; try again, or open another`;
+  return new EnvironmentError(denied ? "storage_denied" : "io", message, { cause: error });
 }
 
 /** Why storing failed, and how much is needed. */

@@ -11,10 +11,14 @@ import { EnvironmentError } from "./errors.js";
  * @property {(project: string, file: string) => Promise<void>} remove a file; none is fine
  * @property {(project: string) => Promise<void>} delete a project with all its files
  * @property {() => Promise<string[]>} list names of the projects, sorted
- * @property {(project: string, takeOver: boolean, lost: () => void) => Promise<(() => void) | undefined>} [lock]
+ * @property {(project: string, takeOver: boolean, lost: () => void) => Promise<Release | undefined>} [lock]
  *   resolves with what gives the project free, or with `undefined` if somebody
- *   else has it; `lost` is called when somebody takes it over. Without it, Web
- *   Locks keep tabs apart where there are any.
+ *   else has it; `lost` is called when somebody takes it over, as far as that
+ *   is noticed. Without it, Web Locks keep tabs apart where there are any.
+ *
+ * What gives a project free, and says whether it is still held: that is asked
+ * before each change of what is stored, for a loss that nobody told.
+ * @typedef {(() => unknown) & {held?: () => Promise<boolean>}} Release
  */
 
 const FOLDER = "hermitcrab";

@@ -70,7 +70,8 @@ test("what changes is saved by itself, and once", async (t) => {
   assert.equal(writes, 4);
   await project.save();
   assert.equal(writes, 4, "nothing has changed");
-  assert.deepEqual((await readdir(join(directory, "p"))).sort(), ["files-1.tar", "files-2.tar", "lock", "project.json"]);
+  const names = (await readdir(join(directory, "p"))).sort();
+  assert.deepEqual(names.map((name) => name.replace(/-[0-9a-f]{8}\./, "-OWNER.")), ["files-1-OWNER.tar", "files-2-OWNER.tar", "lock", "project.json"]);
   await project.close();
   const again = await openProject("p", { storage: directoryStorage(directory) });
   assert.equal(await again.env.readText("f3"), "3\n");
@@ -246,7 +247,7 @@ test("a project belongs to one at a time", async (t) => {
   const storage = directoryStorage(await folder(t));
   const one = await openProject("p", { storage, files: { a: "1" } });
   await one.save();
-  await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab; close it there/);
+  await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab or process; close it there/);
   await rejectsWith(deleteProject("p", { storage }), "locked", /project p is open/);
   const reader = await openProject("p", { storage, readOnly: true });
   assert.equal(reader.readOnly, true);
@@ -259,6 +260,125 @@ test("a project belongs to one at a time", async (t) => {
   await two.close();
   await deleteProject("p", { storage });
   assert.deepEqual(await listProjects({ storage }), []);
+});
+
+for (const [how, storages] of [
+  ["of one storage", (directory) => Array(2).fill(directoryStorage(directory))],
+  // As in two processes: nobody tells the one that loses.
+  ["that nobody told", (directory) => [{ ...directoryStorage(directory), lock: deaf(directory) }, directoryStorage(directory)]],
+]) {
+  test(`a project that is taken over belongs to the second, ${how}`, async (t) => {
+    const directory = await folder(t);
+    const [first, second] = storages(directory);
+    const one = await openProject("p", { storage: first, files: { a: "1" } });
+    await one.save();
+    const two = await openProject("p", { storage: second, takeOver: true });
+    await two.env.write("b", "2");
+    await two.save();
+    await one.env.write("a", "one's");
+    await rejectsWith(one.save(), "locked", /project p was taken over by another tab or process, .*; export its files to keep them/);
+    assert.equal(one.status.state, "failed");
+    assert.equal(one.status.error.kind, "locked");
+    assert.equal(one.readOnly, true);
+    await one.close();
+    // Its lock is there, and its files.
+    await rejectsWith(openProject("p", { storage: second }), "locked", /project p is open/);
+    await two.env.write("c", "3");
+    await two.close();
+    const three = await openProject("p", { storage: second });
+    assert.equal((await three.env.exec("head a b c")).stdout, "==> a <==\n1\n==> b <==\n2\n==> c <==\n3");
+    await three.close();
+  });
+}
+
+/** A lock whose owner hears nothing. */
+function deaf(directory) {
+  const { lock } = directoryStorage(directory);
+  return (project, takeOver) => lock(project, takeOver, () => {});
+}
+
+test("who loses the project in the middle of a save destroys nothing", async (t) => {
+  const directory = await folder(t);
+  const files = directoryStorage(directory);
+  let meanwhile = async () => {};
+  const storage = {
+    ...files,
+    lock: deaf(directory),
+    write: async (project, file, data) => {
+      await files.write(project, file, data);
+      if (file !== "project.json") await meanwhile();
+    },
+  };
+  const one = await openProject("p", { storage, files: { a: "1" } });
+  await one.save();
+  let two;
+  meanwhile = async () => {
+    two = await openProject("p", { storage: files, takeOver: true });
+    await two.env.write("b", "2");
+    await two.save();
+  };
+  await one.env.write("a", "one's");
+  await rejectsWith(one.close(), "locked", /was taken over/);
+  await two.close();
+  const three = await openProject("p", { storage: files });
+  assert.equal((await three.env.exec("cat a; cat b; ls")).stdout, "12a\nb\n");
+  await three.close();
+  assert.equal((await readdir(join(directory, "p"))).filter((name) => name.startsWith("files")).length, 2, "nothing is left behind");
+});
+
+test("a lock whose process is gone, or that says nothing, is free", async (t) => {
+  const directory = await folder(t);
+  const storage = directoryStorage(directory);
+  const one = await openProject("p", { storage });
+  await one.close();
+  const gone = spawn(process.execPath, ["-e", ""]);
+  await new Promise((resolve) => gone.once("exit", resolve));
+  for (const lock of ["", `${gone.pid}`, `${gone.pid} token`]) {
+    await writeFile(join(directory, "p", "lock"), lock);
+    const again = await openProject("p", { storage });
+    await again.close();
+  }
+});
+
+const DAMAGES = {
+  "no object": [() => "null", /project\.json holds no object/],
+  "no parts": [() => '{"version":1}', /project\.json does not say what it is stored in/],
+  "an empty list of parts": [(index) => JSON.stringify({ ...index, parts: [] }), /does not say what it is stored in/],
+  "another format": [() => '{"version":2}', /it has format 2, this version reads format 1/],
+  "a part elsewhere": [(index) => JSON.stringify({ ...index, parts: [{ ...index.parts[0], file: "../q/files-1.tar" }] }), /names a part that this package did not store/],
+  "a part that is null": [(index) => JSON.stringify({ ...index, parts: [null] }), /names a part that this package did not store/],
+  "a part that is cut off": [(index, cut) => cut((bytes) => bytes.subarray(0, 100)), /files-1-\w+\.tar has 100 bytes instead of \d+/],
+  "a part of nothing": [(index, cut) => cut((bytes) => bytes.subarray(0, 0)), /has 0 bytes instead of/],
+  "a part that is no archive": [(index, cut) => cut((bytes) => bytes.fill(120)), /files-1-\w+\.tar: the archive is not a tar file or is damaged/],
+  "a part of zeros": [(index, cut) => cut((bytes) => bytes.fill(0)), /files-1-\w+\.tar: it holds no files/],
+};
+
+for (const [name, [damage, message]] of Object.entries(DAMAGES)) {
+  test(`a stored project with ${name} is told`, async (t) => {
+    const directory = await folder(t);
+    const storage = directoryStorage(directory);
+    const one = await openProject("p", { storage, files: { a: "1" } });
+    await one.close();
+    const index = JSON.parse(new TextDecoder().decode(await storage.read("p", "project.json")));
+    const { file } = index.parts[0];
+    const bytes = await storage.read("p", file);
+    const changed = damage(index, (change) => void (bytes.changed = change(bytes)));
+    if (changed === undefined) await storage.write("p", file, bytes.changed);
+    else await storage.write("p", "project.json", new TextEncoder().encode(changed));
+    for (const readOnly of [false, true]) {
+      await rejectsWith(openProject("p", { storage, readOnly }), "io", /^the saved project p cannot be read: .*; put its stored files back from a copy, or delete it to begin anew$/);
+      await rejectsWith(openProject("p", { storage, readOnly }), "io", message);
+    }
+    await deleteProject("p", { storage });
+  });
+}
+
+test("a storage that throws while it is read is told with a type", async (t) => {
+  const files = directoryStorage(await folder(t));
+  const storage = { ...files, read: () => { throw new Error("boom"); } };
+  await rejectsWith(openProject("p", { storage }), "io", /^the saved project p cannot be read: its storage failed: boom; try again/);
+  const locking = { ...files, lock: () => { throw Object.assign(new Error("no"), { code: "EACCES" }); } };
+  await rejectsWith(openProject("p", { storage: locking }), "storage_denied", /its storage failed: no/);
 });
 
 test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
@@ -381,7 +501,7 @@ test("storage that is denied or damaged is told", async (t) => {
   const one = await openProject("p", { storage });
   await one.close();
   await writeFile(join(directory, "p", "project.json"), "{");
-  await rejectsWith(openProject("p", { storage }), "io", /the saved project p cannot be read: .*; delete it to begin anew/);
+  await rejectsWith(openProject("p", { storage }), "io", /the saved project p cannot be read: .*, or delete it to begin anew/);
   await deleteProject("p", { storage });
   await rejectsWith(openProject("", { storage }), "invalid_input", /name must be a text of 1 to 100/);
   const dots = await openProject("..", { storage });
