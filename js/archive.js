@@ -188,7 +188,8 @@ export async function importFileList(files, sink) {
 /** @param {FileSystemDirectoryHandle} handle @param {Sink} sink */
 export async function importHandle(handle, sink) {
   const descend = async (directory, prefix) => {
-    for await (const [name, child] of directory.entries()) {
+    for await (const entry of entriesOf(directory, prefix || handle.name || "the directory")) {
+      const [name, child] = entry;
       const path = prefix + name;
       const place = sink.place(path);
       if (child.kind === "directory") {
@@ -196,15 +197,33 @@ export async function importHandle(handle, sink) {
         // Nothing below an excluded name is looked at.
         if (place !== undefined || sink.place(`${path}/x`) !== undefined) await descend(child, `${path}/`);
       } else if (place !== undefined) {
-        const file = await child.getFile().catch((error) => {
-          throw unreadable(path, error);
-        });
+        const file = await fileOf(child, path);
         sink.budget.take(path, file.size);
         await importFile(place, file, sink);
       }
     }
   };
   await descend(handle, "");
+}
+
+/** The entries of a directory, which may vanish or be forbidden meanwhile. */
+async function* entriesOf(directory, path) {
+  try {
+    for await (const entry of directory.entries()) {
+      if (!Array.isArray(entry) || typeof entry[0] !== "string") throw new Error("its entries are no [name, handle]");
+      yield entry;
+    }
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+async function fileOf(handle, path) {
+  try {
+    return await handle.getFile();
+  } catch (error) {
+    throw unreadable(path, error);
+  }
 }
 
 async function importFile(name, file, sink) {
@@ -256,6 +275,7 @@ function bytesOf(archive) {
 }
 
 function unreadable(path, error) {
+  if (error instanceof EnvironmentError) return error;
   return new EnvironmentError("io", `cannot read ${path}: ${error?.message ?? error}`, { cause: error });
 }
 

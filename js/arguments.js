@@ -3,7 +3,8 @@
 // argument. What only the core can judge, such as the values of settings, it
 // judges itself.
 
-import { EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+import { data } from "./data.js";
+import { EnvironmentError, HermitcrabError, SessionError, text as what } from "./errors.js";
 import { late } from "./hub.js";
 
 /**
@@ -61,6 +62,21 @@ const fields = (fields) => (value, name) => {
   return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
 };
 
+/** Right in every way. @param {...Check} checks @returns {Check} */
+const all = (...checks) => (value, name) => {
+  for (const check of checks) {
+    const problem = check(value, name);
+    if (problem) return problem;
+  }
+  return undefined;
+};
+
+/** Data, but for some fields. @param {string[]} names @returns {Check} */
+const dataBut = (names) => (value, name) => {
+  if (value === undefined) return undefined;
+  return data(Object.fromEntries(Object.entries(value).filter(([field]) => !names.includes(field))), name);
+};
+
 /** @param {Check} item @returns {Check} */
 const listOf = (item) => (value, name) =>
   Array.isArray(value) ? first(value.map((one, index) => item(one, `${name}[${index}]`))) : kind("an array", () => false)(value, name);
@@ -80,7 +96,7 @@ const first = (problems) => problems.find((problem) => problem !== undefined);
 const importing = maybe(
   fields({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
 );
-const memory = { files: maybe(files), limits: maybe(object), programs: maybe(recordOf(callback)) };
+const memory = { files: maybe(files), limits: maybe(all(object, data)), programs: maybe(recordOf(callback)) };
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
 const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)) };
@@ -141,7 +157,7 @@ const SESSION = {
   steer: [["message", input]],
   followUp: [["message", input]],
   addSystemTurn: [["content", input]],
-  configure: [["settings", fields(settings)]],
+  configure: [["settings", all(fields(settings), data)]],
   registerTool: [["tool", tool]],
   unregisterTool: [["name", text]],
   onActivity: [["callback", callback]],
@@ -155,11 +171,11 @@ const FUNCTIONS = {
   init: [["options", maybe(fields({
     onProgress: maybe(callback), worker: maybe(callback), onRestart: maybe(callback), unresponsiveMs: maybe(limit), stopMs: maybe(limit),
   }))]],
-  createSession: [["options", maybe(fields({
+  createSession: [["options", all(maybe(fields({
     apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(listOf(tool)), history: orNull(object),
     approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), ...settings,
-  }))]],
-  scriptedFetch: [["script", script]],
+  })), dataBut(["apiKey", "apiKeys", "env", "tools", "approve", "fetch", "signal"]))]],
+  scriptedFetch: [["script", all(script, data)]],
   openProject: [
     ["name", project],
     ["options", maybe(fields({ ...memory, storage: orNull(storage), onStatus: orNull(callback) }))],
@@ -173,7 +189,13 @@ const FUNCTIONS = {
 
 /** @param {[string, Check][]} signature @param {unknown[]} given @param {string} call */
 function problemOf(signature, given, call) {
-  const problem = first(signature.map(([name, check], index) => check(given[index], name)));
+  const problem = first(signature.map(([name, check], index) => {
+    try {
+      return check(given[index], name);
+    } catch (error) {
+      return `${name} cannot be read: ${what(error)}`;
+    }
+  }));
   return problem && `${call}: ${problem}`;
 }
 

@@ -7,7 +7,8 @@
 // `list` and `read`, without `realPath` every path leads where it says; any
 // other missing method answers "unsupported".
 
-import { EnvironmentError } from "./errors.js";
+import { sleep } from "./clock.js";
+import { EnvironmentError, SessionError } from "./errors.js";
 import { Runtime } from "./runtime.js";
 
 /**
@@ -39,7 +40,8 @@ import { Runtime } from "./runtime.js";
  * @typedef {Stat & {path: string}} Entry
  * @typedef {{pattern: string, path: string, globFilter?: string, caseInsensitive: boolean, maxResults: number}} GrepQuery
  * @typedef {object} ExecOptions
- * @property {number} timeoutMs end the command after it, and say `timedOut`
+ * @property {number} timeoutMs end the command after it, and say `timedOut`; `signal` fires then,
+ *   too, and a command that has not ended a second later is given up
  * @property {string} [cwd] @property {Record<string, string>} env variables to add
  * @property {AbortSignal} signal end the command now
  * @property {(stream: "stdout" | "stderr", data: Uint8Array | string) => void} onOutput call it as output arrives
@@ -53,6 +55,12 @@ import { Runtime } from "./runtime.js";
  */
 
 const attached = new WeakMap();
+
+const PLATFORMS = ["darwin", "linux", "windows", "wasm"];
+/** Time for a command to end once its limit is over, in ms. */
+const GRACE_MS = 1_000;
+/** What shells call a command that its limit ended. */
+const TIMED_OUT = 124;
 
 /**
  * The runtime and number of an environment; sessions that are given the same
@@ -76,19 +84,33 @@ export function attachTo(environment, place) {
 }
 
 async function add(environment) {
+  const info = facts(environment);
   const runtime = await Runtime.create();
-  const info = {
-    working_directory: environment.workingDirectory ?? "/workspace",
-    platform: environment.platform ?? "linux",
-    os_version: environment.osVersion ?? "",
-    utc_offset_minutes: environment.utcOffsetMinutes ?? 0,
-  };
   const number = runtime.call((core) => core.addEnvironment(info));
   runtime.environments.set(number, {
     call: (call, signal) => answer(environment, call, signal),
     exec: (request, signal, onOutput) => exec(environment, request, signal, onOutput),
   });
   return { runtime, number };
+}
+
+/** What the core is told of an environment. */
+function facts({ workingDirectory, platform, osVersion, utcOffsetMinutes }) {
+  const must = (holds, name, what) => {
+    if (!holds) throw new SessionError("invalid_input", `createSession: options.env.${name} must be ${what}`);
+  };
+  const info = {
+    working_directory: workingDirectory ?? "/workspace",
+    platform: platform ?? "linux",
+    os_version: osVersion ?? "",
+    utc_offset_minutes: utcOffsetMinutes ?? 0,
+  };
+  must(PLATFORMS.includes(info.platform), "platform", `one of ${PLATFORMS.join(", ")}`);
+  const absolute = info.platform === "windows" ? /^(?:[A-Za-z]:)?[\\/]/ : /^\//;
+  must(typeof info.working_directory === "string" && absolute.test(info.working_directory), "workingDirectory", "an absolute path");
+  must(typeof info.os_version === "string", "osVersion", "a string");
+  must(Number.isFinite(info.utc_offset_minutes), "utcOffsetMinutes", "a number of minutes");
+  return info;
 }
 
 /** One call, from the core's shape to a method and back. */
@@ -105,12 +127,13 @@ async function answer(environment, call, signal) {
       await method(environment, "write")(call.path, call.content, options);
       return DONE;
     case "stat":
-      return { reply: "stat", value: stat(await method(environment, "stat")(call.path, options)) };
+      return { reply: "stat", value: stat(await method(environment, "stat")(call.path, options), call) };
     case "real_path":
       return { reply: "path", value: text(await method(environment, "realPath")(call.path, options), call) };
     case "list":
       return entries(
         await method(environment, "list")(call.path, { depth: call.depth, signal }),
+        `list(${call.path})`,
         byPath,
       );
     case "remove":
@@ -141,6 +164,7 @@ async function answer(environment, call, signal) {
           { pattern: call.pattern, path: call.path, maxResults: call.max_results },
           options,
         ),
+        `glob(${call.pattern})`,
       );
     default:
       throw new EnvironmentError("unsupported", `environments have no call \`${call.call}\``);
@@ -149,14 +173,46 @@ async function answer(environment, call, signal) {
 
 async function exec(environment, { command, timeoutMs, cwd, env }, signal, onOutput) {
   const start = performance.now();
-  const options = { timeoutMs, cwd, env, signal, onOutput };
-  const { exitCode, timedOut, durationMs } = await method(environment, "exec")(command, options);
+  const run = method(environment, "exec");
+  const { over, result } = await withLimit(timeoutMs, signal, (signal) => run(command, { timeoutMs, cwd, env, signal, onOutput }));
+  // Given up: what it says now, if anything, nobody hears.
+  const { exitCode, timedOut, durationMs } = over && !isObject(result) ? { exitCode: TIMED_OUT } : shaped(result, "exec", isObject, "{exitCode}");
   return {
     exit_code: integer(exitCode, "exitCode"),
-    timed_out: Boolean(timedOut),
+    timed_out: Boolean(timedOut) || over,
     cancelled: false,
     duration_ms: whole(durationMs ?? performance.now() - start),
   };
+}
+
+/** The limit holds also for a command that does not end itself; 0: there is none. */
+async function withLimit(ms, signal, run) {
+  if (ms === 0) return { over: false, result: await run(signal) };
+  const stopping = new AbortController();
+  const done = new AbortController();
+  const stop = () => stopping.abort(signal.reason);
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  let over = false;
+  const late = sleep(ms, done.signal).then(async () => {
+    if (!done.signal.aborted) {
+      over = true;
+      stopping.abort(new EnvironmentError("cancelled", `the command did not end within ${ms} ms`));
+      await sleep(GRACE_MS, done.signal);
+    }
+    return undefined;
+  });
+  try {
+    // Whatever it throws once it was told to end is how it ended.
+    const ran = (async () => run(stopping.signal))().catch((error) => {
+      if (!over) throw error;
+    });
+    const result = await Promise.race([ran, late]);
+    return { result, over };
+  } finally {
+    done.abort();
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 const DONE = { reply: "done" };
@@ -186,13 +242,25 @@ function text(path, call) {
   return path;
 }
 
-function stat({ isDir, size, modifiedMs }) {
+const isObject = (value) => typeof value === "object" && value !== null;
+const isEntry = (value) => isObject(value) && typeof value.path === "string";
+const isMatch = (value) => isEntry(value) && typeof value.text === "string";
+
+/** `value`, if it is what `call` must return. */
+function shaped(value, call, holds, what) {
+  if (!holds(value)) throw new EnvironmentError("io", `the environment's ${call} must return ${what}, and returned something else`);
+  return value;
+}
+
+function stat(value, { path }) {
+  const { isDir, size, modifiedMs } = shaped(value, `stat(${path})`, isObject, "{isDir, size}");
   return { is_dir: Boolean(isDir), size: whole(size ?? 0), modified_ms: maybeWhole(modifiedMs) };
 }
 
-function entries(list, order) {
+function entries(value, call, order) {
+  const list = shaped(value, call, (value) => Array.isArray(value) && value.every(isEntry), "a list of {path, isDir}");
   const found = list.map(({ path, isDir, size, modifiedMs }) => ({
-    path: String(path),
+    path,
     is_dir: Boolean(isDir),
     size: isDir ? null : maybeWhole(size),
     modified_ms: maybeWhole(modifiedMs),
@@ -201,9 +269,11 @@ function entries(list, order) {
   return { reply: "entries", value: { entries: found, truncated: false } };
 }
 
-function matches({ matches, truncated }) {
+function matches(found) {
+  const holds = (value) => Array.isArray(value?.matches) && value.matches.every(isMatch);
+  const { matches: list, truncated } = shaped(found, "grep", holds, "{matches}, a list of {path, line, text}");
   const value = {
-    matches: matches.map(({ path, line, text }) => ({ path, line: whole(line), text })),
+    matches: list.map(({ path, line, text }) => ({ path, line: whole(line), text })),
     truncated: Boolean(truncated),
   };
   return { reply: "matches", value };

@@ -60,26 +60,29 @@ export class CoreError extends HermitcrabError {
 }
 
 /**
- * What an export of the core threw, as an error of `Class`. Exports throw plain
- * `{kind, message}`; anything else means that the core itself failed.
+ * What a call of the core threw, as an error of `Class`. Exports throw plain
+ * `{kind, message}`. Anything else was thrown on the way in, by the bindings or
+ * by what the caller gave, and nothing has happened, unless the core itself died.
  * @param {unknown} error @param {typeof HermitcrabError} Class
  */
 export function typed(error, Class) {
-  if (wrongArgument(error)) {
-    return new Class("invalid_input", `an argument is of the wrong type: ${error.message}`, { cause: error });
+  if (error instanceof HermitcrabError) return error;
+  if (isDeath(error)) return new CoreError(error);
+  if (error instanceof Error || typeof error?.kind !== "string") {
+    return new Class("invalid_input", `an argument is of the wrong type: ${text(error)}`, { cause: error });
   }
-  if (error instanceof Error || typeof error?.kind !== "string") return new CoreError(error);
   return new Class(error.kind, error.message);
 }
 
 /**
- * Whether the bindings refused an argument: they check and convert before the
- * core is entered, so nothing has happened there. A trap of the core is a
- * `WebAssembly.RuntimeError`, an exhausted stack a `RangeError`.
+ * Whether the core itself failed: a trap, a panic (src/web/mod.rs says it so),
+ * or an exhausted stack, which browsers call differently.
  */
-function wrongArgument(error) {
-  if (!(error instanceof Error) || error instanceof WebAssembly.RuntimeError) return false;
-  return error instanceof TypeError || error.message.startsWith("expected instance of");
+function isDeath(error) {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof WebAssembly.RuntimeError || error.name === "InternalError") return true;
+  if (error instanceof RangeError) return /stack/i.test(error.message);
+  return error.message.startsWith("the core panicked: ");
 }
 
 /** Node's error codes as kinds of environment error. */

@@ -1,6 +1,7 @@
 // Session: a conversation with a model that uses tools.
 
 import { acceptInSession, guardSession } from "./arguments.js";
+import { NotData, plainData } from "./data.js";
 import { checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
@@ -93,13 +94,15 @@ export async function createSession(options = {}) {
 export async function openSession(options, hub) {
   const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
+  // Judged and copied before anything happens.
+  const told = { ...taken(settings, "options"), tools: tools.map(definition) };
+  const record = history === undefined || history === null ? undefined : JSON.stringify(taken(history, "options.history"));
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
   // Nothing below waits, so no abort can get lost.
   signal?.throwIfAborted();
   const config = coreNames({
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
-    ...settings,
-    tools: tools.map(definition),
+    ...told,
   });
   const part = {
     hub,
@@ -107,7 +110,6 @@ export async function openSession(options, hub) {
     approve,
     send: createDoor(await sender(fetch, script), credentials(config, script ? null : apiKey, apiKeys)),
   };
-  const record = history === undefined || history === null ? undefined : JSON.stringify(history);
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);
   if (signal) {
@@ -283,7 +285,8 @@ export class Session {
    * @param {import("./types.js").ChangeableSettings} settings
    */
   async configure(settings) {
-    this.#call((core) => core.configure(coreNames(settings)));
+    const patch = coreNames(taken(settings, "settings"));
+    this.#call((core) => core.configure(patch));
   }
 
   /** The settings in force, in the core's own names. @returns {Promise<Record<string, unknown>>} */
@@ -293,8 +296,9 @@ export class Session {
 
   /** Adds a tool from the next model call on. @param {Tool} tool */
   async registerTool(tool) {
-    this.#call((core) => core.registerTool(definition(tool)));
-    this.#part.tools.set(tool.name, tool);
+    const told = definition(tool);
+    this.#call((core) => core.registerTool(told));
+    this.#part.tools.set(told.name, tool);
   }
 
   /** Removes a tool; says whether there was one. @param {string} name @returns {Promise<boolean>} */
@@ -361,6 +365,16 @@ function credentials(config, apiKey, apiKeys = {}) {
     held.set(name, { key, baseUrl });
   }
   return held;
+}
+
+/** A copy of what a caller gave. */
+function taken(value, name) {
+  try {
+    return plainData(value, name);
+  } catch (error) {
+    if (error instanceof NotData) throw new SessionError("invalid_input", error.message);
+    throw error;
+  }
 }
 
 /** Settings in the core's names. Keys inside, such as tool names, stay as they are. */

@@ -3,6 +3,7 @@
 // only there a result is still the object that the tool made.
 
 import { sleep } from "./clock.js";
+import { NotData, plainData } from "./data.js";
 import { SessionError, text } from "./errors.js";
 
 /** @typedef {import("./session.js").Tool} Tool */
@@ -10,15 +11,21 @@ import { SessionError, text } from "./errors.js";
 /** Time for a tool that names none, in ms: that of the longest command. */
 const TIMEOUT_MS = 600_000;
 
-/** What the core is told of a tool. @param {Tool} tool */
-export function definition({ execute, timeoutMs = 1, ...tool }) {
-  if (typeof execute !== "function") {
-    throw new SessionError("invalid_tool", `tool \`${tool.name}\` has no execute function`);
+/** What the core is told of a tool, as plain data. @param {Tool} tool */
+export function definition(tool) {
+  try {
+    const { execute, timeoutMs = 1, ...told } = tool;
+    const name = `tool \`${told.name}\``;
+    if (typeof execute !== "function") throw new NotData(`${name} has no execute function`);
+    if (!(timeoutMs >= 0)) throw new NotData(`timeoutMs of ${name} is not a number of ms`);
+    if (typeof told.description !== "string") throw new NotData(`${name} has no description; say for the model what it does`);
+    if (typeof told.parameters !== "object" || told.parameters === null) {
+      throw new NotData(`${name} has no parameters; give a JSON Schema such as { type: "object", properties: {} }`);
+    }
+    return plainData(told, name);
+  } catch (error) {
+    throw new SessionError("invalid_tool", error instanceof NotData ? error.message : `a tool cannot be read: ${text(error)}`, { cause: error });
   }
-  if (!(timeoutMs >= 0)) {
-    throw new SessionError("invalid_tool", `timeoutMs of tool \`${tool.name}\` is not a number of ms`);
-  }
-  return tool;
 }
 
 /**

@@ -210,7 +210,7 @@ export class Link {
     const id = this.#next++;
     const outgoing = new Outgoing(this, scope);
     return new Promise((resolve, reject) => {
-      message.args = args.map((value) => outgoing.encode(value));
+      message.args = args.map((value) => outgoing.argument(value));
       this.#pending.set(id, { resolve, reject, outgoing });
       this.send({ ...message, id }, outgoing.transfer);
     });
@@ -395,6 +395,16 @@ class Outgoing {
       return this.encode(error);
     } catch {
       return this.encode(new HermitcrabError("io", text(error)));
+    }
+  }
+
+  /** As `encode`, of what a caller gave: that may be a circle. */
+  argument(value) {
+    try {
+      return this.encode(value);
+    } catch (error) {
+      if (!/stack|recursion/i.test(error?.message)) throw error;
+      throw new HermitcrabError("invalid_input", "an argument cannot be sent to the worker: it refers back to itself, or is nested too deeply", { cause: error });
     }
   }
 

@@ -65,11 +65,20 @@ class Sandbox {
     this.#made.catch(() => {});
   }
 
-  async call(name, args, options) {
+  call(name, args, options) {
+    return this.#call((remote) => [remote.handle.id, name, args], name, { scope: this.#scope, ...options });
+  }
+
+  /** Reads a directory that only the page can look into. */
+  importDirectory(source, options) {
+    return this.#call((remote) => [ROOT, "importDirectory", [remote, source, options]], "importDirectory", {});
+  }
+
+  async #call(asked, name, options) {
     // Called at once where that is possible: what follows may be an abort.
     const { link, remote } = this.#here ?? (await this.#made);
     try {
-      return await connection.call(link, remote.handle.id, name, args, { scope: this.#scope, ...options });
+      return await connection.call(link, ...asked(remote), options);
     } catch (error) {
       if (!link.ended || !(error instanceof CoreError)) throw error;
       const sentence = `${name} was given up with its worker; files are as before it: ${error.message}`;
@@ -143,6 +152,12 @@ export class MemoryEnvironment {
     await sandboxes.get(this).call("importFiles", [listed, options]);
   }
 
+  async importDirectory(handle, options) {
+    const { FileSystemDirectoryHandle: Native } = globalThis;
+    if (Native && handle instanceof Native) await sandboxes.get(this).call("importDirectory", [handle, options]);
+    else await sandboxes.get(this).importDirectory(sourceOf(handle), options);
+  }
+
   async openShell({ onData, ...options }) {
     const asked = { ...options, onData: oneWay(quiet(onData)) };
     return new Shell(await sandboxes.get(this).call("openShell", [asked]));
@@ -164,6 +179,30 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/**
+ * A directory of the page's own making, as two functions that a worker can
+ * call. Paths are lists of names.
+ */
+function sourceOf(handle) {
+  const handles = new Map([["[]", handle]]);
+  const at = (path) => handles.get(JSON.stringify(path));
+  return {
+    name: handle.name,
+    async list(path) {
+      const children = [];
+      for await (const [name, child] of at(path).entries()) {
+        handles.set(JSON.stringify([...path, name]), child);
+        children.push([name, child.kind]);
+      }
+      return children;
+    },
+    async file(path) {
+      const file = await at(path).getFile();
+      return file instanceof Blob ? file : new File([await file.arrayBuffer()], path.at(-1), { lastModified: file.lastModified });
+    },
+  };
+}
 
 /** A terminal's other end. Of a worker that is gone it shows and takes nothing any more. */
 class Shell {

@@ -91,6 +91,22 @@ class Root {
     return environment;
   }
 
+  /** Reads a directory that the page answers for. */
+  async importDirectory(environment, { name, list, file }, options) {
+    const directory = (path) => ({
+      kind: "directory",
+      name: path.at(-1) ?? name,
+      async *entries() {
+        for (const [name, kind] of await list(path)) {
+          const at = [...path, name];
+          yield [name, kind === "directory" ? directory(at) : { kind, name, getFile: () => file(at) }];
+        }
+      },
+    });
+    await environment.importDirectory(directory([]), options);
+    this.#save();
+  }
+
   /** Calls a session and says which state that led to. */
   async callSession(session, method, args) {
     const value = await session[method](...args);

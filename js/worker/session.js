@@ -13,12 +13,13 @@ export async function createSession(given = {}) {
   acceptInSession("createSession", given);
   const { env, fetch, signal, ...options } = given;
   signal?.throwIfAborted();
+  const { tools, ...rest } = options;
+  const told = tools && { tools: tools.map(bound) };
   const link = await connection.link();
   const scope = new Scope();
   const number = connection.nextNumber();
   const session = new Session(number, link, scope);
-  const { tools, ...rest } = options;
-  const asked = { ...rest, ...(tools && { tools: tools.map(bound) }), ...(await place(env, link)) };
+  const asked = { ...rest, ...told, ...(await place(env, link)) };
   Object.assign(asked, await playerOf(fetch, link));
   try {
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
@@ -119,6 +120,10 @@ export class Session {
 
   async registerTool(tool) {
     await this.#call("registerTool", [bound(tool)]);
+  }
+
+  async configure(settings) {
+    await this.#call("configure", [settings]);
   }
 
   /** @internal */

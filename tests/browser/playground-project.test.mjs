@@ -244,7 +244,7 @@ test("a stored project that is damaged is told, and can be deleted", async (t) =
   });
   await page.reload();
   await ready(page);
-  assert.match(await page.locator(".toast.error").innerText(), /^The saved project tide-pool cannot be read: .*; delete it to begin anew\./);
+  assert.match(await page.locator(".toast.error").innerText(), /^The saved project tide-pool cannot be read: .*, or delete it to begin anew\./);
   assert.equal(await page.innerText("#project-name"), "tide-pool-2");
   await page.click('.toast button:text-is("Delete it")');
   await page.waitForSelector(".toast:has-text('tide-pool is deleted.')");

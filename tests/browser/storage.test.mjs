@@ -118,7 +118,7 @@ for (const face of ["", "worker"]) {
     await two.evaluate(() => {
       window.acts = { open: () => api.openProject("demo"), save: () => project.save(), delete: () => api.deleteProject("demo") };
     });
-    const locked = { kind: "locked", name: "EnvironmentError", message: "project demo is open in another tab; close it there, open it with readOnly, or take it over" };
+    const locked = { kind: "locked", name: "EnvironmentError", message: "project demo is open in another tab or process; close it there, open it with readOnly, or take it over" };
     assert.deepEqual(await caught(two, "open"), locked);
     assert.deepEqual(await caught(two, "delete"), locked);
     const seen = await two.evaluate(async () => {

@@ -296,8 +296,59 @@ test("an import goes in at its end, whatever happens meanwhile", async () => {
   assert.deepEqual((await env.list()).map(({ path }) => path), ["meanwhile", "quick", "slow"]);
 });
 
-// A worker gets real handles only: they can be copied, these cannot.
+// Out of a worker, only real handles: they can be copied, these cannot.
 const testHere = inWorker ? () => {} : test;
+
+/** A directory as a page may make one up. */
+function madeUp(children, name = "made-up") {
+  return {
+    kind: "directory",
+    name,
+    async *entries() {
+      for (const [name, child] of Object.entries(children)) {
+        if (child instanceof Error) throw child;
+        if (child instanceof File) yield [name, { kind: "file", name, getFile: async () => child }];
+        else if (typeof child === "function") yield [name, { kind: "file", name, getFile: child }];
+        else yield [name, madeUp(child, name)];
+      }
+    },
+  };
+}
+
+const GONE = new DOMException("it was moved", "NotFoundError");
+
+test("a directory that a page made up comes in, also into a worker", async () => {
+  const env = await MemoryEnvironment.create();
+  const told = new Promise((resolve) => env.onActivity(resolve));
+  const plain = async () => ({ size: 2, lastModified: 5000, arrayBuffer: async () => new TextEncoder().encode("pl").buffer });
+  await env.importDirectory(madeUp({ "a.txt": new File(["a"], "a.txt"), d: { empty: {}, b: new File(["bb"], "b"), ".git": { x: GONE } }, plain }), { exclude: [".git"] });
+  await told;
+  assert.equal((await env.exec("find . | sort; cat a.txt d/b plain")).stdout, ".\n./a.txt\n./d\n./d/b\n./d/empty\n./plain\nabbpl");
+});
+
+for (const [name, children, problem] of [
+  ["at once", { x: GONE }, "cannot read made-up: it was moved"],
+  ["below", { a: new File(["a"], "a"), d: { x: GONE } }, "cannot read d/: it was moved"],
+  ["at a file", { d: { f: () => Promise.reject(GONE) } }, "cannot read d/f: it was moved"],
+]) {
+  test(`a directory that vanishes ${name} is told by its path, and nothing is taken`, async () => {
+    const env = await MemoryEnvironment.create({ files: { keep: "k" } });
+    await assert.rejects(env.importDirectory(madeUp(children)), (error) => {
+      assert.ok(error instanceof EnvironmentError, error.stack);
+      assert.deepEqual([error.kind, error.message], ["io", problem]);
+      return true;
+    });
+    assert.deepEqual((await env.list()).map(({ path }) => path), ["keep"]);
+  });
+}
+
+test("what is no directory handle at all is told", async () => {
+  const env = await MemoryEnvironment.create({ files: { keep: "k" } });
+  for (const entries of [() => 5, () => undefined, () => { throw new Error("boom"); }, async function* () { yield 5; }]) {
+    await assert.rejects(env.importDirectory({ entries }), (error) => error instanceof EnvironmentError && error.kind === "io" && /^cannot read the directory: /.test(error.message));
+  }
+  assert.equal(await env.readText("keep"), "k");
+});
 
 testHere("a directory handle comes in and goes out", async () => {
   const one = await sample();

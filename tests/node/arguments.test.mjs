@@ -127,6 +127,53 @@ const SESSION = [
   [() => session.onActivity("x"), "callback must be a function, not a string"],
 ];
 
+/** A circle: data that no JSON holds. */
+const circle = { deep: [{}] };
+circle.deep[0].back = circle;
+const throwing = new Proxy({}, { ownKeys() { throw new Error("a trap"); } });
+const getter = { get retry() { throw new RangeError("a getter"); } };
+const tool = { name: "x", description: "Does x.", parameters: { type: "object" }, execute: () => "" };
+const { execute: _, ...inert } = tool;
+const { description: _d, ...silent } = tool;
+const { parameters: _p, ...bare } = tool;
+
+const CIRCLES = [
+  [() => createSession({ providerOptions: { anthropic: circle } }), "options.providerOptions.anthropic.deep[0].back refers back to what it is in; give data that JSON holds"],
+  [() => createSession({ history: circle }), "options.history.deep[0].back refers back to what it is in; give data that JSON holds"],
+  [() => createSession({ script: circle }), "options.script.deep[0].back refers back to what it is in; give data that JSON holds"],
+  [() => createSession({ contextWindow: NaN }), "options.contextWindow must be a finite number, not the number NaN"],
+  [() => createSession({ temperature: 1n }), "options.temperature must be data that JSON holds, not a bigint"],
+  [() => session.configure({ providerOptions: circle }), "settings.providerOptions.deep[0].back refers back to what it is in; give data that JSON holds"],
+  [() => session.configure(throwing), "settings cannot be read: a trap"],
+  [() => session.configure({ providerOptions: throwing }), "settings.providerOptions cannot be read: a trap"],
+  [() => session.configure(getter), "settings cannot be read: a getter"],
+  [() => session.configure({ contextWindow: NaN }), "settings.contextWindow must be a finite number, not the number NaN"],
+];
+SESSION.push(...CIRCLES);
+SANDBOX.push([() => MemoryEnvironment.create({ limits: circle }), "options.limits.deep[0].back refers back to what it is in; give data that JSON holds"]);
+
+for (const [wrong, problem] of [
+  [inert, "tool `x` has no execute function"],
+  [silent, "tool `x` has no description; say for the model what it does"],
+  [bare, 'tool `x` has no parameters; give a JSON Schema such as { type: "object", properties: {} }'],
+  [{ ...tool, timeoutMs: -1 }, "timeoutMs of tool `x` is not a number of ms"],
+  [{ ...tool, timeoutMs: NaN }, "timeoutMs of tool `x` is not a number of ms"],
+  [{ ...tool, parameters: circle }, "tool `x`.parameters.deep[0].back refers back to what it is in; give data that JSON holds"],
+  [{ ...tool, parameters: throwing }, "tool `x`.parameters cannot be read: a trap"],
+]) {
+  test(`a tool is refused before anything happens: ${problem}`, async () => {
+    for (const call of [() => session.registerTool(wrong), () => createSession({ env, tools: [wrong] })]) {
+      await assert.rejects(call, (error) => {
+        assert.ok(error instanceof SessionError, error.stack);
+        assert.deepEqual([error.kind, error.message], ["invalid_tool", problem]);
+        return true;
+      });
+    }
+    assert.equal(session.state, "IDLE");
+    assert.equal(await env.readText("keep"), "precious");
+  });
+}
+
 for (const [Class, calls] of [[EnvironmentError, SANDBOX], [SessionError, SESSION]]) {
   for (const [call, problem] of calls) {
     test(String(call).slice(6), async () => {
