@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createSession } from "./face.mjs";
+import { SessionError, createSession } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -182,6 +182,71 @@ test("where a path leads is the environment's to say", async (t) => {
   assert.equal(asked[0], "it writes /repo/out/x, which leads to /etc/x, outside of write_paths");
   assert.match(asked[1], /^it is not known where it writes: realPath\(.*\) returned no absolute path$/);
 });
+
+for (const [name, exec] of [
+  ["never settles", () => new Promise(() => {})],
+  ["throws when it is stopped", (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))],
+  ["ends late", (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ exitCode: 143 })))],
+]) {
+  test(`the time limit holds for a command that ${name}`, { timeout: 60_000 }, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: "wait", timeout_ms: 50 }), { text: "Done." }] });
+    let fired = 0;
+    const env = mapEnvironment(new Map(), (command, options) => {
+      options.signal.addEventListener("abort", () => (fired += 1));
+      options.onOutput("stdout", "so far\n");
+      return exec(command, options);
+    });
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+    const events = await collect(session.run("go"));
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.match(end.output ?? end.error, /so far/);
+    assert.match(end.output ?? end.error, /timed out after 50ms/i);
+    assert.equal(fired, 1);
+    assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+  });
+}
+
+const NONSENSE = [
+  ["list", 5, callStep("grep", { pattern: "x" }), /the environment's list\(.*\) must return a list of \{path, isDir\}, and returned something else/],
+  ["list", [null], callStep("grep", { pattern: "x" }), /the environment's list\(.*\) must return a list of \{path, isDir\}/],
+  ["glob", undefined, callStep("glob", { pattern: "*" }), /the environment's glob\(\*\) must return a list of \{path, isDir\}/],
+  ["grep", { matches: [{}] }, callStep("grep", { pattern: "x" }), /the environment's grep must return \{matches\}, a list of \{path, line, text\}/],
+  ["stat", undefined, callStep("grep", { pattern: "x", path: "a" }), /the environment's stat\(.*a\) must return \{isDir, size\}/],
+  ["exec", undefined, callStep("shell", { command: "make" }), /the environment's exec must return \{exitCode\}, and returned something else/],
+  ["exec", {}, callStep("shell", { command: "make" }), /exec returned no integer `exitCode`/],
+  ["read", 5, callStep("read_file", { file_path: "/repo/a" }), /read\(\/repo\/a\) returned neither a Uint8Array nor a string/],
+];
+
+for (const [method, value, step, message] of NONSENSE) {
+  test(`an environment whose ${method} returns ${JSON.stringify(value)} is told by the call`, async (t) => {
+    const model = await serveModel(t, { steps: [step, { text: "Done." }] });
+    const env = { ...mapEnvironment(new Map([["/repo/a", "x"]]), async () => ({ exitCode: 0 })), [method]: async () => value };
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+    const events = await collect(session.run("go"));
+    const [end] = dataOf(events, "TOOL_CALL_END");
+    assert.equal(end.is_error, true);
+    assert.match(end.error ?? end.output, message);
+    assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+  });
+}
+
+for (const [facts, problem] of [
+  [{ workingDirectory: "rel" }, "workingDirectory must be an absolute path"],
+  [{ workingDirectory: 5 }, "workingDirectory must be an absolute path"],
+  [{ workingDirectory: "C:\\x", platform: "linux" }, "workingDirectory must be an absolute path"],
+  [{ platform: "beos" }, "platform must be one of darwin, linux, windows, wasm"],
+  [{ osVersion: 5 }, "osVersion must be a string"],
+  [{ utcOffsetMinutes: NaN }, "utcOffsetMinutes must be a number of minutes"],
+]) {
+  test(`an environment is refused: ${problem} (${JSON.stringify(facts)})`, async () => {
+    const env = { ...mapEnvironment(new Map(), async () => ({ exitCode: 0 })), ...facts };
+    await assert.rejects(createSession({ apiKey: KEY, env }), (error) => {
+      assert.ok(error instanceof SessionError, error.stack);
+      assert.deepEqual([error.kind, error.message], ["invalid_input", `createSession: options.env.${problem}`]);
+      return true;
+    });
+  });
+}
 
 test("sessions that are given the same object share it", async (t) => {
   const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));
