@@ -25,6 +25,15 @@ const isObject = (value) => typeof value === "object" && value !== null;
 const isFunction = (value) => typeof value === "function";
 const hasMethods = (value, names) => isObject(value) && names.every((name) => isFunction(value[name]));
 
+/** Right in every way. @param {...Check} checks @returns {Check} */
+const all = (...checks) => (value, name) => {
+  for (const check of checks) {
+    const problem = check(value, name);
+    if (problem) return problem;
+  }
+  return undefined;
+};
+
 const text = kind("a string", (value) => typeof value === "string");
 const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
 const object = kind("an object", isObject);
@@ -41,6 +50,7 @@ const archive = kind(
   "a Uint8Array, an ArrayBuffer or a Blob",
   (value) => value instanceof Uint8Array || value instanceof ArrayBuffer || value instanceof Blob,
 );
+const packed = all(archive, (value, name) => ((value.size ?? value.byteLength) > 0 ? undefined : `${name} is empty; give the bytes of an archive`));
 const bytes = kind("a Uint8Array", (value) => value instanceof Uint8Array);
 const snapshot = kind("what snapshot() gave", isObject);
 const handle = kind("a directory handle", (value) => hasMethods(value, ["getFileHandle", "getDirectoryHandle"]));
@@ -62,14 +72,8 @@ const fields = (fields) => (value, name) => {
   return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
 };
 
-/** Right in every way. @param {...Check} checks @returns {Check} */
-const all = (...checks) => (value, name) => {
-  for (const check of checks) {
-    const problem = check(value, name);
-    if (problem) return problem;
-  }
-  return undefined;
-};
+/** Half a character would become another in UTF-8. @type {Check} */
+const command = all(text, (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds half of a surrogate pair, which UTF-8 cannot carry; leave it out` : undefined));
 
 /** Data, but for some fields. @param {string[]} names @returns {Check} */
 const dataBut = (names) => (value, name) => {
@@ -93,8 +97,14 @@ const files = (value, name) => {
 
 const first = (problems) => problems.find((problem) => problem !== undefined);
 
+/** An object that has no other fields. @param {Record<string, Check>} known @returns {Check} */
+const only = (known) => (value, name) => {
+  const other = isObject(value) ? Object.keys(value).find((field) => !Object.hasOwn(known, field)) : undefined;
+  return other === undefined ? fields(known)(value, name) : `${name}.${other} is not known; there are ${Object.keys(known).join(", ")}`;
+};
+
 const importing = maybe(
-  fields({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
+  only({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
 );
 const memory = { files: maybe(files), limits: maybe(all(object, data)), programs: maybe(recordOf(callback)) };
 const listening = maybe(fields({ signal: orNull(signal) }));
@@ -111,7 +121,7 @@ const worked = { workers: maybe(count), worker: maybe(callback) };
 const SANDBOX = {
   create: [["options", maybe(fields(memory))]],
   exec: [
-    ["command", text],
+    ["command", command],
     ["options", maybe(fields({
       timeoutMs: maybe(whole), cwd: orNull(text), env: maybe(recordOf(text)), signal: orNull(signal), onOutput: orNull(callback),
     }))],
@@ -126,9 +136,9 @@ const SANDBOX = {
   rename: [["from", text], ["to", text]],
   makeDir: [["path", text]],
   importFiles: [["files", files], ["options", importing]],
-  importTar: [["archive", archive], ["options", importing]],
-  importZip: [["archive", archive], ["options", importing]],
-  importArchive: [["archive", archive], ["options", importing]],
+  importTar: [["archive", packed], ["options", importing]],
+  importZip: [["archive", packed], ["options", importing]],
+  importArchive: [["archive", packed], ["options", importing]],
   importDirectory: [["handle", kind("a directory handle", (value) => hasMethods(value, ["entries"]))], ["options", importing]],
   exportDirectory: [["handle", handle]],
   program: [["name", program], ["program", callback]],

@@ -79,9 +79,20 @@ export function createDoor(fetch, credentials) {
  * @param {string} name @param {Credential} credential
  */
 export function checkCredential(name, { key, baseUrl }) {
-  if (!isHttp(baseUrl)) return `baseUrl is not an absolute http or https URL: ${baseUrl}`;
+  const problem = checkAddress(baseUrl);
+  if (problem) return problem;
   if (key === null || typeof key === "function") return undefined;
   return checkKey(name, key);
+}
+
+/** What is wrong with a base URL, if anything; the sentence holds no password. @param {string} baseUrl */
+export function checkAddress(baseUrl) {
+  // Also of what is no URL: one letter may be missing.
+  const shown = String(baseUrl).replace(/[^/\s]*@/g, "…@");
+  if (!isHttp(baseUrl)) return `baseUrl is not an absolute http or https URL: ${shown}`;
+  const { username, password } = new URL(baseUrl);
+  if (username === "" && password === "") return undefined;
+  return `baseUrl holds a user name or a password, which no request carries: ${shown}; leave them out, and give a key as apiKey`;
 }
 
 function checkKey(name, key) {

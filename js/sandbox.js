@@ -276,6 +276,11 @@ export class MemoryEnvironment {
   /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
     const snapshot = this.#runtime.callSandbox((core) => core.snapshot(this.#number));
+    // Given back once, however often it is asked for.
+    const free = snapshot.free.bind(snapshot);
+    snapshot.free = () => {
+      if (snapshot.__wbg_ptr !== 0) free();
+    };
     this.#snapshots.add(snapshot);
     return snapshot;
   }

@@ -2,7 +2,7 @@
 
 import { acceptInSession, guardSession } from "./arguments.js";
 import { NotData, plainData } from "./data.js";
-import { checkCredential, createDoor } from "./door.js";
+import { checkAddress, checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
 import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
@@ -351,6 +351,10 @@ guardSession(Session);
 
 function credentials(config, apiKey, apiKeys = {}) {
   const held = new Map();
+  for (const { base_url: address } of [config, ...Object.values(config.endpoints ?? {})]) {
+    const problem = address === undefined || address === null ? undefined : checkAddress(address);
+    if (problem) throw new SessionError("invalid_input", problem);
+  }
   const own = config.provider ?? "anthropic";
   const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
   for (const [provider, key] of Object.entries(keys)) {

@@ -246,7 +246,11 @@ function nameOf(bytes, flags, madeOn) {
   }
   // Some programs on Windows write `\`, against the standard.
   const windows = madeOn === 0 || madeOn === 10 || madeOn === 14;
-  return windows && !name.includes("/") ? name.replaceAll("\\", "/") : name;
+  const placed = windows && !name.includes("/") ? name.replaceAll("\\", "/") : name;
+  // Nobody means a file of such a name, wherever it was packed; `..` and `/` are the core's to refuse.
+  if (/^[A-Za-z]:[\\/]/.test(name)) throw refused(name, "it starts at a drive of Windows; pack relative paths");
+  if (placed.split("\\").includes("..")) throw refused(name, "it leads out of the directory");
+  return placed;
 }
 
 const CODE_PAGE_437 =

@@ -65,6 +65,32 @@ test("files are created, renamed and deleted in the tree", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("a name that leaves the project is refused with a message", async (t) => {
+  const { page, problems } = await open(t);
+  await page.click('[aria-label="New file"]');
+  await page.keyboard.type("notes.txt");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector('.tab-box.current [data-path="notes.txt"]');
+  for (const [name, problem] of [
+    ["/etc/notes.txt", "starts at the root of the sandbox"],
+    ["../notes.txt", "may lead out of the project"],
+    ["a/../../notes.txt", "a/../../notes.txt may lead out of the project"],
+    ["../../x", "../../x may lead out of the project"],
+  ]) {
+    await page.focus('.tree [data-path="notes.txt"]');
+    await page.keyboard.press("F2");
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(name);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`.toast.error:has-text(${JSON.stringify(problem)})`);
+    assert.ok((await paths(page)).includes("notes.txt"));
+    assert.equal(await page.locator('.tab-box.current [data-path="notes.txt"]').count(), 1);
+  }
+  // The oldest has made room.
+  assert.equal(await page.locator(".toast.error").count(), 3);
+  assert.deepEqual(problems, []);
+});
+
 test("a project of 1,000 files loads", async (t) => {
   const { page, problems } = await open(t);
   await terminal(page, "for d in $(seq 1 25); do mkdir -p many/$d; for f in $(seq 1 40); do echo \"line $d $f\" > many/$d/$f.txt; done; done; find many -type f | wc -l");

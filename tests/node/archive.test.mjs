@@ -254,6 +254,19 @@ test("limits hold before anything is read", async () => {
   await refuses(env, () => env.importFiles([file("x", 10)], { maxBytes: 5 }), "too_large", /the limit is 5/);
 });
 
+for (const [name, madeBy, problem] of [
+  ["..\\..\\x", 0, /\.\./],
+  ["..\\..\\x", 3, /cannot take \.\.\\\.\.\\x: it leads out of the directory/],
+  ["a/..\\x", 0, /it leads out of the directory/],
+  ["C:/x", 3, /cannot take C:\/x: it starts at a drive of Windows/],
+  ["C:\\x", 0, /it starts at a drive of Windows/],
+]) {
+  test(`a zip whose entry is ${name}, made by ${madeBy}, is refused`, async () => {
+    const env = await MemoryEnvironment.create();
+    await refuses(env, () => env.importZip(packZip([{ name: "a", content: "b" }, { name, content: "b", madeBy }])), "invalid_input", problem);
+  });
+}
+
 test("an upload of 200 MB comes in", async (t) => {
   const env = await MemoryEnvironment.create();
   const big = new File([new Uint8Array(200_000_000).fill(7)], "upload.bin");
@@ -268,7 +281,7 @@ test("garbage and pieces of archives are refused whole", async () => {
   const env = await MemoryEnvironment.create();
   const zip = await (await sample()).exportZip();
   for (let length = 0; length < zip.length; length += 997) {
-    await refuses(env, () => env.importZip(zip.subarray(0, length)), "invalid_input", /zip/);
+    await refuses(env, () => env.importZip(zip.subarray(0, length)), "invalid_input", length === 0 ? /archive is empty/ : /zip/);
   }
   for (let at = 0; at < zip.length; at += 1009) {
     const broken = zip.slice();

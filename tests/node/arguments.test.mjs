@@ -63,8 +63,13 @@ const SANDBOX = [
   [() => env.importTar(7), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a number"],
   [() => env.importZip("text"), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a string"],
   [() => env.importArchive(null), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not null"],
-  [() => env.importArchive(new Uint8Array(), { exclude: ".git" }), "options.exclude must be an array, not a string"],
-  [() => env.importZip(new Uint8Array(), { maxBytes: "1 GB" }), "options.maxBytes must be a number, 0 or more, not a string"],
+  [() => env.importArchive(new Uint8Array(1), { exclude: ".git" }), "options.exclude must be an array, not a string"],
+  [() => env.importZip(new Uint8Array(1), { maxBytes: "1 GB" }), "options.maxBytes must be a number, 0 or more, not a string"],
+  [() => env.importZip(new Uint8Array(1), { maxFiles: 5 }), "options.maxFiles is not known; there are maxBytes, maxEntries, maxRatio, stripComponents, exclude"],
+  [() => env.importTar(new Uint8Array()), "archive is empty; give the bytes of an archive"],
+  [() => env.importZip(new ArrayBuffer(0)), "archive is empty; give the bytes of an archive"],
+  [() => env.importArchive(new Blob([])), "archive is empty; give the bytes of an archive"],
+  [() => env.exec("echo \ud800"), "command holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
   [() => env.importDirectory(null), "handle must be a directory handle, not null"],
   [() => env.exportDirectory({}), "handle must be a directory handle, not an object"],
   [() => env.program("no name", onData), "name must be one word without a slash, not a string"],
@@ -210,6 +215,34 @@ test("the snapshot of another sandbox is refused, and the way to its files is na
   await target.replaceTree(await source.exportTree());
   assert.deepEqual((await target.list()).map(({ path }) => path), ["b"]);
 });
+
+test("a snapshot may be given back twice", async () => {
+  const snapshot = await env.snapshot();
+  await snapshot.free();
+  await snapshot.free();
+  await assert.rejects(async () => env.restore(snapshot), (error) => error instanceof EnvironmentError && /was freed|lost|does not exist/.test(error.message));
+  assert.equal((await env.exec("echo 😀")).stdout, "😀\n");
+});
+
+for (const options of [
+  { baseUrl: "https://user:hunter2@api.example" },
+  { baseUrl: "https://hunter2@api.example" },
+  { baseUrl: "https//user:hunter2@api.example" },
+  { baseUrl: "https://user:hunter2@api.example", script: { steps: [{ text: "x" }] } },
+  { endpoints: { openai: { baseUrl: "https://user:hunter2@api.example" } } },
+]) {
+  test(`an address with a user is refused, and its password is not told: ${Object.keys(options)}, ${options.baseUrl?.slice(0, 9)}`, async () => {
+    for (const keys of [{}, { apiKey: "k" }]) {
+      await assert.rejects(createSession({ ...keys, ...options }), (error) => {
+        assert.ok(error instanceof SessionError);
+        assert.equal(error.kind, "invalid_input");
+        assert.match(error.message, /^baseUrl (holds a user name or a password|is not an absolute http or https URL)/);
+        assert.ok(!error.stack.includes("hunter2"), error.stack);
+        return true;
+      });
+    }
+  });
+}
 
 test("what an argument holds is not repeated: it may be a key", async () => {
   const key = { secret: "sk-canary" };

@@ -80,6 +80,7 @@ export class Project extends EventTarget {
 
   /** @param {string} from @param {string} to */
   async rename(from, to) {
+    checkPath(to);
     if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
     await this.sandbox.rename(this.absolute(from), this.absolute(to));
     await this.sync();
@@ -205,4 +206,10 @@ function relative(path) {
 function equal(a, b) {
   if (a === undefined || b === undefined || a.length !== b.length) return a === b;
   return a.every((byte, index) => byte === b[index]);
+}
+
+/** Refuses a path that leaves the project. @param {string} path as somebody typed it */
+export function checkPath(path) {
+  if (path.startsWith("/")) throw new Error(`${path} starts at the root of the sandbox; give a path within the project`);
+  if (path.split("/").includes("..")) throw new Error(`${path} may lead out of the project; give a path without ..`);
 }

@@ -1,8 +1,16 @@
-// Short messages that go away by themselves; errors stay until closed.
+// Short messages that go away by themselves, errors later than others; those that
+// ask for something stay until it is done. A few are shown at once.
 
 import { h, iconButton } from "./dom.js";
 
+/** How long a message stays, in ms. */
+const STAY_MS = { info: 4_000, error: 15_000 };
+/** Messages that are shown at once; the oldest make room. */
+const MOST = 3;
+
 let place;
+/** What closes those that are shown, oldest first. @type {{stays: boolean, close: () => void}[]} */
+let shown = [];
 
 /**
  * @param {string} text @param {"info" | "error"} [kind]
@@ -18,9 +26,13 @@ export function toast(text, kind = "info", action) {
   const close = () => {
     clearTimeout(timer);
     element.remove();
+    shown = shown.filter((one) => one !== own);
   };
   const element = h("div", { class: `toast ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", null, text, " ", action && h("button", { type: "button", class: "link", onClick: () => { close(); action.act(); } }, action.label)), iconButton("close", "Close this message", close));
+  const own = { stays: kind === "error" && action !== undefined, close };
+  while (shown.length >= MOST) (shown.find(({ stays }) => !stays) ?? shown[0]).close();
+  shown.push(own);
   place.append(element);
-  if (kind !== "error") timer = setTimeout(close, 4000);
+  if (!own.stays) timer = setTimeout(close, STAY_MS[kind]);
   return close;
 }

@@ -14,7 +14,11 @@ export async function importFiles(project) {
   const list = await pickFiles({ multiple: true });
   const isArchive = ({ name }) => /\.(zip|tar|tar\.gz|tgz)$/i.test(name);
   for (const archive of list.filter(isArchive)) {
-    await project.unpack(archive);
+    try {
+      await project.unpack(archive);
+    } catch (error) {
+      throw new Error(`cannot unpack ${archive.name}: ${error.message}`, { cause: error });
+    }
     toast(`${archive.name} is unpacked.`);
   }
   await add(project, await filesFrom(list.filter((file) => !isArchive(file))));

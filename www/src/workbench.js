@@ -6,6 +6,7 @@ import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
 import { announce, download, h, icon, perFrame, pickFiles } from "./dom.js";
 import { sentence } from "./explain.js";
+import { checkPath } from "./project.js";
 import { openRun, packRun } from "./share.js";
 import { Shelf } from "./shelf.js";
 import { themeButton } from "./theme.js";
@@ -75,12 +76,14 @@ export class Workbench {
       files: filesView({
         open,
         create: guard(async (path, isDirectory) => {
+          checkPath(path);
           if (this.#project.has(path)) throw new Error(`${path} exists already`);
           if (isDirectory) return this.#project.makeDirectory(path);
           await this.#project.write(path, "");
           open(path);
         }),
         rename: guard(async (from, to) => {
+          checkPath(to);
           const reopen = this.#views.editor.renamed(from, to);
           await this.#project.rename(from, to);
           reopen();

@@ -121,10 +121,11 @@ export function filesView(actions) {
       over = true;
       const { path, parent, directory } = editing;
       editing = undefined;
-      const name = input.value.trim().replace(/^\/+|\/+$/g, "");
+      const name = input.value.trim().replace(/(?<=.)\/+$/, "");
       draw();
       if (!keep || name === "") return;
-      const target = parent ? `${parent}/${name}` : name;
+      // A path from the root is none of the project's, which says so.
+      const target = parent && !name.startsWith("/") ? `${parent}/${name}` : name;
       if (path === undefined) void actions.create(target, directory);
       else if (target !== path) void actions.rename(path, target);
     };

@@ -141,6 +141,8 @@ function placeholderOf(provider) {
 function wrong(provider, draft) {
   const bad = REAL.find(({ id }) => draft[id].baseUrl && !isAddress(draft[id].baseUrl));
   if (bad) return `The address for ${bad.name} must start with https:// or http://.`;
+  const named = REAL.find(({ id }) => draft[id].baseUrl && hasUser(draft[id].baseUrl));
+  if (named) return `The address for ${named.name} holds a user name or a password, which requests cannot carry; leave them out.`;
   if (provider === SCRIPTED) return undefined;
   const { key, baseUrl, model: name } = draft[provider];
   if (provider === "chat" && !baseUrl) return "Say where the server is, for example http://localhost:11434/v1.";
@@ -150,5 +152,11 @@ function wrong(provider, draft) {
 }
 
 function isAddress(text) {
-  return /^https?:\/\/[^/\s]/.test(text);
+  return /^https?:\/\/[^/\s]/.test(text) && URL.canParse(text);
+}
+
+/** Whether an address holds a user name or a password. @param {string} text */
+function hasUser(text) {
+  const { username, password } = new URL(text);
+  return username !== "" || password !== "";
 }
