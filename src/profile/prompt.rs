@@ -158,7 +158,11 @@ fn document_block(documents: &[Document]) -> Option<String> {
     }
     let texts: Vec<String> = documents
         .iter()
-        .map(|document| format!("## {}\n\n{}", document.path, document.text))
+        .map(|Document { path, text }| {
+            // Editors put a byte order mark there, which says nothing.
+            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+            format!("## {path}\n\n{text}")
+        })
         .collect();
     let mut text = texts.join("\n\n");
     if text.len() > MAX_DOCUMENT_BYTES {

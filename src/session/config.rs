@@ -347,7 +347,10 @@ mod tests {
     fn tools_that_make_no_sense() {
         check_tools(
             json!({"tool_declarations": "[{"}),
-            Err("tool declarations: EOF while parsing an object at line 1 column 2"),
+            Err(
+                "tool declarations: cut off, so not valid JSON: EOF while parsing an object at \
+                 line 1 column 2",
+            ),
         );
         check_tools(
             json!({"tool_declarations": [{"name": "run"}]}),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::NAME;
+use crate::llm::adapter::call::arguments_text;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::text::Text;
@@ -332,11 +333,12 @@ impl Events {
             }
             ItemKind::Call(_) if cut_off => {}
             ItemKind::Call(segment) => {
-                let text = item["arguments"].as_str().or(item["input"].as_str());
-                if let Some(text) = text {
-                    self.complete(segment, text, out)?;
+                let fields = [&item["arguments"], &item["input"]];
+                if let Some(value) = fields.into_iter().find(|value| !value.is_null()) {
+                    let text = arguments_text(value);
+                    self.complete(segment, &text, out)?;
                     if !text.is_empty() || self.builder.collected(segment).is_empty() {
-                        self.builder.set_arguments(segment, text.to_owned())?;
+                        self.builder.set_arguments(segment, text.into_owned())?;
                     }
                 }
                 self.builder.end(segment, out)?;
