@@ -311,6 +311,17 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_no_text() {
+        let documents = [document("/a", "\u{feff}Text.")];
+        let prompt = Layers {
+            documents: &documents,
+            ..BARE
+        }
+        .to_prompt();
+        assert!(prompt.ends_with("## /a\n\nText."), "{prompt}");
+    }
+
+    #[test]
     fn documents_are_cut_at_32_kb_between_characters() {
         let documents = [document("/a", "ä".repeat(20_000)), document("/b", "end")];
         let prompt = Layers {
