@@ -266,6 +266,10 @@ impl Events {
         let index = index(&event)?;
         let block = self.open_block(index)?;
         match event["delta"]["type"].as_str() {
+            Some("input_json_delta") if event["delta"]["partial_json"].is_object() => {
+                let input = arguments_text(&event["delta"]["partial_json"]);
+                return self.builder.delta(index, &input, out);
+            }
             Some("citations_delta") => {
                 let citations = block.value.entry("citations").or_insert(Value::Null);
                 if !citations.is_array() {

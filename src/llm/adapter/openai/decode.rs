@@ -121,6 +121,16 @@ impl Answer for Events {
                 self.fail(of_body(&self.names, None, event), out);
                 Ok(())
             }
+            Some("response.function_call_arguments.delta") if event["delta"].is_object() => {
+                let item = index(&event, "output_index")?;
+                match self.open_item(item)?.kind {
+                    ItemKind::Call(segment) => {
+                        let arguments = arguments_text(&event["delta"]);
+                        self.builder.delta(segment, &arguments, out)
+                    }
+                    _ => Err(Misuse(format!("output item {item} got arguments"))),
+                }
+            }
             Some(kind) if kind.ends_with(".delta") && MODELED.contains(&kind) => {
                 Err(Misuse(format!("a {kind} event is malformed")))
             }
