@@ -111,15 +111,71 @@ fn an_empty_model_is_none() {
 #[test]
 fn tool_declarations_that_are_none() {
     let scratch = Scratch::new();
-    let path = scratch.write("tools.json", "{bad");
+    for (content, problem) in [
+        (
+            "{bad",
+            "not valid JSON: key must be a string at line 1 column 2",
+        ),
+        (
+            "{",
+            "cut off, so not valid JSON: EOF while parsing an object at line 1 column 1",
+        ),
+        ("{}", "must be a list of objects, `[{…}, {…}]`"),
+    ] {
+        let path = scratch.write("tools.json", content);
+        check(
+            &["run", "--tools-file", &path, "x"],
+            b"",
+            2,
+            &format!(
+                "hermitcrab: --tools-file {path}: tool declarations: {problem}: see \
+                 docs/toolsets.md for the format\n"
+            ),
+        );
+    }
+}
+
+#[test]
+fn settings_that_are_none() {
+    let scratch = Scratch::new();
+    for (content, problem) in [
+        (
+            "[]",
+            "it is not a JSON object: invalid type: sequence, expected a map at line 1 column 0",
+        ),
+        (
+            r#"{"base_url": "http://x"}"#,
+            "`base_url` comes from --base-url, not from a file",
+        ),
+        (
+            r#"{"max_tool_rounds_per_input": 0}"#,
+            "`max_tool_rounds_per_input` must be at least 1",
+        ),
+    ] {
+        let path = scratch.write("settings.json", content);
+        check(
+            &["run", "--config", &path, "x"],
+            b"",
+            2,
+            &format!("hermitcrab: --config {path}: {problem}: see docs/settings.md\n"),
+        );
+    }
+}
+
+#[test]
+fn an_effort_that_is_none() {
     check(
-        &["run", "--tools-file", &path, "x"],
+        &[
+            "run",
+            "--model",
+            "claude-sonnet-4-5",
+            "--reasoning-effort",
+            "bogus",
+            "x",
+        ],
         b"",
         2,
-        &format!(
-            "hermitcrab: --tools-file {path}: tool declarations: invalid type: map, expected a \
-             sequence at line 1 column 0: see docs/toolsets.md for the format\n"
-        ),
+        "hermitcrab: --reasoning-effort is \"bogus\"; claude-sonnet-4-5 takes one of none, minimal, low, medium, high, xhigh, max\n",
     );
 }
 

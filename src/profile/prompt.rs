@@ -151,25 +151,28 @@ fn tool_list(tools: &[Rc<ToolDefinition>]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("# Available tools\n\n{}", lines.join("\n")))
 }
 
-/// All documents under their paths, cut at the end of the budget.
+/// All documents under their paths. The later ones count more, so the budget is
+/// theirs first; what is cut says so in its place.
 fn document_block(documents: &[Document]) -> Option<String> {
     if documents.is_empty() {
         return None;
     }
-    let texts: Vec<String> = documents
-        .iter()
-        .map(|Document { path, text }| {
-            // Editors put a byte order mark there, which says nothing.
-            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-            format!("## {path}\n\n{text}")
-        })
-        .collect();
-    let mut text = texts.join("\n\n");
-    if text.len() > MAX_DOCUMENT_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_DOCUMENT_BYTES));
-        text.push('\n');
-        text.push_str(DOCUMENTS_CUT);
-    }
+    let mut left = MAX_DOCUMENT_BYTES;
+    let within = |document: &Document| {
+        // Editors put a byte order mark there, which says nothing.
+        let text = document.text.trim_start_matches('\u{feff}');
+        let kept = &text[..text.floor_char_boundary(left)];
+        left -= kept.len();
+        let head = format!("## {}\n\n{kept}", document.path);
+        match (kept.len() < text.len(), kept.is_empty()) {
+            (false, _) => head,
+            (true, true) => head + DOCUMENTS_CUT,
+            (true, false) => format!("{head}\n{DOCUMENTS_CUT}"),
+        }
+    };
+    let mut texts: Vec<String> = documents.iter().rev().map(within).collect();
+    texts.reverse();
+    let text = texts.join("\n\n");
     let head = "# Project instructions\n\nWritten by the project's authors; where they differ, the later ones count.";
     Some(format!("{head}\n\n{text}"))
 }
@@ -310,6 +313,23 @@ mod tests {
         assert!(prompt.ends_with("</environment>"), "{prompt}");
     }
 
+    fn check_documents(documents: &[Document], expected: &[(&str, usize, &str)]) {
+        let prompt = Layers { documents, ..BARE }.to_prompt();
+        let expected: String = expected
+            .iter()
+            .map(|(path, bytes, rest)| {
+                let text = documents.iter().find(|document| document.path == *path);
+                format!(
+                    "\n\n## {path}\n\n{}{rest}",
+                    &text.expect("given").text[..*bytes]
+                )
+            })
+            .collect();
+        assert!(prompt.ends_with(&expected), "{} bytes", prompt.len());
+    }
+
+    const CUT: &str = "\n[Project instructions truncated at 32KB]";
+
     #[test]
     fn a_byte_order_mark_is_no_text() {
         let documents = [document("/a", "\u{feff}Text.")];
@@ -322,21 +342,22 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_cut_at_32_kb_between_characters() {
-        let documents = [document("/a", "ä".repeat(20_000)), document("/b", "end")];
-        let prompt = Layers {
-            documents: &documents,
-            ..BARE
-        }
-        .to_prompt();
-        let (_, block) = prompt.split_once("## /a").expect("the document");
-        assert!(block.ends_with("ä\n[Project instructions truncated at 32KB]"));
-        assert!(!block.contains("end"));
-        let kept = "## /a".len() + block.len() - "\n[Project instructions truncated at 32KB]".len();
-        assert!(
-            (MAX_DOCUMENT_BYTES - 1..=MAX_DOCUMENT_BYTES).contains(&kept),
-            "{kept}"
-        );
+    fn documents_share_32_kb() {
+        let whole = [document("/a", "x".repeat(32_768))];
+        check_documents(&whole, &[("/a", 32_768, "")]);
+        let long = [document("/a", "x".repeat(32_769))];
+        check_documents(&long, &[("/a", 32_768, CUT)]);
+        // Between characters.
+        let wide = [document("/a", format!("x{}", "ä".repeat(20_000)))];
+        check_documents(&wide, &[("/a", 32_767, CUT)]);
+    }
+
+    #[test]
+    fn the_deeper_document_keeps_its_text() {
+        let documents = [document("/a", "x".repeat(33_000)), document("/b", "end")];
+        check_documents(&documents, &[("/a", 32_765, CUT), ("/b", 3, "")]);
+        let documents = [document("/a", "top"), document("/b", "x".repeat(33_000))];
+        check_documents(&documents, &[("/a", 0, &CUT[1..]), ("/b", 32_768, CUT)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::SessionError;
-use crate::llm::{Endpoint, RetryPolicy, ToolDefinition};
+use crate::llm::{Endpoint, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
@@ -168,6 +168,9 @@ impl Default for SessionConfig {
     }
 }
 
+/// Levels of reasoning that adapters know for every model that reasons.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
 /// Fields that are fixed once a session is open.
 const FIXED: [&str; 10] = [
     "provider",
@@ -254,7 +257,33 @@ impl SessionConfig {
         }
     }
 
-    fn check(&self) -> Result<(), SessionError> {
+    /// A level that no model has would be sent, or silently become another one.
+    fn check_effort(&self) -> Result<(), SessionError> {
+        let (Some(effort), Some(profile)) = (&self.reasoning_effort, Profile::of(&self.provider))
+        else {
+            return Ok(());
+        };
+        let model = match self.model.as_str() {
+            "" => &profile.default_model,
+            model => model,
+        };
+        // What an unknown model takes is not known.
+        let Some(known) = model_info(model) else {
+            return Ok(());
+        };
+        let levels = known.effort_levels.iter().map(String::as_str);
+        let all: Vec<&str> = EFFORTS.into_iter().chain(levels).collect();
+        if all.contains(&effort.as_str()) {
+            return Ok(());
+        }
+        Err(SessionError::invalid_config(format!(
+            "`reasoning_effort` is {effort:?}; {model} takes one of {}",
+            EFFORTS.join(", ")
+        )))
+    }
+
+    /// Finds values that make no sense; the error names the field.
+    pub fn check(&self) -> Result<(), SessionError> {
         for (provider, endpoint) in &self.endpoints {
             let problem = if Profile::of(provider).is_none() {
                 let known = Profile::names().join(", ");
@@ -269,6 +298,7 @@ impl SessionConfig {
         if !self.model.is_empty() && self.model.trim().is_empty() {
             return Err(no_model());
         }
+        self.check_effort()?;
         if let Err(problem) = HostList::parse(&self.web_fetch_hosts) {
             let problem = format!("`web_fetch_hosts`: {problem}");
             return Err(SessionError::invalid_config(problem));

@@ -283,24 +283,27 @@ fn natural_end(session: &Shared, response: &Response) -> EndReason {
 /// Says what a host would not see from the text: that the answer is not whole.
 fn warn_of_odd_end(session: &Shared, response: &Response) {
     let nothing = response.text().trim().is_empty() && response.tool_calls().next().is_none();
-    let (code, message) = match response.finish_reason.reason {
+    let found = match response.finish_reason.reason {
         // The model is told to make the call again.
-        FinishKind::Length if response.lacks_a_call() => return,
-        FinishKind::Length => (
+        FinishKind::Length if response.lacks_a_call() => None,
+        FinishKind::Length => Some((
             "answer_truncated",
             "the model's answer was cut at its token limit: raise `max_tokens`, or ask it to go on",
-        ),
-        FinishKind::ContentFilter => (
+        )),
+        FinishKind::ContentFilter => Some((
             "answer_refused",
             "the model refused to answer, or its answer was filtered",
-        ),
-        FinishKind::Stop if nothing => ("answer_empty", "the model's answer is empty"),
-        _ => return,
+        )),
+        FinishKind::Stop if nothing => Some(("answer_empty", "the model's answer is empty")),
+        _ => None,
     };
-    session.emit(EventKind::Warning {
-        code: code.to_owned(),
-        message: message.to_owned(),
-    });
+    session.outcome.borrow_mut().doubt = found.map(|(_, message)| message);
+    if let Some((code, message)) = found {
+        session.emit(EventKind::Warning {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        });
+    }
 }
 
 /// Moves queued steering and system messages into the history (spec 2.6).

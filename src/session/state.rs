@@ -73,6 +73,8 @@ pub(super) struct Outcome {
     pub(super) reason: Option<EndReason>,
     /// Message of the last error.
     pub(super) error: Option<String>,
+    /// Why the last answer is not one, if so.
+    pub(super) doubt: Option<&'static str>,
 }
 
 /// What waits for the session's task.

@@ -9,4 +9,5 @@ mod effect;
 mod orientation;
 mod record;
 mod session;
+mod settings;
 mod tidy;

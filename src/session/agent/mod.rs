@@ -95,7 +95,7 @@ impl Agent {
         let outcome = session.outcome.borrow();
         let status = if self.is_working() {
             Status::Running
-        } else if outcome.reason == Some(EndReason::Completed) {
+        } else if outcome.reason == Some(EndReason::Completed) && outcome.doubt.is_none() {
             Status::Completed
         } else {
             Status::Failed
@@ -126,6 +126,7 @@ fn trouble(session: &Shared, status: Status) -> Option<String> {
         (_, Some(EndReason::TimeLimit)) => Some(limit("max_wall_ms", config.max_wall_ms)),
         (_, Some(EndReason::Interrupted)) => Some("it was interrupted".to_owned()),
         (_, Some(EndReason::Aborted)) => Some("it was closed before it had finished".to_owned()),
+        (_, Some(EndReason::Completed)) => outcome.doubt.map(str::to_owned),
         _ => Some(match &outcome.error {
             Some(error) => error.clone(),
             None => "it was closed before it had begun".to_owned(),

@@ -104,6 +104,10 @@ fn lists_that_are_none() {
     check_refused("{", &format!("{cut_off} an object at line 1 column 1"));
     check_refused("", &format!("{cut_off} a value at line 1 column 0"));
     check_refused("shell", "not valid JSON: expected value at line 1 column 1");
+    check_refused(
+        "{bad",
+        "not valid JSON: key must be a string at line 1 column 2",
+    );
     check_refused("{}", "must be a list of objects, `[{…}, {…}]`");
     let run = json!({"name": "run", "executor": "shell", "description": "",
         "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}});

@@ -88,9 +88,13 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) instructions: Option<PathBuf>,
     /// Names that the model is told for its tools: those of the specification, or those of the
-    /// provider's own agent
-    #[arg(long, value_enum, default_value_t = ToolNames::Spec)]
-    pub(crate) toolset: ToolNames,
+    /// provider's own agent [default: spec]
+    #[arg(long, value_enum)]
+    pub(crate) toolset: Option<ToolNames>,
+    /// File with any of the session's settings as a JSON object, such as provider_options,
+    /// web_fetch_hosts, freeform_tools or approval; docs/settings.md lists them. Options win
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) config: Option<PathBuf>,
     /// File with tool declarations in place of the provider's, as docs/toolsets.md describes
     #[arg(long, value_name = "FILE.json")]
     pub(crate) tools_file: Option<PathBuf>,

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
+use serde_json::Value;
 
 use crate::approve::{self, Questions};
 use crate::archive::{self, Tree};
@@ -61,8 +62,10 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             "--out needs --env memory: a local run has changed the directory itself",
         ));
     }
+    let settings = settings(options)?;
+    let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let provider = provider::choose(
-        options.provider.as_deref(),
+        options.provider.as_deref().or(named),
         options.base_url.as_deref(),
         |name| secrets.variable(name),
     )?;
@@ -85,7 +88,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             Ground::Memory(archive)
         }
     };
-    let mut config = config(options, &provider, texts);
+    let mut config = config(options, &provider, texts, settings);
     check(&config, options)?;
     let mut providers = provider::others(&provider, |name| secrets.variable(name));
     providers.insert(0, provider);
@@ -258,26 +261,71 @@ impl Texts {
     }
 }
 
-fn config(options: &RunOptions, provider: &Chosen, texts: Texts) -> SessionConfig {
-    let default = SessionConfig::default();
+/// Settings that follow from other options, with those options.
+const NOT_FROM_A_FILE: [(&str, &str); 5] = [
+    ("base_url", "--base-url"),
+    ("credential", "the provider's API key variable"),
+    ("endpoints", "the providers' variables"),
+    ("tools", "a Rust or JavaScript host, which can run them"),
+    ("browser", "a browser"),
+];
+
+/// What `--config` says.
+fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
+    let Some(path) = &options.config else {
+        return Ok(SessionConfig::default());
+    };
+    let text = prompt::read_file(path, "--config")?;
+    let wrong = |problem: String| {
+        let shown = path.display();
+        Failure::usage(format!("--config {shown}: {problem}: see docs/settings.md"))
+    };
+    let fields: serde_json::Map<String, Value> = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
+    let misplaced = |(name, _): &&(&str, &str)| fields.contains_key(*name);
+    if let Some((name, from)) = NOT_FROM_A_FILE.iter().find(misplaced) {
+        return Err(wrong(format!(
+            "`{name}` comes from {from}, not from a file"
+        )));
+    }
+    let config = SessionConfig::from_json(&text).map_err(|error| wrong(error.to_string()))?;
+    let provider = if fields.contains_key("provider") {
+        config.provider.clone()
+    } else {
+        String::new()
+    };
+    Ok(SessionConfig { provider, ..config })
+}
+
+/// `file`'s settings with what options say over them.
+fn config(
+    options: &RunOptions,
+    provider: &Chosen,
+    texts: Texts,
+    file: SessionConfig,
+) -> SessionConfig {
     SessionConfig {
         provider: provider.provider.to_owned(),
-        model: options.model.clone().unwrap_or_default(),
-        max_turns: options.max_turns.unwrap_or(default.max_turns),
+        model: options.model.clone().unwrap_or(file.model),
+        max_turns: options.max_turns.unwrap_or(file.max_turns),
         max_tool_rounds_per_input: options
             .max_tool_rounds
-            .unwrap_or(default.max_tool_rounds_per_input),
-        max_wall_ms: options.max_wall_ms.unwrap_or(default.max_wall_ms),
-        reasoning_effort: options.reasoning_effort.clone(),
-        instructions: texts.instructions,
-        tool_declarations: texts.tools.map(serde_json::Value::String),
-        base_instructions: texts.system,
+            .unwrap_or(file.max_tool_rounds_per_input),
+        max_wall_ms: options.max_wall_ms.unwrap_or(file.max_wall_ms),
+        reasoning_effort: options.reasoning_effort.clone().or(file.reasoning_effort),
+        instructions: texts.instructions.or(file.instructions),
+        tool_declarations: texts.tools.map(Value::String).or(file.tool_declarations),
+        base_instructions: texts.system.or(file.base_instructions),
         toolset: match options.toolset {
-            ToolNames::Spec => Toolset::Spec,
-            ToolNames::Native => Toolset::Native,
+            None => file.toolset,
+            Some(ToolNames::Spec) => Toolset::Spec,
+            Some(ToolNames::Native) => Toolset::Native,
         },
-        approval: approve::settings(options.approve),
-        ..default
+        approval: match options.approve {
+            Approve::Never => file.approval,
+            approve => approve::settings(approve),
+        },
+        ..file
     }
 }
 
@@ -299,6 +347,12 @@ fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
             profile.id
         )));
     }
+    config.check().map_err(|error| {
+        let message = error
+            .message
+            .replace("`reasoning_effort`", "--reasoning-effort");
+        Failure::usage(message)
+    })?;
     // The profile's own declarations are right, and reading them takes time.
     let Some(path) = &options.tools_file else {
         return Ok(());
