@@ -111,16 +111,28 @@ fn an_empty_model_is_none() {
 #[test]
 fn tool_declarations_that_are_none() {
     let scratch = Scratch::new();
-    let path = scratch.write("tools.json", "{bad");
-    check(
-        &["run", "--tools-file", &path, "x"],
-        b"",
-        2,
-        &format!(
-            "hermitcrab: --tools-file {path}: tool declarations: invalid type: map, expected a \
-             sequence at line 1 column 0: see docs/toolsets.md for the format\n"
+    for (content, problem) in [
+        (
+            "{bad",
+            "not valid JSON: key must be a string at line 1 column 2",
         ),
-    );
+        (
+            "{",
+            "cut off, so not valid JSON: EOF while parsing an object at line 1 column 1",
+        ),
+        ("{}", "must be a list of objects, `[{…}, {…}]`"),
+    ] {
+        let path = scratch.write("tools.json", content);
+        check(
+            &["run", "--tools-file", &path, "x"],
+            b"",
+            2,
+            &format!(
+                "hermitcrab: --tools-file {path}: tool declarations: {problem}: see \
+                 docs/toolsets.md for the format\n"
+            ),
+        );
+    }
 }
 
 #[test]

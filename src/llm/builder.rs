@@ -24,6 +24,8 @@ pub(crate) struct ResponseBuilder {
     call_ids: Rc<BTreeSet<String>>,
     response: Response,
     parts: Vec<Part>,
+    /// Bytes of all text, reasoning and arguments.
+    bytes: usize,
     started: bool,
     ended: bool,
 }
@@ -52,12 +54,17 @@ enum PartKind {
     Whole(ContentPart),
 }
 
+/// Bytes of an answer after which it counts as broken: a hundred times what any
+/// model may write.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
 impl ResponseBuilder {
     pub(crate) fn new(provider: &str, request: &Request) -> Self {
         Self {
             call_ids: request.conversation.call_ids(),
             response: empty_response(provider, &request.model),
             parts: Vec::new(),
+            bytes: 0,
             started: false,
             ended: false,
         }
@@ -155,6 +162,11 @@ impl ResponseBuilder {
         more: &str,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Misuse> {
+        self.bytes += more.len();
+        if self.bytes > MAX_ANSWER_BYTES {
+            let mib = MAX_ANSWER_BYTES >> 20;
+            return Err(Misuse(format!("it is longer than {mib} MiB")));
+        }
         let part = self.find(segment)?;
         if more.is_empty() {
             return Ok(());

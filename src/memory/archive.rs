@@ -67,7 +67,23 @@ pub fn tree_from_tar(
 
 /// The files below `directory` as tar bytes, names relative to it.
 pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
-    let mut builder = tar::Builder::new(Vec::new());
+    // At once: growing a list that large takes it three times.
+    let mut bytes = 2 * BLOCK;
+    let mut measure = |path: &str, node: &Node| {
+        let content = usize::try_from(node.size()).unwrap_or(usize::MAX);
+        let blocks = [content, path.len()].map(|bytes| bytes.next_multiple_of(BLOCK));
+        bytes = blocks
+            .into_iter()
+            .fold(bytes + 2 * BLOCK, usize::saturating_add);
+        true
+    };
+    tree.walk(directory, u32::MAX, &mut measure)
+        .map_err(|error| refused(directory, &error))?;
+    let mut archive = Vec::new();
+    archive
+        .try_reserve_exact(bytes)
+        .map_err(|_| too_large(bytes))?;
+    let mut builder = tar::Builder::new(archive);
     let mut result = Ok(());
     tree.walk(directory, u32::MAX, &mut |path, node| {
         result = append(&mut builder, path, node);
@@ -78,6 +94,19 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
         .and_then(|()| builder.into_inner())
         .map_err(|error| unwritable(&error))
 }
+
+fn too_large(bytes: usize) -> EnvironmentError {
+    EnvironmentError::new(
+        EnvironmentErrorKind::Io,
+        format!(
+            "an archive of {} MiB does not fit the memory; export parts of the tree",
+            bytes >> 20
+        ),
+    )
+}
+
+/// Bytes of a block: what a tar consists of.
+const BLOCK: usize = 512;
 
 /// What one tree has that another has not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -258,6 +258,11 @@ impl FileSystem for TreeFileSystem {
 
     async fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let to = text(to)?;
+        if let Some(Device::Null) = device(from) {
+            return self.change(Path::new(to), |tree, to, now| {
+                tree.write(to, Content::from(Vec::new()), now)
+            });
+        }
         self.change(from, |tree, from, now| {
             let content = tree.read(from)?.clone();
             let mode = tree.get(from)?.mode;

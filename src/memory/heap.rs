@@ -42,7 +42,14 @@ mod counted {
     /// The standard allocator, counting.
     struct Counting;
 
+    /// What a piece takes: a word in front of it, in steps of eight bytes.
+    const fn taken(bytes: usize) -> usize {
+        let whole = (bytes + 4).next_multiple_of(8);
+        if whole < 16 { 16 } else { whole }
+    }
+
     fn grow(bytes: usize) {
+        let bytes = taken(bytes);
         LIVE.fetch_add(bytes, Ordering::Relaxed);
         if bytes >= super::LARGE {
             COPIED.fetch_add(bytes, Ordering::Relaxed);
@@ -50,7 +57,7 @@ mod counted {
     }
 
     fn shrink(bytes: usize) {
-        LIVE.fetch_sub(bytes, Ordering::Relaxed);
+        LIVE.fetch_sub(taken(bytes), Ordering::Relaxed);
     }
 
     // SAFETY: every call goes to `System` as it came; the counters allocate

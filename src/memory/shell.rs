@@ -54,8 +54,9 @@ const OWN_WAKES: u32 = 1;
 const DEAF_WORK: u64 = 4_000;
 /// What bashkit says of a command that the hook does not let start.
 const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
-/// Bytes of output that are worth one unit of work.
-const OUTPUT_BYTES_PER_WORK: usize = 256;
+/// Bytes of output that are worth one unit of work: they are encoded, copied to
+/// the host and kept.
+const OUTPUT_BYTES_PER_WORK: usize = 64;
 
 /// Bytes that a read of an endless device gives at most.
 const MAX_DEVICE_BYTES: usize = 64 << 20;

@@ -31,6 +31,12 @@ pub(super) fn in_command(command: &str) -> Option<String> {
 
 /// Why the builtin `name` cannot be run with `args`.
 pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
+    if name == "ln" && !args.iter().any(|argument| is_symbolic(argument)) {
+        return Some(
+            "hermitcrab: ln: hard links are not supported in the sandbox; use ln -s, or cp\n"
+                .to_owned(),
+        );
+    }
     if !NESTING.contains(&name) {
         return None;
     }
@@ -48,6 +54,14 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
         }
     }
     None
+}
+
+/// Whether this argument of `ln` asks for a symbolic link, or only for help.
+fn is_symbolic(argument: &str) -> bool {
+    match argument.strip_prefix("--") {
+        Some(long) => ["symbolic", "help", "version"].contains(&long),
+        None => argument.starts_with('-') && argument.contains('s'),
+    }
 }
 
 fn long_range(command: &str) -> Option<String> {

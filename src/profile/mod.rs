@@ -195,17 +195,26 @@ impl Profile {
     }
 
     /// `options` of a session over the profile's own: per provider an object,
-    /// in which the session's entries replace the profile's (spec 3.2). An
-    /// entry of `null` is left to the adapter, which leaves it out.
+    /// in which the session's entries replace the profile's (spec 3.2), except
+    /// that `beta_headers` add up: a session asks for one beta more, and the
+    /// profile's prompts rely on its own. An entry of `null` is left to the
+    /// adapter, which leaves it out.
     pub fn provider_options(&self, options: &Value) -> Value {
         let mut merged = self.provider_options.clone();
         for (provider, given) in options.as_object().into_iter().flatten() {
             match (merged.get_mut(provider), given) {
                 (Some(Value::Object(own)), Value::Object(given)) => {
-                    let given = given
-                        .iter()
-                        .map(|(key, value)| (key.clone(), value.clone()));
-                    own.extend(given);
+                    for (key, value) in given {
+                        let value = match own.get(key) {
+                            Some(known) if key == BETAS && !value.is_null() => {
+                                let mut betas = beta_names(known);
+                                betas.extend(beta_names(value));
+                                Value::from(betas)
+                            }
+                            _ => value.clone(),
+                        };
+                        own.insert(key.clone(), value);
+                    }
                 }
                 _ => {
                     merged.insert(provider.clone(), given.clone());
@@ -217,6 +226,50 @@ impl Profile {
         }
         Value::Object(merged)
     }
+}
+
+/// Option with names of betas: a list, or one text with commas.
+const BETAS: &str = "beta_headers";
+
+fn beta_names(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(names) => names.clone(),
+        Value::String(names) => names.split(',').map(Value::from).collect(),
+        other => vec![other.clone()],
+    }
+}
+
+/// What is wrong with the `provider_options` of a session.
+pub(crate) fn check_options(options: &Value) -> Result<(), String> {
+    let providers = match options {
+        Value::Null => return Ok(()),
+        Value::Object(providers) => providers,
+        _ => return Err("must be an object with one entry per provider".to_owned()),
+    };
+    for (provider, options) in providers {
+        if Profile::of(provider).is_none() {
+            let known = Profile::names().join(", ");
+            return Err(format!(
+                "has {provider:?}, which is no provider; there are {known}"
+            ));
+        }
+        if !(options.is_null() || options.is_object()) {
+            return Err(format!(
+                "has {options} for {provider}; give an object with its options"
+            ));
+        }
+        let betas = options.get(BETAS).filter(|betas| !betas.is_null());
+        for name in betas.map(beta_names).into_iter().flatten() {
+            let is_header = |name: &str| !name.chars().any(char::is_control);
+            if !name.as_str().is_some_and(is_header) {
+                return Err(format!(
+                    "has {name} in `{BETAS}` of {provider}; give names of betas as texts without \
+                     control characters"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -159,7 +159,8 @@ fn document_block(documents: &[Document]) -> Option<String> {
     }
     let mut left = MAX_DOCUMENT_BYTES;
     let within = |document: &Document| {
-        let text = &document.text;
+        // Editors put a byte order mark there, which says nothing.
+        let text = document.text.trim_start_matches('\u{feff}');
         let kept = &text[..text.floor_char_boundary(left)];
         left -= kept.len();
         let head = format!("## {}\n\n{kept}", document.path);
@@ -328,6 +329,17 @@ mod tests {
     }
 
     const CUT: &str = "\n[Project instructions truncated at 32KB]";
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        let documents = [document("/a", "\u{feff}Text.")];
+        let prompt = Layers {
+            documents: &documents,
+            ..BARE
+        }
+        .to_prompt();
+        assert!(prompt.ends_with("## /a\n\nText."), "{prompt}");
+    }
 
     #[test]
     fn documents_share_32_kb() {

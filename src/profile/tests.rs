@@ -464,7 +464,17 @@ fn options_of_a_session_replace_those_of_the_profile() {
     check_options(
         "anthropic",
         json!({"anthropic": {"beta_headers": ["context-1m-2025-08-07"]}}),
-        json!({"anthropic": {"beta_headers": ["context-1m-2025-08-07"]}}),
+        json!({"anthropic": {"beta_headers": [beta, "context-1m-2025-08-07"]}}),
+    );
+    check_options(
+        "anthropic",
+        json!({"anthropic": {"beta_headers": "a,b"}}),
+        json!({"anthropic": {"beta_headers": [beta, "a", "b"]}}),
+    );
+    check_options(
+        "anthropic",
+        json!({"anthropic": {"beta_headers": null}}),
+        json!({"anthropic": {"beta_headers": null}}),
     );
     check_options("openai", json!(null), json!(null));
     check_options(

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::SessionError;
 use crate::llm::{Endpoint, RetryPolicy, ToolDefinition, model_info};
-use crate::profile::{Profile, Toolset};
+use crate::profile::{Profile, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
 
@@ -303,6 +303,10 @@ impl SessionConfig {
             let problem = format!("`web_fetch_hosts`: {problem}");
             return Err(SessionError::invalid_config(problem));
         }
+        if let Err(problem) = check_options(&self.provider_options) {
+            let problem = format!("`provider_options` {problem}");
+            return Err(SessionError::invalid_config(problem));
+        }
         let problem = if self.max_tool_rounds_per_input == 0 {
             "`max_tool_rounds_per_input` must be at least 1"
         } else if self.max_command_timeout_ms == 0 {
@@ -313,8 +317,6 @@ impl SessionConfig {
             "`loop_detection_window` must be at least 2; set `enable_loop_detection` to false to turn it off"
         } else if self.stream_idle_timeout_ms == 0 {
             "`stream_idle_timeout_ms` must be at least 1"
-        } else if !(self.provider_options.is_null() || self.provider_options.is_object()) {
-            "`provider_options` must be an object with one entry per provider"
         } else {
             let policy = ApprovalPolicy::new(&self.approval);
             return policy
@@ -377,7 +379,10 @@ mod tests {
     fn tools_that_make_no_sense() {
         check_tools(
             json!({"tool_declarations": "[{"}),
-            Err("tool declarations: EOF while parsing an object at line 1 column 2"),
+            Err(
+                "tool declarations: cut off, so not valid JSON: EOF while parsing an object at \
+                 line 1 column 2",
+            ),
         );
         check_tools(
             json!({"tool_declarations": [{"name": "run"}]}),
@@ -409,6 +414,48 @@ mod tests {
         let unnamed = SessionConfig::from_json("{}").expect("a configuration");
         assert_eq!(unnamed, SessionConfig::default());
         assert!(unnamed.patched(&json!({"max_turns": 1})).is_ok());
+    }
+
+    fn check_provider_options(options: Value, expected: Result<(), &str>) {
+        let config = json!({"provider_options": options}).to_string();
+        let error = SessionConfig::from_json(&config).map(drop);
+        let start = "invalid session configuration: `provider_options` ";
+        let expected = expected.map_err(|problem| format!("{start}{problem}"));
+        assert_eq!(error.map_err(|error| error.message), expected);
+    }
+
+    #[test]
+    fn provider_options_that_make_no_sense() {
+        check_provider_options(json!(null), Ok(()));
+        check_provider_options(
+            json!({"anthropic": {"beta_headers": ["a"]}, "openai": null, "gemini": {}}),
+            Ok(()),
+        );
+        check_provider_options(
+            json!([]),
+            Err("must be an object with one entry per provider"),
+        );
+        check_provider_options(
+            json!({"openai": 5}),
+            Err("has 5 for openai; give an object with its options"),
+        );
+        check_provider_options(
+            json!({"opnai": {}}),
+            Err("has \"opnai\", which is no provider; there are anthropic, openai, gemini, chat"),
+        );
+        for (betas, wrong) in [
+            (json!(["a", 5]), "5"),
+            (json!(["a\nb"]), "\"a\\nb\""),
+            (json!("a,b\r"), "\"b\\r\""),
+            (json!({"a": true}), "{\"a\":true}"),
+        ] {
+            let expected = format!(
+                "has {wrong} in `beta_headers` of anthropic; give names of betas as texts \
+                 without control characters"
+            );
+            let options = json!({"anthropic": {"beta_headers": betas}});
+            check_provider_options(options, Err(&expected));
+        }
     }
 
     fn check_endpoint(config: Value, base_url: &str, credential: &str, options: Value) {

@@ -128,6 +128,16 @@ impl Registry {
         for declaration in &mut declarations {
             present(declaration, offers)?;
         }
+        for (index, declaration) in declarations.iter().enumerate() {
+            let name = &declaration.definition.name;
+            let mut earlier = declarations[..index].iter();
+            if earlier.any(|earlier| earlier.definition.name == *name) {
+                return Err(RegisterError::Declaration {
+                    tool: name.clone(),
+                    problem: "declared twice; give each entry a name of its own".to_owned(),
+                });
+            }
+        }
         let mut vocabulary = Vocabulary::default();
         let mut routes = Vec::with_capacity(declarations.len());
         for declaration in &declarations {

@@ -102,8 +102,15 @@ const FIELDS: [&str; 9] = [
 impl Declaration {
     /// Reads a list of declarations; errors name the tool and the field.
     pub(super) fn parse_list(json: &str) -> Result<Vec<Self>, RegisterError> {
-        let list: Vec<Value> = serde_json::from_str(json)
-            .map_err(|error| RegisterError::Declarations(error.to_string()))?;
+        let wrong = |problem: String| Err(RegisterError::Declarations(problem));
+        let list = match serde_json::from_str(json) {
+            Ok(Value::Array(list)) => list,
+            Ok(_) => return wrong("must be a list of objects, `[{…}, {…}]`".to_owned()),
+            Err(error) if error.is_eof() => {
+                return wrong(format!("cut off, so not valid JSON: {error}"));
+            }
+            Err(error) => return wrong(format!("not valid JSON: {error}")),
+        };
         let parsed = list
             .into_iter()
             .enumerate()

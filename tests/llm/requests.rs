@@ -130,6 +130,7 @@ cases! {
         nothing_to_send,
         empty_texts,
         custom_tool,
+        replay_of_made_up_calls,
     ]
     openai: [
         replay_of_reasoning_and_calls,
@@ -140,6 +141,7 @@ cases! {
         one_call_at_a_time_where_always_so,
         metadata_that_does_not_fit,
         result_for_a_call_of_an_earlier_request,
+        replay_of_made_up_calls,
     ]
     gemini: [
         signatures_stay_on_their_parts,
@@ -155,17 +157,26 @@ cases! {
         level_clamped,
         model_name_is_escaped,
         version_in_the_base_url,
+        replay_of_made_up_calls,
+        own_tools_beside_functions,
+        own_tools_beside_functions_before_3,
+        own_tools_alone_before_3,
+        tools_in_the_options,
+        tools_taken_out,
+        safety_settings,
     ]
     chat: [
         replay_of_reasoning_beside_calls,
         system_messages_in_place,
         fields_under_other_names,
+        replay_of_made_up_calls,
     ]
 }
 
 mod shared {
     crate::support::shared_cases! {
         super::super::check_shared, super::SHARED;
+        made_up_calls,
         five_roles,
         late_developer_message_stays,
         images,

@@ -213,6 +213,8 @@ cases! {
         huge_index,
         after_the_end,
         crlf,
+        input_of_another_type,
+        end_in_an_empty_event,
     ]
     openai: [
         text,
@@ -266,6 +268,7 @@ cases! {
         last_event_without_response,
         after_the_end,
         wrong_types,
+        arguments_as_an_object,
     ]
     gemini: [
         thought_text_and_two_calls,
@@ -303,6 +306,7 @@ cases! {
         part_that_is_no_object,
         call_without_name,
         crlf,
+        arguments_of_another_type,
     ]
     chat: [
         text,

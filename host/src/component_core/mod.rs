@@ -54,6 +54,9 @@ impl Default for CoreLimits {
     }
 }
 
+/// Bytes that a 32-bit guest can have at most.
+const GUEST_BYTES: usize = u32::MAX as usize;
+
 /// A core that is loaded and linked; instances start from it in microseconds.
 /// Clones share it.
 #[derive(Clone)]
@@ -84,6 +87,8 @@ impl LoadedCore {
         };
         let mut store = Store::new(engine, guard);
         store.limiter(|guard| guard);
+        // What one call may bring out of the guest: all that it can hold.
+        store.set_hostcall_fuel(GUEST_BYTES);
         let deadline = deadline(limits.step_timeout);
         store.set_epoch_deadline(deadline);
         let agent = self
@@ -330,9 +335,13 @@ impl Core for ComponentCore {
 
     fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
         let handle = self.environment(environment)?;
+        // The archive is a second copy of the files: what was made within the
+        // limit must come out, whatever it takes.
+        self.store.data_mut().memory_bytes = GUEST_BYTES;
         let archive =
-            self.answer(|guest, store| guest.environment().call_export_tar(store, handle))?;
-        Ok(archive.into())
+            self.answer(|guest, store| guest.environment().call_export_tar(store, handle));
+        self.store.data_mut().memory_bytes = self.limits.memory_bytes;
+        Ok(archive?.into())
     }
 
     fn import_files(&mut self, environment: u32, files: Vec<(String, Bytes)>) -> CallResult<()> {
@@ -532,7 +541,8 @@ fn failure(error: &wasmtime::Error, store: &Store<Guard>, limits: CoreLimits) ->
         let mib = limits.memory_bytes >> 20;
         let message = format!("the core needed more than its {mib} MiB of memory and was stopped");
         ("core_memory", message)
-    } else if trap == Some(&Trap::StackOverflow) {
+    } else if matches!(trap, Some(Trap::StackOverflow | Trap::MemoryOutOfBounds)) {
+        // The core's own stack lies at the beginning of its memory and ends there.
         let message = "the core used up its stack and was stopped".to_owned();
         ("core_trapped", message)
     } else {

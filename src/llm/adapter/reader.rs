@@ -97,6 +97,8 @@ fn take(answer: &mut impl Answer, item: SseItem<'_>, out: &mut Vec<StreamEvent>)
         return;
     }
     let result = match item {
+        // A sign of life, or all that came of an event before the body broke off.
+        SseItem::Event { data, .. } if data.trim().is_empty() => Ok(()),
         SseItem::Event { data, .. } if data.trim() == "[DONE]" => answer.done(out),
         SseItem::Event { data, .. } | SseItem::Json(data) => answer.data(data, out),
         SseItem::TooLong => Err(Misuse("an event is longer than 64 MiB".to_owned())),

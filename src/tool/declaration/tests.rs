@@ -99,10 +99,21 @@ fn check_refused(json: impl ToString, message: &str) {
 
 #[test]
 fn lists_that_are_none() {
-    check_refused("[", "EOF while parsing a list at line 1 column 1");
+    let cut_off = "cut off, so not valid JSON: EOF while parsing";
+    check_refused("[", &format!("{cut_off} a list at line 1 column 1"));
+    check_refused("{", &format!("{cut_off} an object at line 1 column 1"));
+    check_refused("", &format!("{cut_off} a value at line 1 column 0"));
+    check_refused("shell", "not valid JSON: expected value at line 1 column 1");
     check_refused(
-        "{}",
-        "invalid type: map, expected a sequence at line 1 column 0",
+        "{bad",
+        "not valid JSON: key must be a string at line 1 column 2",
+    );
+    check_refused("{}", "must be a list of objects, `[{…}, {…}]`");
+    let run = json!({"name": "run", "executor": "shell", "description": "",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}});
+    check_refused(
+        json!([run, run]),
+        "run: declared twice; give each entry a name of its own",
     );
     check_refused("[1]", "entry 1 is not an object");
     check_refused(

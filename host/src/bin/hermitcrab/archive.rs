@@ -21,6 +21,8 @@ pub(crate) struct Node {
     pub(crate) content: Bytes,
     /// What it is.
     pub(crate) kind: Kind,
+    /// Permission bits of a file.
+    pub(crate) mode: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,16 @@ pub(crate) enum Kind {
     Executable,
     Link,
     Directory,
+}
+
+impl Kind {
+    /// Permission bits where nothing says others.
+    pub(crate) fn usual_mode(self) -> u32 {
+        match self {
+            Self::Executable | Self::Directory => 0o755,
+            Self::Plain | Self::Link => 0o644,
+        }
+    }
 }
 
 /// Files and directories by path with `/`, relative to the tree's root.
@@ -73,6 +85,7 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
         let Some(file_type) = entry.file_type() else {
             continue;
         };
+        let mut mode = None;
         let (content, kind) = if file_type.is_symlink() {
             let target = std::fs::read_link(path).map_err(unreadable)?;
             let Some(target) = target.to_str() else {
@@ -91,7 +104,8 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             }
             let content = std::fs::read(path).map_err(unreadable)?;
             let metadata = entry.metadata().ok();
-            (Bytes::from(content), kind_of(metadata.as_ref()))
+            mode = metadata.as_ref().and_then(permissions);
+            (Bytes::from(content), kind_of(mode))
         } else if file_type.is_dir() && entry.depth() > 0 {
             (Bytes::new(), Kind::Directory)
         } else {
@@ -107,7 +121,12 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             )));
         }
         let relative = path.strip_prefix(directory).unwrap_or(path);
-        tree.insert(slashed(relative)?, Node { content, kind });
+        let node = Node {
+            content,
+            kind,
+            mode: mode.unwrap_or(kind.usual_mode()),
+        };
+        tree.insert(slashed(relative)?, node);
         if tree.len() as u64 > limits.entries {
             return Err(Failure::usage(format!(
                 "{} has more than {} files to load into the sandbox: choose a smaller --dir or add what the task does not need to .gitignore",
@@ -165,10 +184,7 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, file) in tree {
         let mut header = tar::Header::new_gnu();
-        header.set_mode(match file.kind {
-            Kind::Executable | Kind::Directory => 0o755,
-            Kind::Plain | Kind::Link => 0o644,
-        });
+        header.set_mode(file.mode);
         let result = if file.kind == Kind::Directory {
             header.set_entry_type(tar::EntryType::Directory);
             header.set_size(0);
@@ -215,7 +231,7 @@ fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
         }
         let kind = entry.header().entry_type();
         let file = if kind.is_file() {
-            let executable = entry.header().mode()? & 0o100 != 0;
+            let mode = entry.header().mode()? & 0o777;
             let start = usize::try_from(entry.raw_file_position()).unwrap_or(usize::MAX);
             let length = usize::try_from(entry.size()).unwrap_or(usize::MAX);
             let end = start.saturating_add(length);
@@ -224,22 +240,21 @@ fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
             }
             Node {
                 content: bytes.slice(start..end),
-                kind: if executable {
-                    Kind::Executable
-                } else {
-                    Kind::Plain
-                },
+                kind: kind_of(Some(mode)),
+                mode,
             }
         } else if kind.is_symlink() {
             let target = entry.link_name_bytes().unwrap_or_default().into_owned();
             Node {
                 content: Bytes::from(target),
                 kind: Kind::Link,
+                mode: Kind::Link.usual_mode(),
             }
         } else if kind.is_dir() {
             Node {
                 content: Bytes::new(),
                 kind: Kind::Directory,
+                mode: Kind::Directory.usual_mode(),
             }
         } else {
             continue;
@@ -249,18 +264,22 @@ fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
     Ok(tree)
 }
 
-#[cfg(unix)]
-fn kind_of(metadata: Option<&std::fs::Metadata>) -> Kind {
-    use std::os::unix::fs::PermissionsExt;
-    match metadata {
-        Some(metadata) if metadata.permissions().mode() & 0o100 != 0 => Kind::Executable,
+fn kind_of(mode: Option<u32>) -> Kind {
+    match mode {
+        Some(mode) if mode & 0o100 != 0 => Kind::Executable,
         _ => Kind::Plain,
     }
 }
 
+#[cfg(unix)]
+fn permissions(metadata: &std::fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
 #[cfg(not(unix))]
-fn kind_of(_metadata: Option<&std::fs::Metadata>) -> Kind {
-    Kind::Plain
+fn permissions(_metadata: &std::fs::Metadata) -> Option<u32> {
+    None
 }
 
 fn slashed(path: &Path) -> Result<String, Failure> {
@@ -284,6 +303,7 @@ mod tests {
         Node {
             content: Bytes::copy_from_slice(content.as_bytes()),
             kind,
+            mode: kind.usual_mode(),
         }
     }
 

@@ -32,7 +32,9 @@ pub(crate) fn trees(before: &Tree, after: &Tree) -> Diff {
     let mut remarks = String::new();
     for path in paths {
         let (old, new) = (before.get(path), after.get(path));
-        if old == new {
+        // Of the permission bits a patch knows one, which is the kind's.
+        let shown = |node: Option<&Node>| node.map(|node| (node.kind, node.content.clone()));
+        if shown(old) == shown(new) {
             continue;
         }
         let is_directory = |node: Option<&Node>| node.is_some_and(|n| n.kind == Kind::Directory);
@@ -225,9 +227,10 @@ mod tests {
     type Entry<'a> = (&'a str, &'a [u8], Kind);
 
     fn tree(files: &[Entry<'_>]) -> Tree {
-        let node = |content: &[u8], kind| Node {
+        let node = |content: &[u8], kind: Kind| Node {
             content: Bytes::copy_from_slice(content),
             kind,
+            mode: kind.usual_mode(),
         };
         files
             .iter()

@@ -194,6 +194,17 @@ fn check_url(url: &str, source: &str) -> Result<(), Failure> {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
     });
+    // Not shown: it is a secret, and would not be sent.
+    let named = url.split_once("://").map_or(url, |(_, rest)| rest);
+    if named
+        .split(['/', '?', '#'])
+        .next()
+        .is_some_and(|host| host.contains('@'))
+    {
+        return Err(Failure::usage(format!(
+            "{source} has a user name or password in it, which are not sent: write it like https://host/path, and give a key in the provider's variable"
+        )));
+    }
     if whole {
         return Ok(());
     }
@@ -391,6 +402,18 @@ mod tests {
             Some("http://127.0.0.1.example"),
             &[],
             Err("there is no key for anthropic: set ANTHROPIC_API_KEY"),
+        );
+    }
+
+    #[test]
+    fn base_url_with_a_password() {
+        check(
+            None,
+            Some("http://user:pw@host/v1"),
+            &["ANTHROPIC_API_KEY=k"],
+            Err(
+                "--base-url has a user name or password in it, which are not sent: write it like https://host/path, and give a key in the provider's variable",
+            ),
         );
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::NAME;
 use super::error::of_body;
-use crate::llm::adapter::call::{invalid_input, raw_object};
+use crate::llm::adapter::call::{arguments_text, invalid_input, raw_object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::text::Text;
@@ -266,6 +266,10 @@ impl Events {
         let index = index(&event)?;
         let block = self.open_block(index)?;
         match event["delta"]["type"].as_str() {
+            Some("input_json_delta") if event["delta"]["partial_json"].is_object() => {
+                let input = arguments_text(&event["delta"]["partial_json"]);
+                return self.builder.delta(index, &input, out);
+            }
             Some("citations_delta") => {
                 let citations = block.value.entry("citations").or_insert(Value::Null);
                 if !citations.is_array() {
@@ -330,9 +334,8 @@ impl Events {
         let block = self.open_input(index)?;
         // Some servers send the whole input at the start and no deltas.
         let given = match block.get("input") {
-            Some(Value::Object(input)) if collected.is_empty() && !input.is_empty() => {
-                Some(Value::Object(input.clone()).to_string())
-            }
+            Some(Value::Object(input)) if input.is_empty() => None,
+            Some(input) if collected.is_empty() => Some(arguments_text(input).into_owned()),
             _ => None,
         };
         let arguments = given.clone().unwrap_or(collected);

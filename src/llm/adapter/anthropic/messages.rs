@@ -1,11 +1,11 @@
 //! Messages as the Messages API wants them: bytes that are kept and appended.
 
-use std::borrow::Cow;
-
 use serde_json::{Value, json};
 
 use super::NAME;
-use crate::llm::adapter::call::{FAILED_SILENTLY, invalid_input, raw_object, results, with_raw};
+use crate::llm::adapter::call::{
+    FAILED_SILENTLY, arguments_text, object, plain_id, raw_object, results, wire_name, with_raw,
+};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
 use crate::llm::conversation::{Wire, WireFormat};
@@ -227,7 +227,7 @@ impl Writer<'_> {
         }
         let mut block = json!({
             "type": "tool_result",
-            "tool_use_id": wire_id(&result.tool_call_id),
+            "tool_use_id": plain_id(&result.tool_call_id),
             "content": content,
         });
         if result.is_error {
@@ -297,7 +297,8 @@ impl Writer<'_> {
 }
 
 /// A block of this provider, as it came, except what the API would refuse:
-/// unsigned reasoning and empty text.
+/// unsigned reasoning, empty text, and in a call a name, an id or an input
+/// that cannot be.
 fn replayed(item: &Value, message: &Message) -> Option<Block> {
     let block = item.as_object()?;
     let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -309,10 +310,15 @@ fn replayed(item: &Value, message: &Message) -> Option<Block> {
             let call = message
                 .tool_calls()
                 .find(|call| call.id == id && !call.custom);
-            match call.and_then(|call| raw_object(&call.arguments)) {
-                Some(arguments) => with_raw(block, "input", arguments),
-                None => item.to_string(),
-            }
+            let input = match call.and_then(|call| raw_object(&call.arguments)) {
+                Some(arguments) => arguments.to_owned(),
+                None => object(&arguments_text(&item["input"])),
+            };
+            let mut block = block.clone();
+            block.insert("id".to_owned(), Value::from(plain_id(id)));
+            block.insert("name".to_owned(), Value::from(wire_name(field("name"))));
+            block.insert("input".to_owned(), Value::Null);
+            with_raw(&block, "input", &input)
         }
         _ => item.to_string(),
     };
@@ -326,31 +332,17 @@ fn replayed(item: &Value, message: &Message) -> Option<Block> {
 fn tool_use(call: &ToolCall, freeform: &Freeform) -> String {
     let input = if call.custom {
         freeform.wrap(&call.name, &call.arguments).to_string()
-    } else if let Some(arguments) = raw_object(&call.arguments) {
-        arguments.to_owned()
     } else {
-        invalid_input(&call.arguments).to_string()
+        object(&call.arguments)
     };
-    let block =
-        json!({"type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": null});
+    let block = json!({
+        "type": "tool_use",
+        "id": plain_id(&call.id),
+        "name": wire_name(&call.name),
+        "input": null,
+    });
     match block.as_object() {
         Some(block) => with_raw(block, "input", &input),
         None => block.to_string(),
-    }
-}
-
-/// Ids of other providers may hold characters that this API refuses.
-fn wire_id(id: &str) -> Cow<'_, str> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if id.is_empty() {
-        Cow::Borrowed("_")
-    } else if id.chars().all(allowed) {
-        Cow::Borrowed(id)
-    } else {
-        Cow::Owned(
-            id.chars()
-                .map(|c| if allowed(c) { c } else { '_' })
-                .collect(),
-        )
     }
 }

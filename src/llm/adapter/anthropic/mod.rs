@@ -4,7 +4,8 @@
 //! on sampling parameters do not exist), `auth: "bearer"` for proxies that want
 //! `Authorization`, `prompt_caching_beta: false`, `omit_tools_on_none: true`.
 //! Keys of `provider_options.anthropic` that are not part of the body:
-//! `beta_headers` (list or comma-separated text), `auto_cache`, `cache_ttl`
+//! `beta_headers` (list or comma-separated text; a session adds its own to those
+//! of the profile), `auto_cache`, `cache_ttl`
 //! (`5m` or `1h`). Everything else is merged into the body last.
 
 mod decode;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use super::messages::{content, object};
-use crate::llm::adapter::call::raw_object;
+use super::messages::content;
+use crate::llm::adapter::call::{arguments_text, object, raw_object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
@@ -294,12 +294,7 @@ impl Events {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (id, name) = (text(&call["id"]), text(&call["function"]["name"]));
         let index = call["index"].as_u64();
-        let arguments = match &call["function"]["arguments"] {
-            Value::Null => String::new(),
-            Value::String(arguments) => arguments.clone(),
-            // Some servers send the arguments as a value.
-            arguments => arguments.to_string(),
-        };
+        let arguments = arguments_text(&call["function"]["arguments"]);
         let position = match self.find(index, &id, &name) {
             Some(position) => position,
             None => {

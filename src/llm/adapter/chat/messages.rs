@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::llm::adapter::call::{invalid_input, raw_object, result_text, results};
+use crate::llm::adapter::call::{arguments_text, object, result_text, results, wire_name};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media;
 use crate::llm::conversation::{Wire, WireFormat};
@@ -73,7 +73,9 @@ impl Writer<'_> {
             .as_ref()
             .filter(|replay| replay.provider == NAME)
         {
-            replay.items.iter().for_each(|item| self.message(item));
+            for item in &replay.items {
+                self.message(&replayed(item));
+            }
             return;
         }
         let dropped = |part: &&ContentPart| {
@@ -112,7 +114,7 @@ impl Writer<'_> {
         json!({
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": arguments},
+            "function": {"name": wire_name(&call.name), "arguments": arguments},
         })
     }
 
@@ -211,20 +213,31 @@ impl Writer<'_> {
     }
 }
 
+/// A message of this format, as it came, except what servers refuse in a call:
+/// a name that cannot be, and arguments that are not the text of an object,
+/// which they parse for their chat templates.
+fn replayed(message: &Value) -> Value {
+    let mut message = message.clone();
+    let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for call in calls.into_iter().flatten() {
+        let Some(Value::Object(function)) = call.get_mut("function") else {
+            continue;
+        };
+        if let Some(name) = function.get_mut("name") {
+            *name = Value::from(wire_name(name.as_str().unwrap_or_default()).into_owned());
+        }
+        if let Some(arguments) = function.get_mut("arguments") {
+            *arguments = Value::from(object(&arguments_text(arguments)));
+        }
+    }
+    message
+}
+
 /// The text of an assistant message; `null` beside calls, which every server
 /// takes, while some refuse an empty one.
 pub(super) fn content(text: &str) -> Value {
     match text {
         "" => Value::Null,
         text => Value::from(text),
-    }
-}
-
-/// Arguments as they go back: servers parse them for their chat templates, and
-/// refuse every later request when they are not an object.
-pub(super) fn object(arguments: &str) -> String {
-    match raw_object(arguments) {
-        Some(arguments) => arguments.to_owned(),
-        None => invalid_input(arguments).to_string(),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NAME, OWN_ID};
 use crate::llm::adapter::call::{
-    FAILED_SILENTLY, find_call, invalid_input, raw_object, results, with_raw,
+    FAILED_SILENTLY, arguments_text, find_call, object, raw_object, results, wire_name, with_raw,
 };
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
@@ -130,8 +130,9 @@ impl Writer<'_> {
         }
     }
 
-    /// A part of this provider, as it came. Only the first call of a content
-    /// gets a stand-in for a signature that it lacks.
+    /// A part of this provider, as it came, except what the API would refuse
+    /// in a call: a name or arguments that cannot be. Only the first call of a
+    /// content gets a stand-in for a signature that it lacks.
     fn replayed(&mut self, item: &Value, call: Option<&ToolCall>, unsigned: &mut bool) {
         let Some(part) = item.as_object() else {
             return;
@@ -145,12 +146,16 @@ impl Writer<'_> {
         let arguments = call
             .filter(|call| !call.custom)
             .and_then(|call| raw_object(&call.arguments));
-        let json = match (
-            part.get("functionCall").and_then(Value::as_object),
-            arguments,
-        ) {
-            (Some(inner), Some(arguments)) if inner.contains_key("args") => {
-                let inner = with_raw(inner, "args", arguments);
+        let json = match part.get("functionCall") {
+            Some(Value::Object(inner)) => {
+                let mut inner = inner.clone();
+                let name = item["functionCall"]["name"].as_str().unwrap_or_default();
+                inner.insert("name".to_owned(), Value::from(wire_name(name)));
+                let arguments = match arguments {
+                    Some(arguments) => arguments.to_owned(),
+                    None => object(&arguments_text(&item["functionCall"]["args"])),
+                };
+                let inner = with_raw(&inner, "args", &arguments);
                 with_raw(&part, "functionCall", &inner)
             }
             _ => Value::Object(part).to_string(),
@@ -186,16 +191,14 @@ impl Writer<'_> {
                 .freeform
                 .wrap(&call.name, &call.arguments)
                 .to_string()
-        } else if let Some(arguments) = raw_object(&call.arguments) {
-            arguments.to_owned()
         } else {
-            invalid_input(&call.arguments).to_string()
+            object(&call.arguments)
         };
         let mut inner = serde_json::Map::new();
         if !call.id.starts_with(OWN_ID) {
             inner.insert("id".to_owned(), Value::from(call.id.as_str()));
         }
-        inner.insert("name".to_owned(), Value::from(call.name.as_str()));
+        inner.insert("name".to_owned(), Value::from(wire_name(&call.name)));
         inner.insert("args".to_owned(), Value::Null);
         let mut part = serde_json::Map::new();
         part.insert("functionCall".to_owned(), Value::Null);
@@ -248,7 +251,7 @@ impl Writer<'_> {
         if !result.tool_call_id.starts_with(OWN_ID) {
             response["id"] = Value::from(result.tool_call_id.as_str());
         }
-        response["name"] = Value::from(self.name(result));
+        response["name"] = Value::from(wire_name(self.name(result)));
         response["response"] = json!({field: text});
         if self.format.result_media && !result.media.is_empty() {
             let mut parts = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::of_body;
 use super::{NAME, OWN_ID};
-use crate::llm::adapter::call::raw_object;
+use crate::llm::adapter::call::{arguments_text, raw_object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::segments::Segments;
@@ -372,7 +372,7 @@ impl Events {
         let text = match (&call["args"], arguments) {
             (Value::Null, _) => "{}".to_owned(),
             (_, Some(arguments)) => arguments.clone(),
-            (args, None) => args.to_string(),
+            (args, None) => arguments_text(args).into_owned(),
         };
         let segment = self.segments.number();
         let custom = self.freeform.contains(name);

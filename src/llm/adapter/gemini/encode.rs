@@ -14,7 +14,8 @@ use crate::llm::model::ModelInfo;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
 
-/// Tools of the provider itself: the option and the name on the wire.
+/// Tools of the provider itself that an option adds: it and the name on the
+/// wire.
 const OWN_TOOLS: [(&str, &str); 3] = [
     ("grounding", "googleSearch"),
     ("url_context", "urlContext"),
@@ -117,7 +118,8 @@ impl Head<'_> {
         }
         self.tools(options)?;
         if let Some(settings) = options.shift_remove("safety_settings") {
-            self.set("safetySettings", settings);
+            // Wins over what else the options hold, such as a profile's own.
+            options.insert("safetySettings".to_owned(), settings);
         }
         let generation = self.generation();
         if !generation.is_empty() {
@@ -135,16 +137,31 @@ impl Head<'_> {
     fn tools(&mut self, options: &mut Map<String, Value>) -> Result<(), LlmError> {
         let request = self.request;
         let tools = &request.tools;
-        let mut list = Vec::new();
+        let mut functions = Vec::new();
         if !tools.is_empty() {
             let declarations: Vec<Value> = tools.iter().map(|tool| declaration(tool)).collect();
-            list.push(json!({"functionDeclarations": declarations}));
+            functions.push(json!({"functionDeclarations": declarations}));
         }
-        for (option, name) in OWN_TOOLS {
-            if options.shift_remove(option) == Some(Value::Bool(true)) {
-                list.push(json!({name: {}}));
+        let (more, mut own) = own_tools(options);
+        functions.extend(more);
+        let mut settings = Map::new();
+        if !functions.is_empty() && !own.is_empty() {
+            if super::is_old(request) {
+                let left_out = own.iter().filter_map(Value::as_object);
+                let names: Vec<&str> = left_out.flat_map(Map::keys).map(String::as_str).collect();
+                let message = format!(
+                    "the model `{}` takes no tools of its provider beside functions; left out: {}",
+                    request.model,
+                    names.join(", ")
+                );
+                self.warn("provider_tool_dropped", &message);
+                own.clear();
+            } else {
+                // Without it the API refuses the two together.
+                settings.insert("includeServerSideToolInvocations".to_owned(), true.into());
             }
         }
+        let list: Vec<Value> = functions.into_iter().chain(own).collect();
         if !list.is_empty() {
             self.set("tools", list);
         }
@@ -172,7 +189,10 @@ impl Head<'_> {
             )));
         }
         if !config.is_null() {
-            self.set("toolConfig", json!({"functionCallingConfig": config}));
+            settings.insert("functionCallingConfig".to_owned(), config);
+        }
+        if !settings.is_empty() {
+            self.set("toolConfig", settings);
         }
         if request.parallel_tool_calls == Some(false) && !tools.is_empty() {
             self.warn(
@@ -229,6 +249,35 @@ impl Head<'_> {
     fn warn(&mut self, code: &str, message: &str) {
         self.warnings.push(Warning::new(code, message));
     }
+}
+
+/// Takes the tools out of the options: lists of functions, then the tools of
+/// the provider itself, each once. They come on top of the request's own.
+fn own_tools(options: &mut Map<String, Value>) -> (Vec<Value>, Vec<Value>) {
+    let wanted = OWN_TOOLS.map(|(option, name)| {
+        let is_wanted = options.shift_remove(option) == Some(Value::Bool(true));
+        is_wanted.then_some(name)
+    });
+    let given = match options.shift_remove("tools") {
+        None => Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(other) => {
+            // The merge puts it in the place of the whole list.
+            options.insert("tools".to_owned(), other);
+            return (Vec::new(), Vec::new());
+        }
+    };
+    let is_list = |tool: &Value| {
+        let spellings = ["functionDeclarations", "function_declarations"];
+        spellings.iter().any(|name| tool.get(name).is_some())
+    };
+    let (functions, mut own): (Vec<Value>, Vec<Value>) = given.into_iter().partition(is_list);
+    for name in wanted.into_iter().flatten() {
+        if !own.iter().any(|tool| tool.get(name).is_some()) {
+            own.push(json!({name: {}}));
+        }
+    }
+    (functions, own)
 }
 
 fn unsupported(why: &str) -> LlmError {

@@ -3,9 +3,11 @@
 //! The key goes into the header `x-goog-api-key`, never into the URL. Keys of
 //! `provider_options.gemini` that are not part of the body: `safety_settings`
 //! (list, becomes `safetySettings`), `grounding`, `url_context` and
-//! `code_execution` (`true` adds the provider's own tool to the list, which a
-//! merge of `tools` would replace). Everything else is merged into the body
-//! last; `contents` belongs to the adapter.
+//! `code_execution` (`true` adds the provider's own tool), and `tools` (list,
+//! added to the request's). Models before Gemini 3 take no tools of the
+//! provider beside functions: there they are left out with a warning.
+//! Everything else is merged into the body last; `contents` belongs to the
+//! adapter.
 
 mod contents;
 mod decode;

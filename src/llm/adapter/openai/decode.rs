@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::NAME;
+use crate::llm::adapter::call::arguments_text;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::text::Text;
@@ -119,6 +120,16 @@ impl Answer for Events {
             Some("error") => {
                 self.fail(of_body(&self.names, None, event), out);
                 Ok(())
+            }
+            Some("response.function_call_arguments.delta") if event["delta"].is_object() => {
+                let item = index(&event, "output_index")?;
+                match self.open_item(item)?.kind {
+                    ItemKind::Call(segment) => {
+                        let arguments = arguments_text(&event["delta"]);
+                        self.builder.delta(segment, &arguments, out)
+                    }
+                    _ => Err(Misuse(format!("output item {item} got arguments"))),
+                }
             }
             Some(kind) if kind.ends_with(".delta") && MODELED.contains(&kind) => {
                 Err(Misuse(format!("a {kind} event is malformed")))
@@ -332,11 +343,12 @@ impl Events {
             }
             ItemKind::Call(_) if cut_off => {}
             ItemKind::Call(segment) => {
-                let text = item["arguments"].as_str().or(item["input"].as_str());
-                if let Some(text) = text {
-                    self.complete(segment, text, out)?;
+                let fields = [&item["arguments"], &item["input"]];
+                if let Some(value) = fields.into_iter().find(|value| !value.is_null()) {
+                    let text = arguments_text(value);
+                    self.complete(segment, &text, out)?;
                     if !text.is_empty() || self.builder.collected(segment).is_empty() {
-                        self.builder.set_arguments(segment, text.to_owned())?;
+                        self.builder.set_arguments(segment, text.into_owned())?;
                     }
                 }
                 self.builder.end(segment, out)?;

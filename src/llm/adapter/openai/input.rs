@@ -3,12 +3,32 @@
 use serde_json::{Value, json};
 
 use super::NAME;
-use crate::llm::adapter::call::{find_call, result_text, results, short_id};
+use crate::llm::adapter::call::{
+    arguments_text, find_call, result_text, results, short_id, wire_name,
+};
 use crate::llm::adapter::media;
 use crate::llm::conversation::{Wire, WireFormat};
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Replay, Role, ToolCall, ToolResult};
 use crate::llm::request::Warning;
+
+/// A call of this provider, as it came, except what the API would refuse: an
+/// id, a name, or the arguments in `field`, which must be a text.
+fn replayed(call: &Value, field: &str) -> Value {
+    let mut call = call.clone();
+    let id = short_id(call["call_id"].as_str().unwrap_or_default()).into_owned();
+    let name = wire_name(call["name"].as_str().unwrap_or_default()).into_owned();
+    call["call_id"] = Value::from(id);
+    call["name"] = Value::from(name);
+    if !call[field].is_string() {
+        let text = match &*arguments_text(&call[field]) {
+            "" if field == "arguments" => "{}".to_owned(),
+            text => text.to_owned(),
+        };
+        call[field] = Value::from(text);
+    }
+    call
+}
 
 /// How messages are written.
 pub(super) struct InputFormat;
@@ -62,7 +82,11 @@ impl Writer<'_> {
                 let is_reasoning = |item: &Value| item["type"] == "reasoning";
                 let last = items.iter().rposition(|item| !is_reasoning(item));
                 for item in &items[..last.map_or(0, |last| last + 1)] {
-                    self.item(item);
+                    match item["type"].as_str() {
+                        Some("function_call") => self.item(&replayed(item, "arguments")),
+                        Some("custom_tool_call") => self.item(&replayed(item, "input")),
+                        _ => self.item(item),
+                    }
                 }
             }
             _ => {
@@ -80,7 +104,7 @@ impl Writer<'_> {
             ContentPart::Text { text } if text.is_empty() => {}
             ContentPart::Text { text } => self.item(&json!({"role": "assistant", "content": text})),
             ContentPart::ToolCall(call) => {
-                let (id, name) = (short_id(&call.id), &call.name);
+                let (id, name) = (short_id(&call.id), wire_name(&call.name));
                 let arguments = match call.arguments.as_str() {
                     "" if !call.custom => "{}",
                     arguments => arguments,
