@@ -249,7 +249,7 @@ function nameOf(bytes, flags, madeOn) {
   const placed = windows && !name.includes("/") ? name.replaceAll("\\", "/") : name;
   // Nobody means a file of such a name, wherever it was packed; `..` and `/` are the core's to refuse.
   if (/^[A-Za-z]:[\\/]/.test(name)) throw refused(name, "it starts at a drive of Windows; pack relative paths");
-  if (placed.split("\\").includes("..")) throw refused(name, "it leads out of the directory");
+  if (name.includes("\\") && name.split(/[\\/]/).includes("..")) throw refused(name, "it leads out of the directory");
   return placed;
 }
 
