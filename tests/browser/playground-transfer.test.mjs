@@ -52,6 +52,30 @@ test("an exported project, imported again, is the same", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("an archive that cannot be unpacked is named", async (t) => {
+  const { page, problems } = await open(t);
+  const before = await paths(page);
+  await chosen(page, "Import files or archives…", { name: "holiday.zip", mimeType: "application/zip", buffer: Buffer.from("PK and nothing more") });
+  await page.waitForSelector(".toast.error:has-text('Cannot unpack holiday.zip: the archive is not a zip file or is damaged')");
+  assert.deepEqual(await paths(page), before);
+  assert.deepEqual(problems, []);
+});
+
+test("an address with a password is refused by the settings, which do not repeat it", async (t) => {
+  const { page, problems } = await open(t);
+  await page.click("#model");
+  await page.selectOption("#set-provider", "anthropic");
+  await page.fill("#set-key", "page-key");
+  await page.fill("#set-base", "https://user:hunter2@proxy.example");
+  await page.click("dialog[open] button.primary");
+  const problem = page.locator("dialog[open] .problem");
+  await problem.waitFor();
+  const text = await problem.innerText();
+  assert.match(text, /holds a user name or a password, which requests cannot carry; leave them out\.$/);
+  assert.ok(!text.includes("hunter2"));
+  assert.deepEqual(problems, []);
+});
+
 test("a folder of the disk is written and read where the browser lends it", async (t) => {
   const init = () => {
     // The one thing that only a person can do is to choose.
