@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::profile::{Profile, Toolset};
-use hermitcrab::session::SessionConfig;
+use hermitcrab::session::{SessionConfig, SessionError};
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 use serde_json::Value;
 
@@ -273,7 +273,10 @@ const NOT_FROM_A_FILE: [(&str, &str); 5] = [
 /// What `--config` says.
 fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
     let Some(path) = &options.config else {
-        return Ok(SessionConfig::default());
+        return Ok(SessionConfig {
+            provider: String::new(),
+            ..SessionConfig::default()
+        });
     };
     let text = prompt::read_file(path, "--config")?;
     let wrong = |problem: String| {
@@ -288,13 +291,20 @@ fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
             "`{name}` comes from {from}, not from a file"
         )));
     }
-    let config = SessionConfig::from_json(&text).map_err(|error| wrong(error.to_string()))?;
+    let config = SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
     let provider = if fields.contains_key("provider") {
         config.provider.clone()
     } else {
         String::new()
     };
     Ok(SessionConfig { provider, ..config })
+}
+
+/// What is wrong with a configuration, for a sentence that says which it is.
+fn problem(error: &SessionError) -> String {
+    let message = error.message.as_str();
+    let head = "invalid session configuration: ";
+    message.strip_prefix(head).unwrap_or(message).to_owned()
 }
 
 /// `file`'s settings with what options say over them.
@@ -348,10 +358,7 @@ fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
         )));
     }
     config.check().map_err(|error| {
-        let message = error
-            .message
-            .replace("`reasoning_effort`", "--reasoning-effort");
-        Failure::usage(message)
+        Failure::usage(problem(&error).replace("`reasoning_effort`", "--reasoning-effort"))
     })?;
     // The profile's own declarations are right, and reading them takes time.
     let Some(path) = &options.tools_file else {
