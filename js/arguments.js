@@ -174,7 +174,7 @@ const SESSION = {
 };
 
 /** @type {Signatures} */
-const PROJECT = { keep: [["session", session]] };
+const PROJECT = { keep: [["session", maybe(session)]] };
 
 /** @type {Signatures} */
 const FUNCTIONS = {
