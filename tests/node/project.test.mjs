@@ -95,6 +95,9 @@ test("data of the host's own is kept with the files", async (t) => {
   await one.close();
   const two = await openProject("p", { storage });
   assert.deepEqual(two.data, { open: ["a.txt"], at: 3 });
+  two.history = { messages: [] };
+  two.keep(undefined);
+  assert.equal(two.history, undefined);
   await two.close();
 });
 
