@@ -137,7 +137,7 @@ for (const face of ["", "worker"]) {
       window.acts = { save: () => project.save() };
       return project.env.write("a", "lost");
     });
-    assert.equal((await caught(one, "save")).kind, "read_only");
+    assert.equal((await caught(one, "save")).kind, "locked");
     assert.deepEqual((await one.evaluate(() => states)).at(-1), ["failed", "locked"]);
     await two.close();
     // The tab that is gone holds nothing any more.
