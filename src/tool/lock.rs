@@ -149,13 +149,12 @@ impl Drop for FileGuard {
 mod tests {
     use std::task::Context;
 
-    use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
+    use crate::effect::{EffectKind, Executor, Outcome, OutcomeKind};
     use crate::environment::testing::TreeEnvironment;
-    use crate::environment::{
-        Cancel, EnvironmentCall, EnvironmentInfo, EnvironmentReply, RemoteEnvironment, Scope,
-    };
+    use crate::environment::{Cancel, EnvironmentCall, EnvironmentReply, Scope};
 
     use super::*;
+    use crate::tool::testing::remote_environment;
 
     fn tree() -> Environment {
         Environment::new(Rc::new(TreeEnvironment::new(&[])), Scope::new("s"))
@@ -218,14 +217,7 @@ mod tests {
 
     #[test]
     fn two_names_of_one_file_are_one_file() {
-        let port = EffectPort::new();
-        let info = EnvironmentInfo {
-            working_directory: "/work".to_owned(),
-            platform: "linux".to_owned(),
-            os_version: String::new(),
-            utc_offset_minutes: 0,
-        };
-        let remote = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
+        let (remote, port) = remote_environment();
         let environment = Environment::new(Rc::new(remote), Scope::new("s"));
         let calls = &[("a", "/x"), ("b", "/link"), ("c", "/y")];
         let (mut executor, _, gate, log) = check(&environment, calls, &["a in"]);

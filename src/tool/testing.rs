@@ -66,14 +66,8 @@ pub(crate) fn pipeline_of(
     (pipeline, log)
 }
 
-/// A pipeline whose environment is the one that the test plays by effects.
-pub(super) fn remote() -> (Pipeline, Rc<Log>) {
-    let registry = Registry::declared(CORE_TOOLS);
-    remote_of(registry.expect("valid declarations"))
-}
-
-/// The same for the tools of `registry`.
-pub(crate) fn remote_of(registry: Registry) -> (Pipeline, Rc<Log>) {
+/// An environment that the test plays by effects, and the effects.
+pub(super) fn remote_environment() -> (RemoteEnvironment, EffectPort) {
     let port = EffectPort::new();
     let info = EnvironmentInfo {
         working_directory: "/work".to_owned(),
@@ -82,6 +76,18 @@ pub(crate) fn remote_of(registry: Registry) -> (Pipeline, Rc<Log>) {
         utc_offset_minutes: 0,
     };
     let environment = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
+    (environment, port)
+}
+
+/// A pipeline whose environment is the one that the test plays by effects.
+pub(super) fn remote() -> (Pipeline, Rc<Log>) {
+    let registry = Registry::declared(CORE_TOOLS);
+    remote_of(registry.expect("valid declarations"))
+}
+
+/// The same for the tools of `registry`.
+pub(crate) fn remote_of(registry: Registry) -> (Pipeline, Rc<Log>) {
+    let (environment, port) = remote_environment();
     let (mut pipeline, log) = pipeline_of(registry, Rc::new(environment));
     pipeline.port = port;
     (pipeline, log)
