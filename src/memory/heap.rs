@@ -56,6 +56,14 @@ mod counted {
         }
     }
 
+    /// Counts what was asked for, if it was given.
+    fn granted(place: *mut u8, bytes: usize) -> *mut u8 {
+        if !place.is_null() {
+            grow(bytes);
+        }
+        place
+    }
+
     fn shrink(bytes: usize) {
         LIVE.fetch_sub(taken(bytes), Ordering::Relaxed);
     }
@@ -64,15 +72,15 @@ mod counted {
     // nothing and cannot panic.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            grow(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { System.alloc(layout) }
+            let place = unsafe { System.alloc(layout) };
+            granted(place, layout.size())
         }
 
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-            grow(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { System.alloc_zeroed(layout) }
+            let place = unsafe { System.alloc_zeroed(layout) };
+            granted(place, layout.size())
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
@@ -82,10 +90,12 @@ mod counted {
         }
 
         unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-            grow(new_size);
-            shrink(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { System.realloc(place, layout, new_size) }
+            let moved = unsafe { System.realloc(place, layout, new_size) };
+            if !moved.is_null() {
+                shrink(layout.size());
+            }
+            granted(moved, new_size)
         }
     }
 }
