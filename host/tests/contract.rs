@@ -50,19 +50,25 @@ struct Subject {
 static SUBJECTS: &[Subject] = &[
     Subject {
         name: "native_local",
-        has: &[Need::Commands, Need::Local],
+        has: &[Need::Commands, Need::Local, Need::RealPath],
         logs: true,
         bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
     },
     Subject {
         name: "component_local",
-        has: &[Need::Commands, Need::Local],
+        has: &[Need::Commands, Need::Local, Need::RealPath],
         logs: false,
         bench: |clause, wrap| Box::pin(component(World::Local, clause, wrap)),
     },
     Subject {
+        name: "component_own",
+        has: &[Need::Commands, Need::Local],
+        logs: false,
+        bench: |clause, wrap| Box::pin(component(World::Own, clause, wrap)),
+    },
+    Subject {
         name: "component_memory",
-        has: &[Need::Commands],
+        has: &[Need::Commands, Need::RealPath],
         logs: false,
         bench: |clause, wrap| Box::pin(component(World::Memory, clause, wrap)),
     },

@@ -80,6 +80,8 @@ pub enum Need {
     Commands,
     /// A real machine below.
     Local,
+    /// Its own `real_path`.
+    RealPath,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
