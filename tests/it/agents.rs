@@ -287,6 +287,20 @@ fn failures_are_results() {
 }
 
 #[test]
+fn turns_are_limited_unless_told_otherwise() {
+    let mut steps = vec![parent(call("spawn_agent", json!({"task": "endless"})))];
+    steps.extend((0..51).map(|n| child("endless", call("quick", json!({"n": n})))));
+    steps.push(parent(call("wait", json!({"agent_id": "agent-1"}))));
+    steps.push(parent(json!({"text": "done"})));
+    let bench = play(&steps, json!({"tools": [tool("quick")]}));
+    assert_eq!(
+        outputs(&bench)[1],
+        "agent_id: agent-1\nstatus: failed\nsuccess: false\nturns_used: 50\nerror: it was stopped \
+         by its limit: max_turns 50\n\n(no answer)"
+    );
+}
+
+#[test]
 fn a_directory_of_its_own() {
     let bench = play(
         &[

@@ -64,7 +64,7 @@ impl Bench {
         let environment = instance.add_remote_environment(EnvironmentInfo {
             working_directory: working_directory.to_owned(),
             platform: "linux".to_owned(),
-            os_version: String::new(),
+            os_version: "6.1".to_owned(),
             utc_offset_minutes: 0,
         });
         let config = SessionConfig::from_json(&config.to_string()).expect("configuration");

@@ -298,3 +298,57 @@ fn odd_ends_of_an_answer_are_told() {
         assert_eq!(codes, expected, "{step}");
     }
 }
+
+/// Steered messages and the warning of a loop stand in the history as what they
+/// are, and reach the model as the user's.
+#[test]
+fn steering_and_warnings_of_loops_are_turns_of_their_own() {
+    let again = json!({"tool_calls": [{"name": "quick", "arguments": {}}]});
+    let script = json!({"steps": [again, again, {"text": "ok"}]});
+    let config = json!({"tools": [tool("quick")], "loop_detection_window": 2, "auto_cache": false});
+    let mut bench = Bench::new(&script, config);
+    bench.session.steer("be quick").expect("steer is legal");
+    bench.submit("go");
+    let turns: Vec<_> = bench
+        .session
+        .history()
+        .iter()
+        .map(|turn| {
+            let turn = serde_json::to_value(turn).expect("JSON");
+            let text = |name: &str| turn[name].as_str().unwrap_or_default().to_owned();
+            (text("turn"), text("content"))
+        })
+        .collect();
+    let warning = "Loop detected: the last 2 tool calls follow a repeating pattern. Try a \
+                   different approach.";
+    let expected = [
+        ("user", "go"),
+        ("steering", "be quick"),
+        ("assistant", ""),
+        ("tool_results", ""),
+        ("assistant", ""),
+        ("tool_results", ""),
+        ("steering", warning),
+        ("assistant", "ok"),
+    ]
+    .map(|(turn, content)| (turn.to_owned(), content.to_owned()));
+    assert_eq!(turns, expected);
+    let request = bench.model.requests().last().expect("a request");
+    let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+    let texts: Vec<_> = body["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .flat_map(|message| {
+            let blocks = message["content"].as_array().into_iter().flatten();
+            blocks
+                .filter(|block| block["type"] == "text")
+                .map(|block| (message["role"].clone(), block["text"].clone()))
+        })
+        .collect();
+    let from_user = |text: &str| (json!("user"), json!(text));
+    assert_eq!(
+        texts,
+        [from_user("go"), from_user("be quick"), from_user(warning)]
+    );
+}
