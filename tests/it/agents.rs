@@ -1,6 +1,7 @@
 //! Subagents (spec 7): a parent and its children in one instance.
 
 use hermitcrab::effect::EffectKind;
+use hermitcrab::environment::EnvironmentCall;
 use hermitcrab::event::SessionState;
 use serde_json::{Value, json};
 
@@ -327,6 +328,16 @@ fn a_directory_of_its_own() {
             .to_string()
             .contains("Working directory: /work/src")
     );
+    // Its relative paths start there, in the parent's environment.
+    let read = |effect: &hermitcrab::effect::Effect| match &effect.kind {
+        EffectKind::Environment {
+            environment,
+            call: EnvironmentCall::Read { path, .. },
+        } if path.ends_with("a.rs") => Some((*environment, path.clone())),
+        _ => None,
+    };
+    let reads: Vec<_> = bench.seen.iter().filter_map(read).collect();
+    assert_eq!(reads, [(1, "/work/src/a.rs".to_owned())]);
 }
 
 #[test]
