@@ -142,6 +142,31 @@ fn an_interrupted_tool_call_has_a_result_and_the_session_goes_on() {
     assert_eq!(results, [(json!("a"), false), (json!("b"), true)]);
 }
 
+/// Spec appendix B: a host is slow to end what was cancelled.
+#[test]
+fn the_last_event_waits_for_the_last_effect() {
+    let script = json!({"steps": [{"text": "ok"}]});
+    let mut bench = Bench::still(&script, json!({}), "/work");
+    bench.slow = vec!["/work/AGENTS.md"];
+    bench.deaf = true;
+    bench.run();
+    bench.end_sleep(500);
+    bench.session.close().expect("close is legal");
+    bench.run();
+    assert_eq!(bench.kinds(), ["SESSION_START", "WARNING"]);
+    let cancelled = bench.open.drain(..).map(|effect| Outcome {
+        id: effect.id,
+        kind: OutcomeKind::Cancelled,
+    });
+    bench.queue.extend(cancelled);
+    bench.run();
+    assert_eq!(
+        bench.kinds(),
+        ["SESSION_START", "WARNING", "STATE_CHANGED", "SESSION_END"]
+    );
+    assert_eq!(bench.instance.port().outstanding(), 0);
+}
+
 #[test]
 fn the_wall_clock_ends_an_input() {
     let script =
