@@ -2,7 +2,7 @@
 // that the worker calls.
 
 import { guardSandbox, guardShell } from "../arguments.js";
-import { CoreError, EnvironmentError } from "../errors.js";
+import { CoreError, EnvironmentError, harmless } from "../errors.js";
 import { complete, connection, quiet } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
@@ -28,8 +28,8 @@ class Sandbox {
   #here;
   watchers = new Set();
 
-  constructor({ files, ...options }) {
-    this.#options = options;
+  constructor({ files, log, ...options }) {
+    this.#options = { ...options, log: log && oneWay(harmless(log)) };
     connection.addSandbox(this.#number, this);
     this.#made = this.#make(connection.link(), files);
     this.#made.catch(() => connection.removeSandbox(this.#number));
@@ -270,8 +270,9 @@ export async function place(env, link) {
 }
 
 async function tell(env, number, link) {
-  const { workingDirectory, platform, osVersion, utcOffsetMinutes } = env;
-  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes };
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
+  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log };
+  if (typeof log === "function") object.log = oneWay(harmless((line) => env.log(line)));
   for (const name of METHODS) {
     if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
   }

@@ -349,10 +349,10 @@ impl HostedBench {
                 Wrap::ReadOnlyWithCommands => {
                     environment.make_read_only(CommandPolicy::Allow).await?
                 }
-                Wrap::Logging(_) => {
-                    return Err(HostError::Setup(
-                        "the host has no logging wrapper".to_owned(),
-                    ));
+                Wrap::Logging(log) => {
+                    let put =
+                        move |line: &str| log.lock().expect("unpoisoned").push(line.to_owned());
+                    environment.log_calls(put).await?;
                 }
             }
             Ok(environment)
