@@ -180,8 +180,10 @@ fn text(role: Role, text: &str) -> Message {
 fn ask(name: &str, conversation: &Conversation) -> Encoded {
     let mut request = request(name, base());
     request.conversation = conversation.clone();
-    let encoded = encode(name, &request, &endpoint(name));
-    let afresh = encode_afresh(name, &request, &endpoint(name));
+    // The same for all providers, so that only the adapter tells them apart.
+    let target = Endpoint::new("", "key");
+    let encoded = encode(name, &request, &target);
+    let afresh = encode_afresh(name, &request, &target);
     assert_eq!(encoded, afresh, "{name}");
     encoded
 }
