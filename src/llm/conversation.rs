@@ -1,5 +1,5 @@
-//! The append-only list of messages, with their encoded bytes kept, and with
-//! them the rest of the last request.
+//! The append-only list of messages, with their encoded bytes kept and, beside
+//! them, the head of the last request.
 //!
 //! DESIGN §5: everything up to the end of message n is the same bytes in every
 //! later request. What has been sent is sealed: an adapter merges neighbours
@@ -37,6 +37,7 @@ struct Sent {
     /// Message counts at which a request was encoded, ascending.
     seals: Vec<usize>,
     wire: Wire,
+    /// Neither saved nor part of equality, like `wire`.
     head: Option<Rc<KeptHead>>,
 }
 
