@@ -34,7 +34,7 @@ export class Host {
     for (const report of reports) this.#runtime.report(report);
   }
 
-  log(log, line) {
+  logLine(log, line) {
     this.#runtime.logs.get(log)?.(line);
   }
 

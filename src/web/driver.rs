@@ -66,7 +66,7 @@ impl Driver {
         // Nothing below calls JavaScript while the instance is borrowed.
         let step = self.instance.borrow_mut().step(now_ms, outcomes);
         for LogLine { log, line } in &step.log {
-            self.host.log(*log, line)?;
+            self.host.log_line(*log, line)?;
         }
         for effect in step.effects {
             self.start(effect)?;

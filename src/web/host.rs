@@ -27,8 +27,8 @@ extern "C" {
     pub(super) fn reports(this: &Host, reports: &Array) -> Result<(), JsValue>;
 
     /// A line of the log that [`super::Core::log_calls`] gave the number of.
-    #[wasm_bindgen(method, catch)]
-    pub(super) fn log(this: &Host, log: u32, line: &str) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch, js_name = logLine)]
+    pub(super) fn log_line(this: &Host, log: u32, line: &str) -> Result<(), JsValue>;
 
     /// Resolves after `ms` milliseconds, early when `signal` fires.
     #[wasm_bindgen(method, catch)]

@@ -98,7 +98,7 @@ impl Core {
             .map_err(thrown)
     }
 
-    /// See [`Instance::log_calls`]; the lines go to the host's `log`.
+    /// See [`Instance::log_calls`]; the lines go to the host's `logLine`.
     #[wasm_bindgen(js_name = logCalls)]
     pub fn log_calls(&self, environment: u32) -> Result<u32, JsValue> {
         self.driver

@@ -142,6 +142,7 @@ const IMPORTS: &[&str] = &[
     "isArray",
     "iterator",
     "length",
+    "logLine",
     "new",
     "new_from_slice",
     "new_with_length",
