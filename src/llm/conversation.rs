@@ -1,4 +1,5 @@
-//! The append-only list of messages, with their encoded bytes kept.
+//! The append-only list of messages, with their encoded bytes kept and, beside
+//! them, the head of the last request.
 //!
 //! DESIGN §5: everything up to the end of message n is the same bytes in every
 //! later request. What has been sent is sealed: an adapter merges neighbours
@@ -7,12 +8,14 @@
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::LlmError;
+use super::head::KeptHead;
 use super::message::{ContentPart, Message, Role, ToolCall};
 use super::request::Warning;
 
@@ -34,6 +37,8 @@ struct Sent {
     /// Message counts at which a request was encoded, ascending.
     seals: Vec<usize>,
     wire: Wire,
+    /// Neither saved nor part of equality, like `wire`.
+    head: Option<Rc<KeptHead>>,
 }
 
 /// The kept bytes of one adapter.
@@ -43,14 +48,24 @@ pub struct Wire {
     encoded: usize,
     /// Encoded messages joined by commas, without the array's brackets.
     pub bytes: Vec<u8>,
-    /// Offsets into `bytes` where a cache marker may go, ascending; the adapter
-    /// says what they mean.
+    /// Offsets into `bytes` where a cache marker may go, ascending.
     pub marks: Vec<usize>,
+    /// Set while the last message is one in which the provider paused.
+    pub resume: Option<Resume>,
+}
+
+/// How a provider goes on where it paused: from its own copy of the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// Field of the body that asks for it: `"name":value`.
+    pub field: String,
+    /// Bytes of the history that are sent: those before the answer.
+    pub sent: usize,
 }
 
 /// How an adapter writes messages. `group` is a run of messages that were sent
 /// for the first time together.
-pub trait WireFormat {
+pub trait WireFormat: fmt::Debug {
     /// Names the adapter and every setting that changes its bytes; another key
     /// means that everything is encoded afresh.
     fn key(&self) -> String;
@@ -168,6 +183,16 @@ impl Conversation {
         self.0.sent.borrow().seals.clone()
     }
 
+    /// The head of the last request, see [`KeptHead::of`].
+    pub(super) fn kept_head(&self) -> Option<Rc<KeptHead>> {
+        self.0.sent.borrow().head.clone()
+    }
+
+    /// Keeps `head` in the place of the last one.
+    pub(super) fn keep_head(&self, head: Rc<KeptHead>) {
+        self.0.sent.borrow_mut().head = Some(head);
+    }
+
     /// Seals what is there and returns its encoding, appending only messages
     /// that `format` has not encoded yet.
     ///
@@ -185,14 +210,15 @@ impl Conversation {
         if sent.wire.key != key || sent.wire.encoded > messages.len() {
             sent.wire = Wire {
                 key,
-                encoded: self.leading_system().len(),
                 ..Wire::default()
             };
         }
+        // They are not in the history, even if they are all that there was.
+        sent.wire.encoded = sent.wire.encoded.max(self.leading_system().len());
         if sent.seals.last() != Some(&messages.len()) {
             sent.seals.push(messages.len());
         }
-        let Sent { seals, wire } = &mut *sent;
+        let Sent { seals, wire, .. } = &mut *sent;
         for group in groups(seals, wire.encoded) {
             let end = group.end;
             let (before, group) = messages[..end].split_at(group.start);

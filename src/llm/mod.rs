@@ -9,6 +9,7 @@ mod calls;
 mod client;
 mod conversation;
 mod error;
+mod head;
 mod http;
 mod message;
 mod model;
@@ -21,7 +22,7 @@ mod tool;
 
 pub use adapter::{Adapter, Encoded, ProviderVariables, adapter, adapter_names};
 pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
-pub use conversation::{Conversation, Wire, WireFormat};
+pub use conversation::{Conversation, Resume, Wire, WireFormat};
 pub use error::{LlmError, LlmErrorKind, Names};
 pub use http::{Auth, HttpRequest, TransportError, TransportErrorKind};
 pub use message::{

@@ -22,14 +22,16 @@ pub(super) fn large() -> usize {
 
 #[cfg(all(target_arch = "wasm32", any(feature = "component", feature = "web")))]
 mod counted {
-    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::alloc::{GlobalAlloc, Layout};
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use talc::wasm::{WasmDynamicTalc, new_wasm_dynamic_allocator};
 
     static LIVE: AtomicUsize = AtomicUsize::new(0);
     static COPIED: AtomicUsize = AtomicUsize::new(0);
 
     #[global_allocator]
-    static HEAP: Counting = Counting;
+    static HEAP: Counting = Counting(new_wasm_dynamic_allocator());
 
     pub(super) fn live() -> usize {
         LIVE.load(Ordering::Relaxed)
@@ -39,13 +41,12 @@ mod counted {
         COPIED.load(Ordering::Relaxed)
     }
 
-    /// The standard allocator, counting.
-    struct Counting;
+    /// Talc, counting.
+    struct Counting(WasmDynamicTalc);
 
-    /// What a piece takes: a word in front of it, in steps of eight bytes.
+    /// What a piece takes: a tag behind it, in steps of 16 bytes.
     const fn taken(bytes: usize) -> usize {
-        let whole = (bytes + 4).next_multiple_of(8);
-        if whole < 16 { 16 } else { whole }
+        (bytes + 1).next_multiple_of(16)
     }
 
     fn grow(bytes: usize) {
@@ -68,30 +69,30 @@ mod counted {
         LIVE.fetch_sub(taken(bytes), Ordering::Relaxed);
     }
 
-    // SAFETY: every call goes to `System` as it came; the counters allocate
+    // SAFETY: every call goes to Talc as it came; the counters allocate
     // nothing and cannot panic.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             // SAFETY: by this function's contract.
-            let place = unsafe { System.alloc(layout) };
+            let place = unsafe { self.0.alloc(layout) };
             granted(place, layout.size())
         }
 
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             // SAFETY: by this function's contract.
-            let place = unsafe { System.alloc_zeroed(layout) };
+            let place = unsafe { self.0.alloc_zeroed(layout) };
             granted(place, layout.size())
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
             shrink(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { System.dealloc(place, layout) }
+            unsafe { self.0.dealloc(place, layout) }
         }
 
         unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             // SAFETY: by this function's contract.
-            let moved = unsafe { System.realloc(place, layout, new_size) };
+            let moved = unsafe { self.0.realloc(place, layout, new_size) };
             if !moved.is_null() {
                 shrink(layout.size());
             }

@@ -416,6 +416,31 @@ mod tests {
         assert!(unnamed.patched(&json!({"max_turns": 1})).is_ok());
     }
 
+    fn check_effort(model: &str, effort: Value, expected: Result<(), &str>) {
+        let config = json!({"model": model, "reasoning_effort": effort}).to_string();
+        let error = SessionConfig::from_json(&config).map(drop);
+        let start = "invalid session configuration: `reasoning_effort` is ";
+        let expected = expected.map_err(|problem| format!("{start}{problem}"));
+        assert_eq!(error.map_err(|error| error.message), expected, "{effort}");
+    }
+
+    #[test]
+    fn efforts() {
+        for effort in ["none", "minimal", "low", "medium", "high", "xhigh", "max"] {
+            check_effort("claude-sonnet-4-5", json!(effort), Ok(()));
+        }
+        check_effort("claude-sonnet-4-5", json!(null), Ok(()));
+        check_effort(
+            "claude-sonnet-4-5",
+            json!("hihg"),
+            Err(
+                "\"hihg\"; claude-sonnet-4-5 takes one of none, minimal, low, medium, high, \
+                 xhigh, max",
+            ),
+        );
+        check_effort("a-model-of-tomorrow", json!("ultra"), Ok(()));
+    }
+
     fn check_provider_options(options: Value, expected: Result<(), &str>) {
         let config = json!({"provider_options": options}).to_string();
         let error = SessionConfig::from_json(&config).map(drop);

@@ -1,6 +1,7 @@
 //! Subagents (spec 7): a parent and its children in one instance.
 
 use hermitcrab::effect::EffectKind;
+use hermitcrab::environment::EnvironmentCall;
 use hermitcrab::event::SessionState;
 use serde_json::{Value, json};
 
@@ -287,6 +288,20 @@ fn failures_are_results() {
 }
 
 #[test]
+fn turns_are_limited_unless_told_otherwise() {
+    let mut steps = vec![parent(call("spawn_agent", json!({"task": "endless"})))];
+    steps.extend((0..51).map(|n| child("endless", call("quick", json!({"n": n})))));
+    steps.push(parent(call("wait", json!({"agent_id": "agent-1"}))));
+    steps.push(parent(json!({"text": "done"})));
+    let bench = play(&steps, json!({"tools": [tool("quick")]}));
+    assert_eq!(
+        outputs(&bench)[1],
+        "agent_id: agent-1\nstatus: failed\nsuccess: false\nturns_used: 50\nerror: it was stopped \
+         by its limit: max_turns 50\n\n(no answer)"
+    );
+}
+
+#[test]
 fn a_directory_of_its_own() {
     let bench = play(
         &[
@@ -313,6 +328,16 @@ fn a_directory_of_its_own() {
             .to_string()
             .contains("Working directory: /work/src")
     );
+    // Its relative paths start there, in the parent's environment.
+    let read = |effect: &hermitcrab::effect::Effect| match &effect.kind {
+        EffectKind::Environment {
+            environment,
+            call: EnvironmentCall::Read { path, .. },
+        } if path.ends_with("a.rs") => Some((*environment, path.clone())),
+        _ => None,
+    };
+    let reads: Vec<_> = bench.seen.iter().filter_map(read).collect();
+    assert_eq!(reads, [(1, "/work/src/a.rs".to_owned())]);
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Bench {
     pub(crate) slow: Vec<&'static str>,
     /// Names of host tools whose calls stay open.
     pub(crate) stuck: Vec<&'static str>,
+    /// What is cancelled stays open, too.
+    pub(crate) deaf: bool,
 }
 
 impl Bench {
@@ -64,7 +66,7 @@ impl Bench {
         let environment = instance.add_remote_environment(EnvironmentInfo {
             working_directory: working_directory.to_owned(),
             platform: "linux".to_owned(),
-            os_version: String::new(),
+            os_version: "6.1".to_owned(),
             utc_offset_minutes: 0,
         });
         let config = SessionConfig::from_json(&config.to_string()).expect("configuration");
@@ -87,6 +89,7 @@ impl Bench {
             commands: Vec::new(),
             slow: Vec::new(),
             stuck: Vec::new(),
+            deaf: false,
         }
     }
 
@@ -198,6 +201,7 @@ impl Bench {
                 }));
             }
             EffectKind::AskApproval { .. } => answer(OutcomeKind::Approval(Approval::Allow)),
+            EffectKind::Cancel { .. } if self.deaf => {}
             EffectKind::Cancel { target } => {
                 let open = self.open.iter().position(|effect| effect.id == *target);
                 if let Some(open) = open {

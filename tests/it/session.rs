@@ -142,6 +142,31 @@ fn an_interrupted_tool_call_has_a_result_and_the_session_goes_on() {
     assert_eq!(results, [(json!("a"), false), (json!("b"), true)]);
 }
 
+/// Spec appendix B: a host is slow to end what was cancelled.
+#[test]
+fn the_last_event_waits_for_the_last_effect() {
+    let script = json!({"steps": [{"text": "ok"}]});
+    let mut bench = Bench::still(&script, json!({}), "/work");
+    bench.slow = vec!["/work/AGENTS.md"];
+    bench.deaf = true;
+    bench.run();
+    bench.end_sleep(500);
+    bench.session.close().expect("close is legal");
+    bench.run();
+    assert_eq!(bench.kinds(), ["SESSION_START", "WARNING"]);
+    let cancelled = bench.open.drain(..).map(|effect| Outcome {
+        id: effect.id,
+        kind: OutcomeKind::Cancelled,
+    });
+    bench.queue.extend(cancelled);
+    bench.run();
+    assert_eq!(
+        bench.kinds(),
+        ["SESSION_START", "WARNING", "STATE_CHANGED", "SESSION_END"]
+    );
+    assert_eq!(bench.instance.port().outstanding(), 0);
+}
+
 #[test]
 fn the_wall_clock_ends_an_input() {
     let script =
@@ -297,4 +322,58 @@ fn odd_ends_of_an_answer_are_told() {
         let expected: Vec<_> = expected.into_iter().map(Some).collect();
         assert_eq!(codes, expected, "{step}");
     }
+}
+
+/// Steered messages and the warning of a loop stand in the history as what they
+/// are, and reach the model as the user's.
+#[test]
+fn steering_and_warnings_of_loops_are_turns_of_their_own() {
+    let again = json!({"tool_calls": [{"name": "quick", "arguments": {}}]});
+    let script = json!({"steps": [again, again, {"text": "ok"}]});
+    let config = json!({"tools": [tool("quick")], "loop_detection_window": 2, "auto_cache": false});
+    let mut bench = Bench::new(&script, config);
+    bench.session.steer("be quick").expect("steer is legal");
+    bench.submit("go");
+    let turns: Vec<_> = bench
+        .session
+        .history()
+        .iter()
+        .map(|turn| {
+            let turn = serde_json::to_value(turn).expect("JSON");
+            let text = |name: &str| turn[name].as_str().unwrap_or_default().to_owned();
+            (text("turn"), text("content"))
+        })
+        .collect();
+    let warning = "Loop detected: the last 2 tool calls follow a repeating pattern. Try a \
+                   different approach.";
+    let expected = [
+        ("user", "go"),
+        ("steering", "be quick"),
+        ("assistant", ""),
+        ("tool_results", ""),
+        ("assistant", ""),
+        ("tool_results", ""),
+        ("steering", warning),
+        ("assistant", "ok"),
+    ]
+    .map(|(turn, content)| (turn.to_owned(), content.to_owned()));
+    assert_eq!(turns, expected);
+    let request = bench.model.requests().last().expect("a request");
+    let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+    let texts: Vec<_> = body["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .flat_map(|message| {
+            let blocks = message["content"].as_array().into_iter().flatten();
+            blocks
+                .filter(|block| block["type"] == "text")
+                .map(|block| (message["role"].clone(), block["text"].clone()))
+        })
+        .collect();
+    let from_user = |text: &str| (json!("user"), json!(text));
+    assert_eq!(
+        texts,
+        [from_user("go"), from_user("be quick"), from_user(warning)]
+    );
 }

@@ -11,6 +11,7 @@ mod catalogue;
 mod client;
 mod conformance;
 mod errors;
+mod heads;
 mod prefix;
 mod requests;
 mod retry;

@@ -39,6 +39,15 @@ test("tar goes out and in", async () => {
   await assert.rejects(two.importFiles({ "../evil": "" }), EnvironmentError);
 });
 
+test("a program that the sandbox does not have says so", async () => {
+  const env = await MemoryEnvironment.create();
+  for (const name of ["curl", "git", "http", "scp", "sftp", "ssh", "wget"]) {
+    const { exitCode, stdout, stderr } = await env.exec(`${name} get x`);
+    assert.deepEqual([exitCode, stdout], [127, ""], name);
+    assert.match(stderr, new RegExp(`^${name}: the sandbox has no ${name}, so '${name} get' did nothing; [a-z]`));
+  }
+});
+
 test("a document that leads out of the sandbox's repository is not read", async (t) => {
   const env = await MemoryEnvironment.create({
     files: { ".git/HEAD": "ref: refs/heads/main\n", "docs/a.md": "the rules" },

@@ -38,6 +38,8 @@ enum Table {
     Sandbox,
     /// Streamed deltas inside the core, provider by provider.
     Deltas,
+    /// Requests that the core writes late in a session, provider by provider.
+    Requests,
     /// The web face: sizes, and its work in Chromium beside its peers on npm.
     Web,
 }
@@ -55,6 +57,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Deltas) => {
             build::binary()?;
             in_process("deltas", &[])
+        }
+        Some(Table::Requests) => {
+            build::binary()?;
+            in_process("requests", &[])
         }
         Some(Table::Web) => bench_web::run(cycles),
         None => {

@@ -11,6 +11,9 @@ use crate::workspace::{
     WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
 };
 
+/// How the core is compiled; see `Cargo.toml`.
+const PROFILE: &str = "wasm-component";
+
 /// Which component, and where to.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -43,7 +46,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
             "hermitcrab",
             "--lib",
             "--profile",
-            "wasm",
+            PROFILE,
         ])
         .args(["--target", WASM_TARGET, "--no-default-features"])
         .args(["--features", &features])
@@ -51,7 +54,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
         .run()?;
     let module_path = target_dir()
         .join(WASM_TARGET)
-        .join("wasm")
+        .join(PROFILE)
         .join("hermitcrab.wasm");
     let module = std::fs::read(&module_path)
         .with_context(|| format!("cannot read {}", module_path.display()))?;

@@ -1,10 +1,9 @@
-//! What the requests of all adapters share: endpoint, options, and a body whose
-//! history comes last.
+//! What the requests of all adapters share: endpoint and options.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::llm::http::Auth;
+use crate::llm::http::{Auth, HttpRequest};
 use crate::llm::model::{ModelInfo, model_info};
 use crate::llm::request::{Endpoint, Request, Warning};
 
@@ -33,6 +32,28 @@ pub(super) fn base_url(target: &Endpoint, default: &str, version: &str) -> Strin
         url.to_owned()
     } else {
         format!("{url}{version}")
+    }
+}
+
+/// The exchange at `url`, still without its body; `headers` come on top of the
+/// one that every adapter sends.
+pub(super) fn post(
+    target: &Endpoint,
+    url: String,
+    headers: impl IntoIterator<Item = (&'static str, String)>,
+    auth: Option<Auth>,
+) -> HttpRequest {
+    let json = ("content-type", "application/json".to_owned());
+    let headers = std::iter::once(json).chain(headers);
+    HttpRequest {
+        method: "POST".to_owned(),
+        url,
+        headers: headers
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+        body: Bytes::new(),
+        auth,
+        connect_timeout_ms: target.connect_timeout_ms,
     }
 }
 
@@ -82,25 +103,6 @@ pub(super) fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) 
             }
         }
     }
-}
-
-/// The head, then the list `field` whose text is `pieces`: one copy of the
-/// bytes, whatever the length of the history.
-pub(super) fn with_history(head: Map<String, Value>, field: &str, pieces: &[&[u8]]) -> Bytes {
-    let comma = if head.is_empty() { "" } else { "," };
-    // Not through `Display`: a formatter costs a round more than all the rest.
-    let head = serde_json::to_string(&head).unwrap_or_default();
-    let open = head.strip_suffix('}').unwrap_or(&head);
-    let list = format!("{comma}\"{field}\":[");
-    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let mut body = Vec::with_capacity(open.len() + list.len() + length + 2);
-    body.extend_from_slice(open.as_bytes());
-    body.extend_from_slice(list.as_bytes());
-    for piece in pieces {
-        body.extend_from_slice(piece);
-    }
-    body.extend_from_slice(b"]}");
-    Bytes::from(body)
 }
 
 /// `value` without characters that a header must not hold, whoever gives it.

@@ -98,15 +98,15 @@ fn of_code(code: &str) -> Option<LlmErrorKind> {
 }
 
 pub(super) fn rate_limit(headers: &[(String, String)]) -> Option<RateLimit> {
-    let value = |field: &str, kind: &str| header(headers, &format!("x-ratelimit-{field}-{kind}"));
-    let number = |field: &str, kind: &str| value(field, kind)?.parse().ok();
+    let value = |name| header(headers, name);
+    let number = |name| value(name)?.parse().ok();
     let limit = RateLimit {
-        requests_limit: number("limit", "requests"),
-        requests_remaining: number("remaining", "requests"),
-        tokens_limit: number("limit", "tokens"),
-        tokens_remaining: number("remaining", "tokens"),
-        reset_at: value("reset", "tokens")
-            .or_else(|| value("reset", "requests"))
+        requests_limit: number("x-ratelimit-limit-requests"),
+        requests_remaining: number("x-ratelimit-remaining-requests"),
+        tokens_limit: number("x-ratelimit-limit-tokens"),
+        tokens_remaining: number("x-ratelimit-remaining-tokens"),
+        reset_at: value("x-ratelimit-reset-tokens")
+            .or_else(|| value("x-ratelimit-reset-requests"))
             .map(str::to_owned),
     };
     (limit != RateLimit::default()).then_some(limit)

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::reader::{Answer, Reader};
 use super::{Adapter, Encoded, ProviderVariables, failure};
-use crate::llm::error::{LlmError, Names};
+use crate::llm::error::{LlmError, LlmErrorKind, Names};
+use crate::llm::head::{Head, KeptHead};
+use crate::llm::http::HttpRequest;
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
 use crate::llm::stream::StreamDecoder;
@@ -27,8 +29,13 @@ pub(super) trait Provider: Sync {
     /// What reads the events of an answer.
     type Answer: Answer + 'static;
 
-    /// As [`Adapter::encode`]; `base_url` is for a target that has none.
-    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError>;
+    /// Everything of `request` but its history, which is not there: only the
+    /// leading system messages are. `base_url` is for a target that has none.
+    ///
+    /// # Errors
+    ///
+    /// When the request cannot be expressed.
+    fn head(request: &Request, target: &Endpoint, base_url: &str) -> Result<Head, LlmError>;
 
     /// The answer to `request`, before its first event.
     fn answer(request: &Request, names: Names) -> Self::Answer;
@@ -57,7 +64,23 @@ impl<P: Provider> Adapter for P {
     }
 
     fn encode(&self, request: &Request, target: &Endpoint) -> Result<Encoded, LlmError> {
-        P::encode(request, target, P::BASE_URL)
+        let kept = KeptHead::of(P::NAME, request, target, |request| {
+            P::head(request, target, P::BASE_URL)
+        })?;
+        let head = &kept.head;
+        let mut warnings = head.warnings.clone();
+        let wire = request.conversation.encode(&*head.format, &mut warnings)?;
+        let body = head.body(&wire).ok_or_else(|| {
+            let name = P::NAME;
+            let message =
+                format!("the conversation has no message for {name}; add a user message with text");
+            LlmError::new(LlmErrorKind::InvalidRequest, name, message)
+        })?;
+        let http = HttpRequest {
+            body,
+            ..head.http.clone()
+        };
+        Ok(Encoded { http, warnings })
     }
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {

@@ -2,7 +2,7 @@
 //! this sandbox: they cut their output, spin the clock, or print something that
 //! looks like the real tool's output and is not.
 
-mod git;
+mod absent;
 pub(crate) mod head;
 mod ls;
 pub(crate) mod number;
@@ -19,9 +19,9 @@ use bashkit::BuiltinRegistry;
 pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("seq", Arc::new(stream::Seq));
     registry.insert_trusted("shuf", Arc::new(shuf::Shuf));
+    absent::register(registry);
     head::register(registry);
     registry.insert_command("yes", stream::Yes);
-    registry.insert_trusted("git", Arc::new(git::Git));
     registry.insert_trusted("ls", Arc::new(ls::Ls));
     registry.insert_trusted("dir", Arc::new(ls::Ls));
     registry.insert_trusted("zcat", Arc::new(zcat::Zcat));

@@ -76,13 +76,13 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "E")]
     pub(crate) reasoning_effort: Option<String>,
     /// Tool rounds at most [default: 200]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tool_rounds: Option<u32>,
     /// Model answers at most [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
     /// Wall time at most, in ms [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_wall_ms: Option<u64>,
     /// File with your own instructions, appended to the system prompt
     #[arg(long, value_name = "FILE")]

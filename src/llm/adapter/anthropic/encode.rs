@@ -1,16 +1,15 @@
-//! A request as an HTTP exchange. The body's head is small and written anew;
-//! the messages come last and are kept bytes (DESIGN §5).
+//! A request as an HTTP exchange, without the messages.
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::messages::MessageFormat;
 use super::thinking::{Plan, Wish, plan};
+use crate::llm::adapter::body;
 use crate::llm::adapter::freeform::{Freeform, parameters};
-use crate::llm::adapter::{Encoded, body};
 use crate::llm::error::{LlmError, LlmErrorKind};
-use crate::llm::http::{Auth, HttpRequest};
+use crate::llm::head::Head;
+use crate::llm::http::Auth;
 use crate::llm::model::ModelInfo;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
@@ -24,27 +23,28 @@ const MESSAGE_BREAKPOINTS: usize = 2;
 /// Beta that the unified-client spec asks for; the API no longer needs it.
 const CACHING_BETA: &str = "prompt-caching-2024-07-31";
 
-pub(super) fn encode(
+pub(super) fn head(
     request: &Request,
     target: &Endpoint,
     default_base_url: &str,
-) -> Result<Encoded, LlmError> {
+) -> Result<Head, LlmError> {
     let mut encoder = Encoder::new(request, target);
-    let head = encoder.head()?;
-    let body = encoder.body(head)?;
+    let fields = encoder.fields()?;
     let base_url = body::base_url(target, default_base_url, "");
     let base_url = base_url.strip_suffix("/v1").unwrap_or(&base_url);
-    Ok(Encoded {
-        http: HttpRequest {
-            method: "POST".to_owned(),
-            url: format!("{base_url}/v1/messages"),
-            headers: encoder.headers(),
-            body,
-            auth: encoder.auth(),
-            connect_timeout_ms: target.connect_timeout_ms,
-        },
-        warnings: encoder.warnings,
-    })
+    let url = format!("{base_url}/v1/messages");
+    let http = body::post(target, url, encoder.headers(), encoder.auth());
+    let format = MessageFormat {
+        system_in_messages: encoder.info.is_some_and(|info| info.system_in_messages),
+        freeform: Freeform::of(&request.tools),
+    };
+    let mut head = Head::new(http, &fields, "messages", format, encoder.warnings);
+    if let Some(marker) = encoder.marker {
+        // A `cache_control` of the caller at the top level is a breakpoint too.
+        let most = MESSAGE_BREAKPOINTS - usize::from(fields.contains_key("cache_control"));
+        head.marker = (format!(",\"cache_control\":{marker}"), most);
+    }
+    Ok(head)
 }
 
 struct Encoder<'a> {
@@ -91,22 +91,22 @@ impl<'a> Encoder<'a> {
     }
 
     /// Everything of the body but the messages.
-    fn head(&mut self) -> Result<Map<String, Value>, LlmError> {
+    fn fields(&mut self) -> Result<Map<String, Value>, LlmError> {
         let request = self.request;
         let plan = self.plan();
-        let mut head = Map::new();
-        head.insert(
+        let mut fields = Map::new();
+        fields.insert(
             "model".to_owned(),
             Value::from(body::wire_model(self.info, request)),
         );
-        head.insert("max_tokens".to_owned(), Value::from(plan.max_tokens));
-        head.insert("stream".to_owned(), Value::Bool(true));
+        fields.insert("max_tokens".to_owned(), Value::from(plan.max_tokens));
+        fields.insert("stream".to_owned(), Value::Bool(true));
         if let Some(system) = self.system() {
-            head.insert("system".to_owned(), system);
+            fields.insert("system".to_owned(), system);
         }
-        self.tools(&mut head)?;
+        self.tools(&mut fields)?;
         if let Some(thinking) = plan.thinking.clone() {
-            head.insert("thinking".to_owned(), thinking);
+            fields.insert("thinking".to_owned(), thinking);
         }
         let mut output = Map::new();
         if let Some(effort) = plan.effort.clone() {
@@ -126,66 +126,25 @@ impl<'a> Encoder<'a> {
             }
         }
         if !output.is_empty() {
-            head.insert("output_config".to_owned(), Value::Object(output));
+            fields.insert("output_config".to_owned(), Value::Object(output));
         }
         if !request.stop_sequences.is_empty() {
-            head.insert("stop_sequences".to_owned(), json!(request.stop_sequences));
+            fields.insert("stop_sequences".to_owned(), json!(request.stop_sequences));
         }
-        self.sampling(&plan, &mut head);
-        self.metadata(&mut head);
-        body::merge(&mut head, std::mem::take(&mut self.options));
-        Ok(head)
+        self.sampling(&plan, &mut fields);
+        self.metadata(&mut fields);
+        body::merge(&mut fields, std::mem::take(&mut self.options));
+        Ok(fields)
     }
 
-    /// The head, then the kept messages with cache markers put in between:
-    /// one copy of the bytes, whatever the length of the history.
-    fn body(&mut self, head: Map<String, Value>) -> Result<Bytes, LlmError> {
-        let format = MessageFormat {
-            system_in_messages: self.info.is_some_and(|info| info.system_in_messages),
-            freeform: Freeform::of(&self.request.tools),
-        };
-        let wire = self
-            .request
-            .conversation
-            .encode(&format, &mut self.warnings)?;
-        if wire.bytes.is_empty() {
-            return Err(self.error(
-                LlmErrorKind::InvalidRequest,
-                "the conversation has no message for anthropic; add a user message with text"
-                    .to_owned(),
-            ));
-        }
-        // A `cache_control` of the caller at the top level is a breakpoint too.
-        let allowed = MESSAGE_BREAKPOINTS - usize::from(head.contains_key("cache_control"));
-        let marker = match &self.marker {
-            Some(marker) => format!(",\"cache_control\":{marker}"),
-            None => String::new(),
-        };
-        let skipped = match self.marker {
-            Some(_) => wire.marks.len().saturating_sub(allowed),
-            None => wire.marks.len(),
-        };
-        let mut pieces: Vec<&[u8]> = Vec::new();
-        let mut from = 0;
-        for mark in &wire.marks[skipped..] {
-            pieces.extend([&wire.bytes[from..*mark], marker.as_bytes()]);
-            from = *mark;
-        }
-        pieces.push(&wire.bytes[from..]);
-        Ok(body::with_history(head, "messages", &pieces))
-    }
-
-    fn headers(&self) -> Vec<(String, String)> {
-        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let mut headers = vec![
-            header("content-type", "application/json"),
-            header("anthropic-version", self.version()),
-        ];
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        let mut headers = vec![("anthropic-version", self.version().to_owned())];
         if !self.betas.is_empty() {
-            headers.push(header("anthropic-beta", &self.betas.join(",")));
+            headers.push(("anthropic-beta", self.betas.join(",")));
         }
         if self.target.browser {
-            headers.push(header("anthropic-dangerous-direct-browser-access", "true"));
+            let header = "anthropic-dangerous-direct-browser-access";
+            headers.push((header, "true".to_owned()));
         }
         headers
     }
@@ -238,7 +197,7 @@ impl<'a> Encoder<'a> {
         Some(Value::from(blocks))
     }
 
-    fn tools(&self, head: &mut Map<String, Value>) -> Result<(), LlmError> {
+    fn tools(&self, fields: &mut Map<String, Value>) -> Result<(), LlmError> {
         let tools = &self.request.tools;
         let choice = &self.request.tool_choice;
         if let ToolChoice::Named(name) = choice
@@ -269,7 +228,7 @@ impl<'a> Encoder<'a> {
         if let Some(last) = definitions.last_mut() {
             self.mark(last);
         }
-        head.insert("tools".to_owned(), Value::from(definitions));
+        fields.insert("tools".to_owned(), Value::from(definitions));
         let one_call = self.request.parallel_tool_calls == Some(false);
         let mut value = match choice {
             ToolChoice::Auto if !one_call => return Ok(()),
@@ -281,11 +240,11 @@ impl<'a> Encoder<'a> {
         if one_call && *choice != ToolChoice::None {
             value["disable_parallel_tool_use"] = Value::Bool(true);
         }
-        head.insert("tool_choice".to_owned(), value);
+        fields.insert("tool_choice".to_owned(), value);
         Ok(())
     }
 
-    fn sampling(&mut self, plan: &Plan, head: &mut Map<String, Value>) {
+    fn sampling(&mut self, plan: &Plan, fields: &mut Map<String, Value>) {
         let request = self.request;
         let reason = if self.version() >= WITHOUT_SAMPLING {
             format!("the API version {} does not have", self.version())
@@ -307,7 +266,7 @@ impl<'a> Encoder<'a> {
             match value {
                 None => {}
                 Some(value) if reason.is_empty() => {
-                    head.insert(name.to_owned(), Value::from(value));
+                    fields.insert(name.to_owned(), Value::from(value));
                 }
                 Some(_) => self.warn(
                     "sampling_dropped",
@@ -317,10 +276,10 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn metadata(&mut self, head: &mut Map<String, Value>) {
+    fn metadata(&mut self, fields: &mut Map<String, Value>) {
         for (name, value) in &self.request.metadata {
             if name == "user_id" {
-                head.insert("metadata".to_owned(), json!({"user_id": value}));
+                fields.insert("metadata".to_owned(), json!({"user_id": value}));
             } else {
                 self.warn(
                     "metadata_dropped",

@@ -61,18 +61,18 @@ fn kind(code: &str, kind: Option<&str>, status: Option<u16>, message: &str) -> L
 }
 
 pub(super) fn rate_limit(headers: &[(String, String)]) -> Option<RateLimit> {
-    let value =
-        |kind: &str, field: &str| header(headers, &format!("anthropic-ratelimit-{kind}-{field}"));
-    let number = |kind: &str, field: &str| value(kind, field)?.parse().ok();
-    let tokens = |field: &str| number("tokens", field).or_else(|| number("input-tokens", field));
+    let value = |name| header(headers, name);
+    let number = |name| value(name)?.parse().ok();
     let limit = RateLimit {
-        requests_limit: number("requests", "limit"),
-        requests_remaining: number("requests", "remaining"),
-        tokens_limit: tokens("limit"),
-        tokens_remaining: tokens("remaining"),
-        reset_at: value("tokens", "reset")
-            .or_else(|| value("input-tokens", "reset"))
-            .or_else(|| value("requests", "reset"))
+        requests_limit: number("anthropic-ratelimit-requests-limit"),
+        requests_remaining: number("anthropic-ratelimit-requests-remaining"),
+        tokens_limit: number("anthropic-ratelimit-tokens-limit")
+            .or_else(|| number("anthropic-ratelimit-input-tokens-limit")),
+        tokens_remaining: number("anthropic-ratelimit-tokens-remaining")
+            .or_else(|| number("anthropic-ratelimit-input-tokens-remaining")),
+        reset_at: value("anthropic-ratelimit-tokens-reset")
+            .or_else(|| value("anthropic-ratelimit-input-tokens-reset"))
+            .or_else(|| value("anthropic-ratelimit-requests-reset"))
             .map(str::to_owned),
     };
     (limit != RateLimit::default()).then_some(limit)

@@ -17,6 +17,7 @@ use crate::llm::request::Warning;
 const MARKED_MESSAGES: usize = 2;
 
 /// How messages are written for one class of models.
+#[derive(Debug)]
 pub(super) struct MessageFormat {
     /// Whether system messages may stand among the others.
     pub(super) system_in_messages: bool,

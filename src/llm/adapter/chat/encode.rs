@@ -1,63 +1,52 @@
-//! A request as an HTTP exchange. The body's head is small and written anew;
-//! the messages come last and are kept bytes (DESIGN §5).
+//! A request as an HTTP exchange, without the messages.
 
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::messages::ChatFormat;
 use crate::llm::adapter::freeform::{Freeform, parameters};
-use crate::llm::adapter::{Encoded, body, system_texts};
+use crate::llm::adapter::{body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
-use crate::llm::http::HttpRequest;
+use crate::llm::head::Head;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
 
-pub(super) fn encode(
+pub(super) fn head(
     request: &Request,
     target: &Endpoint,
     default_base_url: &str,
-) -> Result<Encoded, LlmError> {
+) -> Result<Head, LlmError> {
     let mut warnings = Vec::new();
     let options = body::options(request, NAME, &["messages", "stream"], &mut warnings);
-    let mut head = head(request, target, &mut warnings)?;
-    body::merge(&mut head, options);
+    let mut fields = fields(request, target, &mut warnings)?;
+    body::merge(&mut fields, options);
+    let base_url = body::base_url(target, default_base_url, "/v1");
+    let url = format!("{base_url}/chat/completions");
+    let auth = body::auth(target, "authorization", "Bearer ");
+    let http = body::post(target, url, [], auth);
     let format = ChatFormat {
         system_in_messages: target.options["system_in_messages"] == true,
         freeform: Freeform::of(&request.tools),
     };
-    let wire = request.conversation.encode(&format, &mut warnings)?;
-    if wire.bytes.is_empty() {
-        let message = "the conversation has no message for chat; add a user message with text";
-        return Err(LlmError::new(LlmErrorKind::InvalidRequest, NAME, message));
+    let mut head = Head::new(http, &fields, "messages", format, warnings);
+    let system = system_texts(request).join("\n\n");
+    if !system.is_empty() {
+        let message = json!({"role": "system", "content": system});
+        head.list.push_str(&format!("{message},"));
     }
-    let system = match system_texts(request).join("\n\n") {
-        text if text.is_empty() => String::new(),
-        text => format!("{},", json!({"role": "system", "content": text})),
-    };
-    let base_url = body::base_url(target, default_base_url, "/v1");
-    Ok(Encoded {
-        http: HttpRequest {
-            method: "POST".to_owned(),
-            url: format!("{base_url}/chat/completions"),
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: body::with_history(head, "messages", &[system.as_bytes(), &wire.bytes]),
-            auth: body::auth(target, "authorization", "Bearer "),
-            connect_timeout_ms: target.connect_timeout_ms,
-        },
-        warnings,
-    })
+    Ok(head)
 }
 
 /// Everything of the body but the messages. A field that nothing was asked for
 /// is left out: servers differ in what they know.
-fn head(
+fn fields(
     request: &Request,
     target: &Endpoint,
     warnings: &mut Vec<Warning>,
 ) -> Result<Map<String, Value>, LlmError> {
-    let mut head = Map::new();
+    let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
-        head.insert(name.to_owned(), value);
+        fields.insert(name.to_owned(), value);
     };
     set("model", Value::from(request.model.as_str()));
     set("stream", Value::Bool(true));
@@ -114,7 +103,7 @@ fn head(
             warnings.push(Warning::new("metadata_dropped", message));
         }
     }
-    Ok(head)
+    Ok(fields)
 }
 
 fn choice(request: &Request) -> Result<Value, LlmError> {

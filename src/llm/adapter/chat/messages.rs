@@ -20,6 +20,7 @@ const SOUNDS: [(&str, &str); 4] = [
 ];
 
 /// How messages are written for one class of servers.
+#[derive(Debug)]
 pub(super) struct ChatFormat {
     /// Whether system messages may stand among the others.
     pub(super) system_in_messages: bool,

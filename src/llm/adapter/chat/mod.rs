@@ -17,8 +17,9 @@ mod messages;
 use serde_json::Value;
 
 use super::provider::Provider;
-use super::{Encoded, ProviderVariables, openai_error};
+use super::{ProviderVariables, openai_error};
 use crate::llm::error::{LlmError, Names};
+use crate::llm::head::Head;
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
 
@@ -43,8 +44,8 @@ impl Provider for Chat {
 
     type Answer = decode::Events;
 
-    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, base_url)
+    fn head(request: &Request, target: &Endpoint, base_url: &str) -> Result<Head, LlmError> {
+        encode::head(request, target, base_url)
     }
 
     fn answer(request: &Request, names: Names) -> Self::Answer {

@@ -1,5 +1,4 @@
-//! Messages as contents: bytes that are kept and appended. The only mark is
-//! where the last content of the model begins.
+//! Messages as contents: bytes that are kept and appended.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use crate::llm::adapter::call::{
 };
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
-use crate::llm::conversation::{Wire, WireFormat};
+use crate::llm::conversation::{Resume, Wire, WireFormat};
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Role, ToolCall, ToolResult};
 use crate::llm::request::Warning;
@@ -35,6 +34,7 @@ const OTHER_TYPES: [&str; 5] = [
 ];
 
 /// How messages are written for one class of models.
+#[derive(Debug)]
 pub(super) struct ContentFormat {
     /// Whether the model is older than Gemini 3.
     pub(super) is_old: bool,
@@ -42,17 +42,6 @@ pub(super) struct ContentFormat {
     pub(super) result_media: bool,
     /// How calls of freeform tools are wrapped.
     pub(super) freeform: Freeform,
-}
-
-/// The token with which the provider goes on, when it paused in the last
-/// message (finish reason `CONTINUATION`).
-pub(super) fn continuation(messages: &[Message]) -> Option<&Value> {
-    let replay = messages.last()?.replay.as_ref()?;
-    let own = replay.provider == NAME;
-    let items = replay.items.iter().filter(|_| own);
-    items
-        .filter_map(|item| item.get("continuationToken"))
-        .next_back()
 }
 
 impl WireFormat for ContentFormat {
@@ -72,7 +61,7 @@ impl WireFormat for ContentFormat {
         wire: &mut Wire,
         warnings: &mut Vec<Warning>,
     ) -> Result<(), LlmError> {
-        let is_assistant = |message: &Message| message.role == Role::Assistant;
+        let mut answer = wire.bytes.len();
         for run in group.chunk_by(|a, b| is_assistant(a) == is_assistant(b)) {
             let mut writer = Writer {
                 format: self,
@@ -81,7 +70,7 @@ impl WireFormat for ContentFormat {
                 warnings,
             };
             let role = if run.first().is_some_and(is_assistant) {
-                wire.marks = vec![wire.bytes.len()];
+                answer = wire.bytes.len();
                 run.iter().for_each(|message| writer.model(message));
                 "model"
             } else {
@@ -95,8 +84,31 @@ impl WireFormat for ContentFormat {
                 wire.bytes.extend_from_slice(content.as_bytes());
             }
         }
+        wire.resume = continuation(group).map(|token| Resume {
+            field: format!("\"continuationToken\":{token}"),
+            sent: answer,
+        });
         Ok(())
     }
+}
+
+/// The token with which the provider goes on, when it paused in the last
+/// message (finish reason `CONTINUATION`).
+fn continuation(messages: &[Message]) -> Option<&Value> {
+    let replay = messages
+        .last()
+        .filter(|last| is_assistant(last))?
+        .replay
+        .as_ref()?;
+    let own = replay.provider == NAME;
+    let items = replay.items.iter().filter(|_| own);
+    items
+        .filter_map(|item| item.get("continuationToken"))
+        .next_back()
+}
+
+fn is_assistant(message: &Message) -> bool {
+    message.role == Role::Assistant
 }
 
 struct Writer<'a> {

@@ -1,15 +1,14 @@
-//! A request as an HTTP exchange. The body's head is small and written anew;
-//! the contents come last and are kept bytes (DESIGN §5).
+//! A request as an HTTP exchange, without the contents.
 
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use super::contents::{ContentFormat, continuation};
+use super::contents::ContentFormat;
 use super::thinking;
 use crate::llm::adapter::freeform::{Freeform, parameters};
-use crate::llm::adapter::{Encoded, body, system_texts};
+use crate::llm::adapter::{body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
-use crate::llm::http::HttpRequest;
+use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
@@ -22,56 +21,42 @@ const OWN_TOOLS: [(&str, &str); 3] = [
     ("code_execution", "codeExecution"),
 ];
 
-pub(super) fn encode(
+pub(super) fn head(
     request: &Request,
     target: &Endpoint,
     default_base_url: &str,
-) -> Result<Encoded, LlmError> {
+) -> Result<Head, LlmError> {
     let mut warnings = Vec::new();
-    let mut options = body::options(request, NAME, &["contents"], &mut warnings);
+    let mut options = body::options(
+        request,
+        NAME,
+        &["contents", "continuationToken"],
+        &mut warnings,
+    );
     let info = body::known_model(NAME, request);
-    let mut head = Head {
+    let mut writer = Writer {
         request,
         info,
         fields: Map::new(),
         warnings,
     };
-    head.write(&mut options)?;
-    let Head {
+    writer.write(&mut options)?;
+    let Writer {
         mut fields,
-        mut warnings,
+        warnings,
         ..
-    } = head;
+    } = writer;
     body::merge(&mut fields, options);
-
+    let url = url(request, target, info, default_base_url);
+    let auth = body::auth(target, "x-goog-api-key", "");
+    let http = body::post(target, url, [], auth);
     let is_old = super::is_old(request);
     let format = ContentFormat {
         is_old,
         result_media: info.map_or(!is_old, |info| info.tool_result_media),
         freeform: Freeform::of(&request.tools),
     };
-    let wire = request.conversation.encode(&format, &mut warnings)?;
-    let mut contents: &[u8] = &wire.bytes;
-    if let Some(token) = continuation(request.conversation.messages()) {
-        // The provider goes on where it stopped, from its own copy.
-        fields.insert("continuationToken".to_owned(), token.clone());
-        contents = &contents[..wire.marks.last().copied().unwrap_or(contents.len())];
-    }
-    if contents.is_empty() {
-        let message = "the conversation has no message for gemini; add a user message with text";
-        return Err(LlmError::new(LlmErrorKind::InvalidRequest, NAME, message));
-    }
-    Ok(Encoded {
-        http: HttpRequest {
-            method: "POST".to_owned(),
-            url: url(request, target, info, default_base_url),
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: body::with_history(fields, "contents", &[contents]),
-            auth: body::auth(target, "x-goog-api-key", ""),
-            connect_timeout_ms: target.connect_timeout_ms,
-        },
-        warnings,
-    })
+    Ok(Head::new(http, &fields, "contents", format, warnings))
 }
 
 /// The model's name is part of the path; what cannot stand there is escaped.
@@ -102,14 +87,14 @@ fn url(
 }
 
 /// Everything of the body but the contents.
-struct Head<'a> {
+struct Writer<'a> {
     request: &'a Request,
     info: Option<&'static ModelInfo>,
     fields: Map<String, Value>,
     warnings: Vec<Warning>,
 }
 
-impl Head<'_> {
+impl Writer<'_> {
     fn write(&mut self, options: &mut Map<String, Value>) -> Result<(), LlmError> {
         let texts = system_texts(self.request).into_iter();
         let system: Vec<Value> = texts.map(|text| json!({"text": text})).collect();

@@ -6,8 +6,8 @@
 //! `code_execution` (`true` adds the provider's own tool), and `tools` (list,
 //! added to the request's). Models before Gemini 3 take no tools of the
 //! provider beside functions: there they are left out with a warning.
-//! Everything else is merged into the body last; `contents` belongs to the
-//! adapter.
+//! Everything else is merged into the body last; `contents` and
+//! `continuationToken` belong to the adapter.
 
 mod contents;
 mod decode;
@@ -17,9 +17,10 @@ mod thinking;
 
 use serde_json::Value;
 
+use super::ProviderVariables;
 use super::provider::Provider;
-use super::{Encoded, ProviderVariables};
 use crate::llm::error::{LlmError, Names};
+use crate::llm::head::Head;
 use crate::llm::model::ThinkingControl;
 use crate::llm::request::{Endpoint, Request};
 
@@ -46,8 +47,8 @@ impl Provider for Gemini {
 
     type Answer = decode::Events;
 
-    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, base_url)
+    fn head(request: &Request, target: &Endpoint, base_url: &str) -> Result<Head, LlmError> {
+        encode::head(request, target, base_url)
     }
 
     fn answer(request: &Request, names: Names) -> Self::Answer {

@@ -1,14 +1,13 @@
-//! A request as an HTTP exchange. The body's head is small and written anew;
-//! the input items come last and are kept bytes (DESIGN §5).
+//! A request as an HTTP exchange, without the input.
 
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::input::InputFormat;
 use crate::llm::adapter::effort::{changed, nearest};
-use crate::llm::adapter::{Encoded, body, system_texts};
+use crate::llm::adapter::{body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
-use crate::llm::http::HttpRequest;
+use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
 use crate::llm::tool::{CustomFormat, ToolChoice, ToolDefinition};
@@ -19,61 +18,47 @@ const RESERVED: [&str; 3] = ["input", "stream", "previous_response_id"];
 /// Most metadata pairs, and most characters of a key and of a value.
 const MAX_METADATA: (usize, usize, usize) = (16, 64, 512);
 
-pub(super) fn encode(
+pub(super) fn head(
     request: &Request,
     target: &Endpoint,
     default_base_url: &str,
-) -> Result<Encoded, LlmError> {
+) -> Result<Head, LlmError> {
     let mut warnings = Vec::new();
     let options = body::options(request, NAME, &RESERVED, &mut warnings);
-    let mut head = Head {
+    let mut writer = Writer {
         request,
         target,
         info: body::known_model(NAME, request),
         fields: Map::new(),
         warnings,
     };
-    head.write()?;
-    let Head {
+    writer.write()?;
+    let Writer {
         mut fields,
-        mut warnings,
-        ..
-    } = head;
-    body::merge(&mut fields, options);
-    let wire = request.conversation.encode(&InputFormat, &mut warnings)?;
-    if wire.bytes.is_empty() {
-        let message = "the conversation has no message for openai; add a user message with text";
-        return Err(LlmError::new(LlmErrorKind::InvalidRequest, NAME, message));
-    }
-    let base_url = body::base_url(target, default_base_url, "/v1");
-    Ok(Encoded {
-        http: HttpRequest {
-            method: "POST".to_owned(),
-            url: format!("{base_url}/responses"),
-            headers: headers(target),
-            body: body::with_history(fields, "input", &[&wire.bytes]),
-            auth: body::auth(target, "authorization", "Bearer "),
-            connect_timeout_ms: target.connect_timeout_ms,
-        },
         warnings,
+        ..
+    } = writer;
+    body::merge(&mut fields, options);
+    let base_url = body::base_url(target, default_base_url, "/v1");
+    let url = format!("{base_url}/responses");
+    let auth = body::auth(target, "authorization", "Bearer ");
+    let http = body::post(target, url, headers(target), auth);
+    Ok(Head::new(http, &fields, "input", InputFormat, warnings))
+}
+
+fn headers(target: &Endpoint) -> impl Iterator<Item = (&'static str, String)> {
+    let headers = [
+        ("openai-organization", "organization"),
+        ("openai-project", "project"),
+    ];
+    headers.into_iter().filter_map(|(name, option)| {
+        let value = target.options[option].as_str()?;
+        Some((name, body::header_value(value)))
     })
 }
 
-fn headers(target: &Endpoint) -> Vec<(String, String)> {
-    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    for (name, option) in [
-        ("openai-organization", "organization"),
-        ("openai-project", "project"),
-    ] {
-        if let Some(value) = target.options[option].as_str() {
-            headers.push((name.to_owned(), body::header_value(value)));
-        }
-    }
-    headers
-}
-
 /// Everything of the body but the input.
-struct Head<'a> {
+struct Writer<'a> {
     request: &'a Request,
     target: &'a Endpoint,
     info: Option<&'static ModelInfo>,
@@ -81,7 +66,7 @@ struct Head<'a> {
     warnings: Vec<Warning>,
 }
 
-impl Head<'_> {
+impl Writer<'_> {
     fn write(&mut self) -> Result<(), LlmError> {
         let request = self.request;
         self.set("model", body::wire_model(self.info, request));

@@ -31,6 +31,7 @@ fn replayed(call: &Value, field: &str) -> Value {
 }
 
 /// How messages are written.
+#[derive(Debug)]
 pub(super) struct InputFormat;
 
 impl WireFormat for InputFormat {

@@ -14,8 +14,9 @@ mod input;
 use serde_json::Value;
 
 use super::provider::Provider;
-use super::{Encoded, ProviderVariables, openai_error};
+use super::{ProviderVariables, openai_error};
 use crate::llm::error::{LlmError, Names};
+use crate::llm::head::Head;
 use crate::llm::request::{Endpoint, Request};
 use crate::llm::response::RateLimit;
 
@@ -42,8 +43,8 @@ impl Provider for OpenAi {
 
     type Answer = decode::Events;
 
-    fn encode(request: &Request, target: &Endpoint, base_url: &str) -> Result<Encoded, LlmError> {
-        encode::encode(request, target, base_url)
+    fn head(request: &Request, target: &Endpoint, base_url: &str) -> Result<Head, LlmError> {
+        encode::head(request, target, base_url)
     }
 
     fn answer(request: &Request, names: Names) -> Self::Answer {
