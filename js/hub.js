@@ -1,5 +1,7 @@
 // Events on their way from a session to whoever iterates over them.
 
+import { quiet } from "./quiet.js";
+
 /** Events that may wait for a consumer before model streams are read no further. */
 const HIGH_WATER = 1024;
 
@@ -19,8 +21,9 @@ export class EventHub {
    * @param {() => void} callback @returns {() => void}
    */
   watch(callback) {
-    this.#watchers.add(callback);
-    return () => void this.#watchers.delete(callback);
+    const told = quiet(callback);
+    this.#watchers.add(told);
+    return () => void this.#watchers.delete(told);
   }
 
   /** Something has happened that makes no event. */

@@ -9,6 +9,7 @@
 
 import { acceptInEnvironment, guardProject } from "./arguments.js";
 import { EnvironmentError, text } from "./errors.js";
+import { quiet } from "./quiet.js";
 import { browserStorage, lockTab } from "./storage.js";
 import { tarEntries } from "./tar.js";
 
@@ -146,7 +147,7 @@ export class Project {
   constructor(name, storage, onStatus) {
     this.name = name;
     this.#storage = storage;
-    this.#onStatus = onStatus;
+    this.#onStatus = onStatus && quiet(onStatus);
   }
 
   /** @private */
@@ -382,13 +383,7 @@ export class Project {
 
   #tell(status) {
     this.status = status;
-    try {
-      this.#onStatus?.(status);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
+    this.#onStatus?.(status);
   }
 }
 

@@ -5,6 +5,7 @@ import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
+import { quiet } from "./quiet.js";
 import { Runtime } from "./runtime.js";
 import { Shell } from "./shell.js";
 import { packZip } from "./zip.js";
@@ -327,8 +328,9 @@ export class MemoryEnvironment {
    * @param {() => void} callback @returns {() => void}
    */
   onActivity(callback) {
-    this.#runtime.watchers.add(callback);
-    return () => void this.#runtime.watchers.delete(callback);
+    const told = quiet(callback);
+    this.#runtime.watchers.add(told);
+    return () => void this.#runtime.watchers.delete(told);
   }
 
   /** Gives the memory back. Sessions in it are over. */

@@ -2,6 +2,7 @@
 // notices when it has become deaf, and replaces it.
 
 import { CoreError, SessionError, text } from "../errors.js";
+import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
 /** How often a worker that works is asked whether it listens, in ms. */
@@ -312,19 +313,6 @@ export class Remote {
 
 const left =
   typeof FinalizationRegistry === "function" ? new FinalizationRegistry((release) => release()) : undefined;
-
-/** A callback whose mistakes are its own. */
-export function quiet(call) {
-  return (...args) => {
-    try {
-      call(...args);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  };
-}
 
 /** What the worker's objects can do, the page's can. */
 export function complete(Class, methods, call) {

@@ -3,7 +3,8 @@
 
 import { guardSandbox, guardShell } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
-import { complete, connection, quiet } from "./connection.js";
+import { quiet } from "../quiet.js";
+import { complete, connection } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
 /** Methods that an environment of the user's may have. */
@@ -169,8 +170,9 @@ export class MemoryEnvironment {
 
   onActivity(callback) {
     const { watchers } = sandboxes.get(this);
-    watchers.add(callback);
-    return () => void watchers.delete(callback);
+    const told = quiet(callback);
+    watchers.add(told);
+    return () => void watchers.delete(told);
   }
 
   async dispose() {

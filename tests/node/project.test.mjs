@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
-import { callStep, collect, dataOf, serveModel } from "./support.mjs";
+import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 
 const KEY = "sk-test-0000";
 const CUT_OFF = "Tool error (wait): interrupted before it ended";
@@ -432,15 +432,7 @@ test("each failed save is told, the next is tried by itself, and what listens ma
     changed();
     if (state === "saved") throw new Error("a mistake in the page");
   };
-  const uncaught = [];
-  const listener = (error) => uncaught.push(error.message);
-  const others = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException");
-  process.on("uncaughtException", listener);
-  t.after(() => {
-    process.removeListener("uncaughtException", listener);
-    for (const other of others) process.on("uncaughtException", other);
-  });
+  const uncaught = uncaughtIn(t);
   const until = async (state) => {
     while (told.at(-1)?.[0] !== state) await new Promise((resolve) => (changed = resolve));
     await new Promise(setImmediate);
