@@ -27,6 +27,8 @@ class Sandbox {
   #deltas = [];
   #made;
   #here;
+  /** Whether no worker could take it, as without a network. */
+  #stranded = false;
   watchers = new Set();
 
   constructor({ files, ...options }) {
@@ -36,8 +38,9 @@ class Sandbox {
     this.#made.catch(() => connection.removeSandbox(this.#number));
   }
 
-  /** The worker's environment and the link to it. */
+  /** The worker's environment and the link to it; asks for another worker if the last try failed. */
   ready() {
+    if (this.#stranded) this.restore(connection.link());
     return this.#made;
   }
 
@@ -56,12 +59,24 @@ class Sandbox {
   /** @param {Promise<import("./link.js").Link>} starting another worker */
   restore(starting) {
     this.#here = undefined;
-    this.#made = this.#make(starting, undefined, this.#deltas);
-    this.#made.catch(() => {});
+    this.#stranded = false;
+    const made = this.#make(starting, undefined, this.#deltas);
+    this.#made = made;
+    made.catch(() => {
+      if (made === this.#made) this.#stranded = true;
+    });
   }
 
+  /** No worker has it; the next call asks for one. */
+  strand(error) {
+    this.lose(error);
+    this.#stranded = true;
+  }
+
+  /** It is gone for good. */
   lose(error) {
     this.#here = undefined;
+    this.#stranded = false;
     this.#made = Promise.reject(error);
     this.#made.catch(() => {});
   }
@@ -77,7 +92,7 @@ class Sandbox {
 
   async #call(asked, name, options) {
     // Called at once where that is possible: what follows may be an abort.
-    const { link, remote } = this.#here ?? (await this.#made);
+    const { link, remote } = this.#here ?? (await this.ready());
     try {
       return await connection.call(link, ...asked(remote), options);
     } catch (error) {
@@ -88,11 +103,18 @@ class Sandbox {
   }
 
   async dispose() {
-    const { link } = await this.#made;
-    await this.call("dispose", []);
-    link.forget(this.#scope);
+    // First: no other worker needs it any more, whatever becomes of this one.
     connection.removeSandbox(this.#number);
-    await connection.call(link, ROOT, "forget", [this.#number]);
+    try {
+      const { link } = await this.#made;
+      await this.call("dispose", []);
+      link.forget(this.#scope);
+      await connection.call(link, ROOT, "forget", [this.#number]);
+    } catch (error) {
+      if (!(error instanceof CoreError || error.cause instanceof CoreError)) throw error;
+      // Its worker is gone, and it with that.
+      this.lose(new EnvironmentError("cancelled", "the environment was closed"));
+    }
   }
 
   async #make(starting, files, deltas) {
