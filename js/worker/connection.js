@@ -340,7 +340,7 @@ export class Remote {
       Object.defineProperty(this, name, { get });
     }
     define("handle", { id, methods });
-    left?.register(this, () => link.release(id));
+    left?.register(this, () => link.release([id, ...promises.map(([, number]) => number)]));
   }
 }
 

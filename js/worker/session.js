@@ -19,9 +19,8 @@ export async function createSession(given = {}) {
   const scope = new Scope();
   const number = connection.nextNumber();
   const session = new Session(number, link, scope);
-  const asked = { ...rest, ...told, ...(await place(env, link)) };
-  Object.assign(asked, await playerOf(fetch, link));
   try {
+    const asked = { ...rest, ...told, ...(await place(env, link)), ...(await playerOf(fetch, link)) };
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
     session.open(made);
   } catch (error) {
