@@ -25,7 +25,8 @@ import { packZip } from "./zip.js";
  * @property {() => void} free gives its memory back
  *
  * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
- *   throws is exit code 126 and a sentence on standard error
+ *   throws is exit code 126 and a sentence on standard error; so is a result
+ *   that is none
  *
  * @typedef {object} ProgramCall
  * @property {string} name as it was lent
@@ -41,7 +42,7 @@ import { packZip } from "./zip.js";
  *   it is cancelled; what the program answers then still counts
  *
  * @typedef {object} ProgramResult
- * @property {number} [exitCode] only `missing` comes without
+ * @property {number} [exitCode] 0 to 255; only `missing` comes without
  * @property {Uint8Array | string} [stdout]
  * @property {Uint8Array | string} [stderr]
  * @property {FileChange[]} [changes] that the program made, applied in order
