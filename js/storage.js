@@ -2,6 +2,7 @@
 // IndexedDB. Both do one thing, which a storage of your own may do, too.
 
 import { EnvironmentError } from "./errors.js";
+import { replaceContent } from "./handle.js";
 
 /**
  * @typedef {object} ProjectStorage
@@ -81,17 +82,8 @@ export async function privateFiles() {
     },
     async write(project, file, data, confirm) {
       const handle = await (await inProject(project, true)).getFileHandle(file, { create: true });
-      // Goes into a copy, which takes the file's place when it is closed.
-      const stream = await handle.createWritable();
-      try {
-        // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
-        await stream.write(new Blob([data]));
-        await confirm?.();
-      } catch (error) {
-        await stream.abort().catch(() => {});
-        throw error;
-      }
-      await stream.close();
+      // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
+      await replaceContent(handle, new Blob([data]), confirm);
     },
     async remove(project, file) {
       await ignoreMissing(inProject(project, false).then((directory) => directory.removeEntry(file)));

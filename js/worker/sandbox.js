@@ -3,6 +3,7 @@
 
 import { guardSandbox, guardShell } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
+import { replaceContent } from "../handle.js";
 import { quiet } from "../quiet.js";
 import { complete, connection } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
@@ -85,9 +86,9 @@ class Sandbox {
     return this.#call((remote) => [remote.handle.id, name, args], name, { scope: this.#scope, ...options });
   }
 
-  /** Reads a directory that only the page can look into. */
-  importDirectory(source, options) {
-    return this.#call((remote) => [ROOT, "importDirectory", [remote, source, options]], "importDirectory", {});
+  /** Calls the worker about a directory that only the page can reach. */
+  withDirectory(name, ...args) {
+    return this.#call((remote) => [ROOT, name, [remote, ...args]], name, {});
   }
 
   async #call(asked, name, options) {
@@ -176,9 +177,14 @@ export class MemoryEnvironment {
   }
 
   async importDirectory(handle, options) {
-    const { FileSystemDirectoryHandle: Native } = globalThis;
-    if (Native && handle instanceof Native) await sandboxes.get(this).call("importDirectory", [handle, options]);
-    else await sandboxes.get(this).importDirectory(sourceOf(handle), options);
+    const sandbox = sandboxes.get(this);
+    if (isNative(handle)) await sandbox.call("importDirectory", [handle, options]);
+    else await sandbox.withDirectory("importDirectory", sourceOf(handle), options);
+  }
+
+  async exportDirectory(handle) {
+    const sandbox = sandboxes.get(this);
+    return isNative(handle) ? sandbox.call("exportDirectory", [handle]) : sandbox.withDirectory("exportDirectory", targetOf(handle));
   }
 
   async openShell({ onData, ...options }) {
@@ -204,6 +210,12 @@ export class MemoryEnvironment {
 
 guardSandbox(MemoryEnvironment);
 
+/** Whether a handle is the browser's, which can be sent to a worker. */
+function isNative(handle) {
+  const { FileSystemDirectoryHandle: Native } = globalThis;
+  return Native !== undefined && handle instanceof Native;
+}
+
 /**
  * A directory of the page's own making, as two functions that a worker can
  * call. Paths are lists of names.
@@ -224,6 +236,20 @@ function sourceOf(handle) {
     async file(path) {
       const file = await at(path).getFile();
       return file instanceof Blob ? file : new File([await file.arrayBuffer()], path.at(-1), { lastModified: file.lastModified });
+    },
+  };
+}
+
+/** The same for what is to be written: parents are made before what they hold. */
+function targetOf(handle) {
+  const handles = new Map([["[]", handle]]);
+  const parent = (path) => handles.get(JSON.stringify(path.slice(0, -1)));
+  return {
+    async makeDirectory(path) {
+      handles.set(JSON.stringify(path), await parent(path).getDirectoryHandle(path.at(-1), { create: true }));
+    },
+    async write(path, content) {
+      await replaceContent(await parent(path).getFileHandle(path.at(-1), { create: true }), content);
     },
   };
 }
