@@ -85,12 +85,8 @@ export class Session {
     };
     const started = this.#call(method, args, { hold: true }).then(() => {
       if (signal?.aborted) interrupt();
-      else signal?.addEventListener("abort", interrupt, { once: true });
-      return this.#hub.subscribe((event) => {
-        const last = endsInput(event);
-        if (last) signal?.removeEventListener("abort", interrupt);
-        return last;
-      });
+      else this.#hub.interruptBy(signal, interrupt);
+      return this.#hub.subscribe(endsInput);
     });
     return late(started);
   }
