@@ -104,7 +104,7 @@ export function pyodideProgram(load, root = "/workspace") {
     python.globals.set("call_cwd", call.cwd);
     const exitCode = Number(await python.runPythonAsync(RUN));
     return {
-      exitCode,
+      exitCode: exitCode & 0xff,
       stdout: join(output.stdout),
       stderr: join(output.stderr),
       changes: changed(FS, before, stamps(FS, root)),

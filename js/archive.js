@@ -4,6 +4,7 @@
 // checked against what is declared, before it is read.
 
 import { EnvironmentError } from "./errors.js";
+import { replaceContent } from "./handle.js";
 import { packTar, tarEntries } from "./tar.js";
 import { batches, openZip, pump } from "./zip.js";
 
@@ -251,10 +252,7 @@ export async function exportHandle(entries, read, handle) {
       } else if (type === "link") {
         skipped.push(path);
       } else {
-        const file = await parent(path).getFileHandle(name, { create: true });
-        const stream = await file.createWritable();
-        await stream.write(read(path));
-        await stream.close();
+        await replaceContent(await parent(path).getFileHandle(name, { create: true }), read(path));
         files += 1;
       }
     } catch (error) {

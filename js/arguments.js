@@ -220,6 +220,32 @@ function accept(call, given, Refusal) {
   if (problem) throw new Refusal("invalid_input", problem);
 }
 
+const printed = kind("a string or a Uint8Array", (value) => typeof value === "string" || value instanceof Uint8Array);
+const oneOf = (...names) => kind(`one of ${names.join(", ")}`, (value) => names.includes(value));
+
+/** A change of a file that a program made. @type {Check} */
+const change = all(
+  fields({ path: text, type: oneOf("file", "directory", "removed") }),
+  (value, name) => (value.type === "file" ? printed(value.content, `${name}.content`) : undefined),
+);
+
+/** @type {Check} */
+const programResult = all(
+  fields({ stdout: orNull(printed), stderr: orNull(printed), changes: orNull(listOf(change)), files: orNull(oneOf("kept", "lost", "missing")) }),
+  // One that has not run has no exit code.
+  ({ exitCode, files }, name) => (files === "missing" ? undefined : exitStatus(exitCode, `${name}.exitCode`)),
+);
+const exitStatus = kind("a whole number from 0 to 255", (value) => Number.isInteger(value) && value >= 0 && value <= 255);
+
+/**
+ * Throws unless a lent program may return `result`.
+ * @param {any} result
+ */
+export function acceptProgramResult(result) {
+  const problem = programResult(result, "result");
+  if (problem) throw new EnvironmentError("io", `what the program returned cannot be used: ${problem}`);
+}
+
 /** @param {string} call @param {...unknown} given */
 export const acceptInSession = (call, ...given) => accept(call, given, SessionError);
 

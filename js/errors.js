@@ -136,14 +136,3 @@ function own(error) {
     return `threw ${Object.prototype.toString.call(error)}`;
   }
 }
-
-/** A callback whose mistakes are its own: what it throws ends nothing. @param {Function} call */
-export function harmless(call) {
-  return (...args) => {
-    try {
-      call(...args);
-    } catch {
-      // There is nobody to tell.
-    }
-  };
-}

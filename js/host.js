@@ -2,6 +2,7 @@
 // JavaScript object behind a session or environment and asks it. Methods are
 // `async`, so that whatever the user's code throws arrives as a rejection.
 
+import { acceptProgramResult } from "./arguments.js";
 import { macrotask, sleep } from "./clock.js";
 import { environmentFailure } from "./errors.js";
 import { runTool } from "./tool.js";
@@ -98,7 +99,9 @@ export class Host {
     // The core counts states in each environment; programs may serve many.
     const named = (state) => state && `${lineage}/${request.name}/${state}`;
     try {
-      return await program({ ...request, since: named(since), state: named(state), signal });
+      const result = await program({ ...request, since: named(since), state: named(state), signal });
+      acceptProgramResult(result);
+      return result;
     } catch (error) {
       throw environmentFailure(error);
     }

@@ -1,5 +1,7 @@
 // Events on their way from a session to whoever iterates over them.
 
+import { quiet } from "./quiet.js";
+
 /** Events that may wait for a consumer before model streams are read no further. */
 const HIGH_WATER = 1024;
 
@@ -13,14 +15,17 @@ export class EventHub {
   #ended = false;
   #room = [];
   #watchers = new Set();
+  /** What ends with the input that is being worked on. */
+  #ends = [];
 
   /**
    * Calls `callback` whenever something happens; returns what ends that.
    * @param {() => void} callback @returns {() => void}
    */
   watch(callback) {
-    this.#watchers.add(callback);
-    return () => void this.#watchers.delete(callback);
+    const told = quiet(callback);
+    this.#watchers.add(told);
+    return () => void this.#watchers.delete(told);
   }
 
   /** Something has happened that makes no event. */
@@ -28,9 +33,21 @@ export class EventHub {
     for (const watcher of this.#watchers) watcher();
   }
 
+  /**
+   * Calls `interrupt` if the signal fires before the input that is being worked
+   * on, and the follow-ups behind it, are done, whoever listens until then.
+   * @param {AbortSignal | undefined} signal @param {() => void} interrupt
+   */
+  interruptBy(signal, interrupt) {
+    if (!signal) return;
+    signal.addEventListener("abort", interrupt, { once: true });
+    this.#ends.push(() => signal.removeEventListener("abort", interrupt));
+  }
+
   /** @param {object[]} events in order */
   publish(events) {
     this.touch();
+    if (this.#ends.length > 0 && events.some(endsInput)) for (const end of this.#ends.splice(0)) end();
     for (const event of events) {
       for (const subscription of this.#subscriptions) subscription.push(event);
     }

@@ -4,6 +4,7 @@
 
 import { CoreError, text } from "./errors.js";
 import { machine } from "./machine.js";
+import { quiet } from "./quiet.js";
 
 /**
  * Compiles the module and starts the core.
@@ -45,6 +46,7 @@ async function download(url) {
 /** A response that tells how much of it has arrived. */
 function watched(response, onProgress) {
   if (!response.body) return response;
+  const tell = quiet(onProgress);
   const total = response.headers.has("content-encoding")
     ? undefined
     : Number(response.headers.get("content-length")) || undefined;
@@ -52,7 +54,7 @@ function watched(response, onProgress) {
   const count = new TransformStream({
     transform(chunk, controller) {
       loaded += chunk.byteLength;
-      onProgress({ loaded, total });
+      tell({ loaded, total });
       controller.enqueue(chunk);
     },
   });

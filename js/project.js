@@ -9,6 +9,7 @@
 
 import { acceptInEnvironment, guardProject } from "./arguments.js";
 import { EnvironmentError, text } from "./errors.js";
+import { quiet } from "./quiet.js";
 import { browserStorage, lockTab } from "./storage.js";
 import { tarEntries } from "./tar.js";
 
@@ -67,13 +68,15 @@ export async function openProjectIn(Environment, name, given = {}) {
   }
   const project = new Project(name, storage, onStatus);
   const release = storage && !readOnly ? await lock(name, storage, takeOver, () => project.lose()) : undefined;
+  let env;
   try {
     const saved = storage && (await load(name, storage));
-    const env = await Environment.create(saved ? options : { ...options, files });
+    env = await Environment.create(saved ? options : { ...options, files });
     if (saved) await restore(name, saved.parts, env);
     await project.begin(env, { saved, readOnly, release, denied });
   } catch (error) {
-    await release?.();
+    // Both at once: a sandbox that cannot be closed holds no project.
+    await Promise.allSettled([env?.dispose(), Promise.resolve().then(release)]);
     throw error;
   }
   return project;
@@ -82,8 +85,12 @@ export async function openProjectIn(Environment, name, given = {}) {
 /** Names of the projects, sorted. @param {{storage?: ProjectStorage}} [options] @returns {Promise<string[]>} */
 export async function listProjects(options = {}) {
   acceptInEnvironment("listProjects", options);
-  const { storage } = options;
-  return (storage ?? (await browserStorage())).list();
+  const storage = options.storage ?? (await browserStorage());
+  try {
+    return await storage.list();
+  } catch (error) {
+    throw storageTrouble("the saved projects cannot be listed", error);
+  }
 }
 
 /** Deletes a project; kind `locked` if it is open. @param {string} name @param {{storage?: ProjectStorage}} [options] */
@@ -94,6 +101,8 @@ export async function deleteProject(name, options = {}) {
   try {
     if (release.held && !(await release.held())) throw openElsewhere(name);
     await storage.delete(name);
+  } catch (error) {
+    throw storageTrouble(`the saved project ${name} cannot be deleted`, error);
   } finally {
     await release();
   }
@@ -125,7 +134,8 @@ export class Project {
   #restMs = DELAY_MS;
   #retry;
   #retryMs = RETRY_MS[0];
-  #closed = false;
+  /** When it is closed; set as soon as that begins. @type {Promise<void> | undefined} */
+  #closed;
   /** Looking is an activity of the sandbox, too, but changes nothing. */
   #looking = false;
 
@@ -146,7 +156,7 @@ export class Project {
   constructor(name, storage, onStatus) {
     this.name = name;
     this.#storage = storage;
-    this.#onStatus = onStatus;
+    this.#onStatus = onStatus && quiet(onStatus);
   }
 
   /** @private */
@@ -222,6 +232,11 @@ export class Project {
     if (this.#lost) throw this.#lost;
     if (this.readOnly) throw new EnvironmentError("read_only", `project ${this.name} is open for reading only; export its files to keep them`);
     if (!this.#storage) throw this.status.error;
+    if (this.#closed) throw new EnvironmentError("read_only", `project ${this.name} is closed; open it again to save it`);
+    await this.#saveNow();
+  }
+
+  async #saveNow() {
     clearTimeout(this.#timer);
     clearTimeout(this.#retry);
     this.#timer = undefined;
@@ -238,12 +253,16 @@ export class Project {
 
   /** Saves, and leaves the project to others. The sandbox goes on in memory. */
   async close() {
-    if (this.#closed) return;
-    this.#closed = true;
+    this.#closed ??= this.#close();
+    await this.#closed;
+  }
+
+  async #close() {
     try {
-      if (!this.readOnly && this.#storage) await this.save();
+      if (!this.readOnly && this.#storage) await this.#saveNow();
     } finally {
       this.#stop();
+      free(this.#stored.snapshot);
       await this.#release?.();
     }
   }
@@ -295,7 +314,8 @@ export class Project {
       await this.#write(room);
       this.#retryMs = RETRY_MS[0];
     } catch (error) {
-      // Told by `lose`. What failed on the way there is of no interest.
+      // What failed on the way to a loss is of no interest: `lose` has told that.
+      await this.#own().catch(() => {});
       if (this.#lost) throw this.#lost;
       const failure = await storageFailure(this.name, room.needed, error);
       this.#tell({ state: "failed", error: failure });
@@ -351,7 +371,7 @@ export class Project {
       room.needed += bytes.length;
       await this.#own();
       // The moment at which the new state counts.
-      await this.#storage.write(this.name, INDEX, bytes);
+      await this.#storage.write(this.name, INDEX, bytes, () => this.#own());
     } catch (error) {
       if (file) await this.#remove(file);
       throw error;
@@ -382,13 +402,7 @@ export class Project {
 
   #tell(status) {
     this.status = status;
-    try {
-      this.#onStatus?.(status);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
+    this.#onStatus?.(status);
   }
 }
 
@@ -502,15 +516,22 @@ function damaged(name, why) {
 }
 
 function unreadable(name, error) {
+  return storageTrouble(`the saved project ${name} cannot be read`, error, ", or open another");
+}
+
+function storageTrouble(what, error, otherwise = "") {
   if (error instanceof EnvironmentError) return error;
-  const denied = ["EACCES", "EPERM", "EROFS"].includes(error?.code) || ["NotAllowedError", "SecurityError"].includes(error?.name);
-  const message = `the saved project ${name} cannot be read: its storage failed: ${text(error)}; try again, or open another`;
-  return new EnvironmentError(denied ? "storage_denied" : "io", message, { cause: error });
+  const message = `${what}: its storage failed: ${text(error)}; try again${otherwise}`;
+  return new EnvironmentError(isDenial(error) ? "storage_denied" : "io", message, { cause: error });
+}
+
+function isDenial(error) {
+  return ["EACCES", "EPERM", "EROFS"].includes(error?.code) || ["NotAllowedError", "SecurityError"].includes(error?.name);
 }
 
 /** Why storing failed, and how much is needed. */
 async function storageFailure(name, needed, error) {
-  const denied = ["NotAllowedError", "SecurityError", "InvalidStateError"].includes(error?.name) || ["EACCES", "EPERM", "EROFS"].includes(error?.code);
+  const denied = isDenial(error) || error?.name === "InvalidStateError";
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
   // Browsers have more than one name for a full disk, and count more than the bytes.
   const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed * 1.1);

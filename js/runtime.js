@@ -3,9 +3,10 @@
 
 import { acceptInSession } from "./arguments.js";
 import { macrotask } from "./clock.js";
-import { CoreError, EnvironmentError, SessionError, harmless, typed } from "./errors.js";
+import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
+import { quiet } from "./quiet.js";
 
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
 
@@ -144,7 +145,7 @@ export class Runtime {
    */
   wrap(environment, { readOnly, log }) {
     if (readOnly) this.call((core) => core.makeReadOnly(environment, readOnly === "commands"));
-    if (log) this.logs.set(this.call((core) => core.logCalls(environment)), harmless(log));
+    if (log) this.logs.set(this.call((core) => core.logCalls(environment)), quiet(log));
   }
 
   /** Steps the core soon. Many reasons to step make one step. */

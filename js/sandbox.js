@@ -5,6 +5,7 @@ import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
+import { quiet } from "./quiet.js";
 import { Runtime } from "./runtime.js";
 import { Shell } from "./shell.js";
 import { packZip } from "./zip.js";
@@ -25,7 +26,8 @@ import { packZip } from "./zip.js";
  * @property {() => void} free gives its memory back
  *
  * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
- *   throws is exit code 126 and a sentence on standard error
+ *   throws is exit code 126 and a sentence on standard error; so is a result
+ *   that is none
  *
  * @typedef {object} ProgramCall
  * @property {string} name as it was lent
@@ -41,7 +43,7 @@ import { packZip } from "./zip.js";
  *   it is cancelled; what the program answers then still counts
  *
  * @typedef {object} ProgramResult
- * @property {number} [exitCode] only `missing` comes without
+ * @property {number} [exitCode] 0 to 255; only `missing` comes without
  * @property {Uint8Array | string} [stdout]
  * @property {Uint8Array | string} [stderr]
  * @property {FileChange[]} [changes] that the program made, applied in order
@@ -332,8 +334,9 @@ export class MemoryEnvironment {
    * @param {() => void} callback @returns {() => void}
    */
   onActivity(callback) {
-    this.#runtime.watchers.add(callback);
-    return () => void this.#runtime.watchers.delete(callback);
+    const told = quiet(callback);
+    this.#runtime.watchers.add(told);
+    return () => void this.#runtime.watchers.delete(told);
   }
 
   /** Gives the memory back. Sessions in it are over. */

@@ -217,12 +217,8 @@ export class Session {
     const interrupt = () => {
       if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
     };
-    signal?.addEventListener("abort", interrupt, { once: true });
-    return this.#part.hub.subscribe((event) => {
-      const last = endsInput(event);
-      if (last) signal?.removeEventListener("abort", interrupt);
-      return last;
-    });
+    this.#part.hub.interruptBy(signal, interrupt);
+    return this.#part.hub.subscribe(endsInput);
   }
 
   /**

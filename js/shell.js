@@ -12,10 +12,12 @@
 import { guardShell } from "./arguments.js";
 import { complete } from "./completion.js";
 import { Line } from "./line.js";
+import { quiet } from "./quiet.js";
 
 /**
  * @typedef {object} ShellOptions
- * @property {(text: string) => void} onData called with what the terminal shows
+ * @property {(text: string) => void} onData called with what the terminal shows; what it throws
+ *   is its own affair
  * @property {number} [cols] default 80 @property {number} [rows] default 24
  * @property {string[]} [history] lines of an earlier shell, oldest first
  * @property {Record<string, string>} [env] variables to export
@@ -57,7 +59,7 @@ export class Shell {
   constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
     this.#runtime = runtime;
     this.#env = files;
-    this.#onData = onData;
+    this.#onData = quiet(onData);
     this.#cols = cols;
     this.#rows = rows;
     this.#variables = env;

@@ -2,12 +2,14 @@
 // IndexedDB. Both do one thing, which a storage of your own may do, too.
 
 import { EnvironmentError } from "./errors.js";
+import { replaceContent } from "./handle.js";
 
 /**
  * @typedef {object} ProjectStorage
  * @property {(project: string, file: string) => Promise<Uint8Array | undefined>} read
- * @property {(project: string, file: string, data: Uint8Array) => Promise<void>} write
- *   replaces the file as a whole or not at all
+ * @property {(project: string, file: string, data: Uint8Array, confirm?: () => Promise<void>) => Promise<void>} write
+ *   replaces the file as a whole or not at all; calls `confirm` as late as it can
+ *   before the new file counts, and keeps the old one if that rejects
  * @property {(project: string, file: string) => Promise<void>} remove a file; none is fine
  * @property {(project: string) => Promise<void>} delete a project with all its files
  * @property {() => Promise<string[]>} list names of the projects, sorted
@@ -17,7 +19,8 @@ import { EnvironmentError } from "./errors.js";
  *   is noticed. Without it, Web Locks keep tabs apart where there are any.
  *
  * What gives a project free, and says whether it is still held: that is asked
- * before each change of what is stored, for a loss that nobody told.
+ * before each change of what is stored, for a loss that nobody told, and once
+ * more by `confirm`.
  * @typedef {(() => unknown) & {held?: () => Promise<boolean>}} Release
  */
 
@@ -49,6 +52,16 @@ export function folderName(project) {
   return encodeURIComponent(project).replaceAll(".", "%2E");
 }
 
+/** What `folderName` made a folder of; `undefined`: the folder is none of ours. @param {string} folder */
+export function projectName(folder) {
+  try {
+    const name = decodeURIComponent(folder);
+    return folderName(name) === folder ? name : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The private file system. @returns {Promise<ProjectStorage>} */
 export async function privateFiles() {
   if (typeof globalThis.FileSystemFileHandle?.prototype.createWritable !== "function") {
@@ -67,18 +80,10 @@ export async function privateFiles() {
         throw error;
       }
     },
-    async write(project, file, data) {
+    async write(project, file, data, confirm) {
       const handle = await (await inProject(project, true)).getFileHandle(file, { create: true });
-      // Goes into a copy, which takes the file's place when it is closed.
-      const stream = await handle.createWritable();
-      try {
-        // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
-        await stream.write(new Blob([data]));
-      } catch (error) {
-        await stream.abort().catch(() => {});
-        throw error;
-      }
-      await stream.close();
+      // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
+      await replaceContent(handle, new Blob([data]), confirm);
     },
     async remove(project, file) {
       await ignoreMissing(inProject(project, false).then((directory) => directory.removeEntry(file)));
@@ -88,8 +93,8 @@ export async function privateFiles() {
     },
     async list() {
       const names = [];
-      for await (const name of folder.keys()) names.push(decodeURIComponent(name));
-      return names.sort();
+      for await (const name of folder.keys()) names.push(projectName(name));
+      return names.filter((name) => name !== undefined).sort();
     },
   };
 }
@@ -114,7 +119,11 @@ export async function database() {
   const ask = (act) => settled(act(db.transaction(STORE).objectStore(STORE)));
   return {
     read: (project, file) => ask((store) => store.get([project, file])),
-    write: (project, file, data) => change((store) => store.put(data, [project, file])),
+    async write(project, file, data, confirm) {
+      // A transaction that waits for anything else is over.
+      await confirm?.();
+      await change((store) => store.put(data, [project, file]));
+    },
     remove: (project, file) => change((store) => store.delete([project, file])),
     delete: (project) => change((store) => store.delete(whole(project))),
     async list() {
@@ -128,15 +137,24 @@ export async function database() {
 export function lockTab(project, takeOver, lost) {
   const locks = globalThis.navigator?.locks;
   if (!locks) return Promise.resolve(() => {});
+  const name = `${FOLDER}:${project}`;
+  let stolen = false;
+  const owner = async () => (await locks.query()).held.find((lock) => lock.name === name)?.clientId;
   return new Promise((resolve, reject) => {
-    const held = (lock) => {
+    const granted = async (lock) => {
       if (!lock) return resolve(undefined);
-      return new Promise((release) => resolve(release));
+      const own = await owner();
+      // The loss is told some time after it; who asks is told at once.
+      const held = async () => (await owner()) === own && !stolen;
+      await new Promise((release) => resolve(Object.assign(release, { held })));
     };
     const options = takeOver ? { steal: true } : { ifAvailable: true };
-    locks.request(`${FOLDER}:${project}`, options, held).catch((error) => {
+    locks.request(name, options, granted).catch((error) => {
       // Of the request that had the lock, when another steals it.
-      if (error?.name === "AbortError") lost();
+      if (error?.name === "AbortError") {
+        stolen = true;
+        lost();
+      }
       reject(error);
     });
   });

@@ -53,6 +53,7 @@ async function withLimit({ name, timeoutMs = TIMEOUT_MS }, signal, execute) {
     over.abort(signal.reason);
     done.abort();
   };
+  if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   const late = sleep(timeoutMs, done.signal).then(() => {
     if (done.signal.aborted) return undefined;

@@ -2,6 +2,7 @@
 // so that it is small whether or not its server compresses.
 
 import { machine } from "../machine.js";
+import { quiet } from "../quiet.js";
 
 /**
  * The files of the archive at `url`, by name; contents share one buffer.
@@ -11,12 +12,13 @@ import { machine } from "../machine.js";
  */
 export async function unpack(url, onProgress) {
   const { bytes, total } = await read(url);
+  const tell = onProgress && quiet(onProgress);
   let loaded = 0;
   const counted = bytes.pipeThrough(
     new TransformStream({
       transform(chunk, controller) {
         loaded += chunk.length;
-        onProgress?.({ loaded, total });
+        tell?.({ loaded, total });
         controller.enqueue(chunk);
       },
     }),

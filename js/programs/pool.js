@@ -61,8 +61,11 @@ export class Pool {
   async #room({ state, signal }) {
     // What was told to this program in this environment before is out of date.
     const outdated = (place) => lineage(place.state) === lineage(state);
-    for (;;) {
-      if (signal.aborted) return undefined;
+    for (let called = false; ; called = await this.#turn(signal)) {
+      if (signal.aborted) {
+        if (called) this.#waiting.shift()?.();
+        return undefined;
+      }
       const idle = this.#idle(outdated);
       if (idle) return idle;
       if (this.#places.size < this.#options.workers) {
@@ -72,11 +75,23 @@ export class Pool {
       }
       const other = this.#idle(() => true);
       if (other) return other;
-      await new Promise((resolve) => {
-        this.#waiting.push(resolve);
-        signal.addEventListener("abort", resolve, { once: true });
-      });
     }
+  }
+
+  /** Resolves when a place may be free, with `true`; with `false` when the call is aborted. */
+  #turn(signal) {
+    return new Promise((resolve) => {
+      const stop = () => {
+        this.#waiting = this.#waiting.filter((other) => other !== next);
+        resolve(false);
+      };
+      const next = () => {
+        signal.removeEventListener("abort", stop);
+        resolve(true);
+      };
+      this.#waiting.push(next);
+      signal.addEventListener("abort", stop, { once: true });
+    });
   }
 
   /** Runs the call in the place, whose worker starts if need be. */

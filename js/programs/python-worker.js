@@ -87,9 +87,9 @@ function noNetwork(memory) {
 /** How it ended; a failure of the machine below it is a sentence on standard error. */
 function finish(name, program) {
   try {
-    return { exitCode: program() };
+    return { exitCode: program() & 0xff };
   } catch (error) {
-    if (error instanceof Exit) return { exitCode: error.code };
+    if (error instanceof Exit) return { exitCode: error.code & 0xff };
     // A trap: 128 + SIGSEGV where the stack is exhausted, otherwise 128 + SIGABRT.
     const exitCode = error instanceof RangeError ? 139 : 134;
     return { exitCode, stderr: `${name}: the interpreter broke down: ${error.message}\n` };

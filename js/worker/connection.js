@@ -2,6 +2,7 @@
 // notices when it has become deaf, and replaces it.
 
 import { CoreError, SessionError, text } from "../errors.js";
+import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
 /** How often a worker that works is asked whether it listens, in ms. */
@@ -35,12 +36,16 @@ export class Connection {
   #port;
   #link;
   #starting;
+  /** Tells who waits for a worker that it does not come. @type {(error: Error) => void} */
+  #giveUp = () => {};
   #number = 0;
   #sessions = new Map();
   #sandboxes = new Map();
   #heardAt = 0;
   #missed = 0;
   #beat;
+  /** The worker that is getting what the last one held. @type {Promise<Link> | undefined} */
+  #replacing;
 
   /** @param {WorkerOptions} options */
   async init(options) {
@@ -48,16 +53,20 @@ export class Connection {
       throw new SessionError("illegal_state", "the worker runs already; call init before anything else");
     }
     Object.assign(this.#options, options);
+    if (options.onRestart) this.#options.onRestart = quiet(options.onRestart);
     await this.link();
   }
 
   /** The link to a worker that is ready. @returns {Promise<Link>} */
   link() {
-    this.#starting ??= this.#start().catch((error) => {
-      this.#end(error);
+    if (this.#starting) return this.#starting;
+    const starting = this.#start().catch((error) => {
+      // Another worker may have taken its place.
+      if (starting === this.#starting) this.#end(error);
       throw error;
     });
-    return this.#starting;
+    this.#starting = starting;
+    return starting;
   }
 
   /** Calls the worker, and watches it meanwhile. */
@@ -118,7 +127,7 @@ export class Connection {
     port.postMessage({ type: "ping" });
     const timer = setTimeout(() => {
       // A page that was busy itself finds the answer after the timer.
-      if (deaf()) setTimeout(() => deaf() && this.restart(`what it did could not be stopped within ${stopMs} ms`), 50);
+      if (deaf()) setTimeout(() => deaf() && this.#restartUnasked(`what it did could not be stopped within ${stopMs} ms`), 50);
     }, stopMs);
     timer.unref?.();
   }
@@ -131,11 +140,30 @@ export class Connection {
   async restart(reason = "the page asked for it") {
     if (!this.#starting) return;
     this.#end(CoreError.saying(`the worker was restarted and its sessions are lost: ${reason}`));
+    await this.#replace(reason);
+  }
+
+  /** Nobody waits for it: whoever calls a sandbox next is told if it failed. */
+  #restartUnasked(reason) {
+    void this.restart(reason).catch(() => {});
+  }
+
+  /** Starts another worker with the sandboxes of the last one. */
+  async #replace(reason) {
     const sandboxes = [...this.#sandboxes.values()];
     if (sandboxes.length > 0) {
       const starting = this.link();
-      for (const sandbox of sandboxes) sandbox.restore(starting);
-      await Promise.all(sandboxes.map((sandbox) => sandbox.ready()));
+      this.#replacing = starting;
+      try {
+        for (const sandbox of sandboxes) sandbox.restore(starting);
+        await Promise.all(sandboxes.map((sandbox) => sandbox.ready()));
+      } catch (error) {
+        // Another restart came in between, and tells.
+        if (this.#replacing !== starting) return;
+        throw error;
+      } finally {
+        if (this.#replacing === starting) this.#replacing = undefined;
+      }
     }
     this.#options.onRestart?.(reason);
   }
@@ -156,12 +184,13 @@ export class Connection {
     this.#port = port;
     this.#link = link;
     await new Promise((resolve, reject) => {
+      this.#giveUp = reject;
       const failed = async ({ message } = {}) => {
         if (port !== this.#port) return;
         const reason = message || (ready ? "it says no reason" : await whyNot(url, policy));
         const error = CoreError.saying(`the worker ${ready ? "failed" : "cannot be started"}: ${reason}`);
         reject(error);
-        if (port === this.#port) this.#fail(error);
+        if (ready && port === this.#port) this.#fail(error);
       };
       const receive = (message) => {
         if (port !== this.#port) return;
@@ -232,7 +261,7 @@ export class Connection {
     const { unresponsiveMs = 10_000 } = this.#options;
     this.#missed = performance.now() - this.#heardAt > BEAT_MS * 1.5 ? this.#missed + 1 : 0;
     if (this.#missed * BEAT_MS >= unresponsiveMs) {
-      void this.restart(`it did not answer for ${unresponsiveMs} ms`).catch(() => {});
+      this.#restartUnasked(`it did not answer for ${unresponsiveMs} ms`);
     } else {
       this.#port.postMessage({ type: "ping" });
     }
@@ -246,8 +275,12 @@ export class Connection {
 
   /** The worker itself failed, as by running out of memory. */
   #fail(error) {
+    const again = this.#replacing !== undefined;
     this.#end(error);
-    for (const sandbox of this.#sandboxes.values()) sandbox.restore(this.link());
+    // One that fails over what it is given would do so for ever: the next call
+    // of a sandbox tries once more.
+    if (again) for (const sandbox of this.#sandboxes.values()) sandbox.strand(error);
+    else void this.#replace(error.message).catch(() => {});
   }
 
   #end(error) {
@@ -255,6 +288,7 @@ export class Connection {
     this.#rest();
     this.#port = undefined;
     this.#starting = undefined;
+    this.#giveUp(error);
     this.#link?.close(error);
     void port?.terminate();
     for (const session of [...this.#sessions.values()]) session.lost(error);
@@ -306,25 +340,12 @@ export class Remote {
       Object.defineProperty(this, name, { get });
     }
     define("handle", { id, methods });
-    left?.register(this, () => link.release(id));
+    left?.register(this, () => link.release([id, ...promises.map(([, number]) => number)]));
   }
 }
 
 const left =
   typeof FinalizationRegistry === "function" ? new FinalizationRegistry((release) => release()) : undefined;
-
-/** A callback whose mistakes are its own. */
-export function quiet(call) {
-  return (...args) => {
-    try {
-      call(...args);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  };
-}
 
 /** What the worker's objects can do, the page's can. */
 export function complete(Class, methods, call) {

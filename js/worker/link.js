@@ -172,9 +172,9 @@ export class Link {
     everProxies.add(proxy);
   }
 
-  /** The other end's object `id` is not needed any more. @param {number} id */
-  release(id) {
-    this.send({ type: "release", objects: [id] });
+  /** The other end's objects are not needed any more. @param {number[]} ids */
+  release(ids) {
+    this.send({ type: "release", objects: ids });
   }
 
   #post() {
@@ -210,7 +210,12 @@ export class Link {
     const id = this.#next++;
     const outgoing = new Outgoing(this, scope);
     return new Promise((resolve, reject) => {
-      message.args = args.map((value) => outgoing.argument(value));
+      try {
+        message.args = args.map((value) => outgoing.argument(value));
+      } catch (error) {
+        outgoing.end();
+        throw error;
+      }
       this.#pending.set(id, { resolve, reject, outgoing });
       this.send({ ...message, id }, outgoing.transfer);
     });
@@ -273,9 +278,14 @@ export class Link {
     const source = {
       async read() {
         reader ??= stream.getReader();
-        const { done, value } = await reader.read();
-        if (done) end();
-        return { done, value };
+        try {
+          const { done, value } = await reader.read();
+          if (done) end();
+          return { done, value };
+        } catch (error) {
+          end();
+          throw error;
+        }
       },
       async cancel(reason) {
         end();

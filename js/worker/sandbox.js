@@ -2,8 +2,10 @@
 // that the worker calls.
 
 import { guardSandbox, guardShell } from "../arguments.js";
-import { CoreError, EnvironmentError, harmless } from "../errors.js";
-import { complete, connection, quiet } from "./connection.js";
+import { CoreError, EnvironmentError } from "../errors.js";
+import { replaceContent } from "../handle.js";
+import { quiet } from "../quiet.js";
+import { complete, connection } from "./connection.js";
 import { ROOT, Scope, oneWay } from "./link.js";
 
 /** Methods that an environment of the user's may have. */
@@ -26,17 +28,20 @@ class Sandbox {
   #deltas = [];
   #made;
   #here;
+  /** Whether no worker could take it, as without a network. */
+  #stranded = false;
   watchers = new Set();
 
   constructor({ files, log, ...options }) {
-    this.#options = { ...options, log: log && oneWay(harmless(log)) };
+    this.#options = { ...options, log: log && oneWay(quiet(log)) };
     connection.addSandbox(this.#number, this);
     this.#made = this.#make(connection.link(), files);
     this.#made.catch(() => connection.removeSandbox(this.#number));
   }
 
-  /** The worker's environment and the link to it. */
+  /** The worker's environment and the link to it; asks for another worker if the last try failed. */
   ready() {
+    if (this.#stranded) this.restore(connection.link());
     return this.#made;
   }
 
@@ -55,12 +60,24 @@ class Sandbox {
   /** @param {Promise<import("./link.js").Link>} starting another worker */
   restore(starting) {
     this.#here = undefined;
-    this.#made = this.#make(starting, undefined, this.#deltas);
-    this.#made.catch(() => {});
+    this.#stranded = false;
+    const made = this.#make(starting, undefined, this.#deltas);
+    this.#made = made;
+    made.catch(() => {
+      if (made === this.#made) this.#stranded = true;
+    });
   }
 
+  /** No worker has it; the next call asks for one. */
+  strand(error) {
+    this.lose(error);
+    this.#stranded = true;
+  }
+
+  /** It is gone for good. */
   lose(error) {
     this.#here = undefined;
+    this.#stranded = false;
     this.#made = Promise.reject(error);
     this.#made.catch(() => {});
   }
@@ -69,14 +86,14 @@ class Sandbox {
     return this.#call((remote) => [remote.handle.id, name, args], name, { scope: this.#scope, ...options });
   }
 
-  /** Reads a directory that only the page can look into. */
-  importDirectory(source, options) {
-    return this.#call((remote) => [ROOT, "importDirectory", [remote, source, options]], "importDirectory", {});
+  /** Calls the worker about a directory that only the page can reach. */
+  withDirectory(name, ...args) {
+    return this.#call((remote) => [ROOT, name, [remote, ...args]], name, {});
   }
 
   async #call(asked, name, options) {
     // Called at once where that is possible: what follows may be an abort.
-    const { link, remote } = this.#here ?? (await this.#made);
+    const { link, remote } = this.#here ?? (await this.ready());
     try {
       return await connection.call(link, ...asked(remote), options);
     } catch (error) {
@@ -87,11 +104,18 @@ class Sandbox {
   }
 
   async dispose() {
-    const { link } = await this.#made;
-    await this.call("dispose", []);
-    link.forget(this.#scope);
+    // First: no other worker needs it any more, whatever becomes of this one.
     connection.removeSandbox(this.#number);
-    await connection.call(link, ROOT, "forget", [this.#number]);
+    try {
+      const { link } = await this.#made;
+      await this.call("dispose", []);
+      link.forget(this.#scope);
+      await connection.call(link, ROOT, "forget", [this.#number]);
+    } catch (error) {
+      if (!(error instanceof CoreError || error.cause instanceof CoreError)) throw error;
+      // Its worker is gone, and it with that.
+      this.lose(new EnvironmentError("cancelled", "the environment was closed"));
+    }
   }
 
   async #make(starting, files, deltas) {
@@ -153,9 +177,14 @@ export class MemoryEnvironment {
   }
 
   async importDirectory(handle, options) {
-    const { FileSystemDirectoryHandle: Native } = globalThis;
-    if (Native && handle instanceof Native) await sandboxes.get(this).call("importDirectory", [handle, options]);
-    else await sandboxes.get(this).importDirectory(sourceOf(handle), options);
+    const sandbox = sandboxes.get(this);
+    if (isNative(handle)) await sandbox.call("importDirectory", [handle, options]);
+    else await sandbox.withDirectory("importDirectory", sourceOf(handle), options);
+  }
+
+  async exportDirectory(handle) {
+    const sandbox = sandboxes.get(this);
+    return isNative(handle) ? sandbox.call("exportDirectory", [handle]) : sandbox.withDirectory("exportDirectory", targetOf(handle));
   }
 
   async openShell({ onData, ...options }) {
@@ -169,8 +198,9 @@ export class MemoryEnvironment {
 
   onActivity(callback) {
     const { watchers } = sandboxes.get(this);
-    watchers.add(callback);
-    return () => void watchers.delete(callback);
+    const told = quiet(callback);
+    watchers.add(told);
+    return () => void watchers.delete(told);
   }
 
   async dispose() {
@@ -179,6 +209,12 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/** Whether a handle is the browser's, which can be sent to a worker. */
+function isNative(handle) {
+  const { FileSystemDirectoryHandle: Native } = globalThis;
+  return Native !== undefined && handle instanceof Native;
+}
 
 /**
  * A directory of the page's own making, as two functions that a worker can
@@ -200,6 +236,20 @@ function sourceOf(handle) {
     async file(path) {
       const file = await at(path).getFile();
       return file instanceof Blob ? file : new File([await file.arrayBuffer()], path.at(-1), { lastModified: file.lastModified });
+    },
+  };
+}
+
+/** The same for what is to be written: parents are made before what they hold. */
+function targetOf(handle) {
+  const handles = new Map([["[]", handle]]);
+  const parent = (path) => handles.get(JSON.stringify(path.slice(0, -1)));
+  return {
+    async makeDirectory(path) {
+      handles.set(JSON.stringify(path), await parent(path).getDirectoryHandle(path.at(-1), { create: true }));
+    },
+    async write(path, content) {
+      await replaceContent(await parent(path).getFileHandle(path.at(-1), { create: true }), content);
     },
   };
 }
@@ -272,7 +322,7 @@ export async function place(env, link) {
 async function tell(env, number, link) {
   const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
   const object = { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log };
-  if (typeof log === "function") object.log = oneWay(harmless((line) => env.log(line)));
+  if (typeof log === "function") object.log = oneWay(quiet((line) => env.log(line)));
   for (const name of METHODS) {
     if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
   }

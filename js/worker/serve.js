@@ -107,6 +107,20 @@ class Root {
     this.#save();
   }
 
+  /** Writes into a directory that the page answers for. */
+  async exportDirectory(environment, { makeDirectory, write }) {
+    const directory = (path) => ({
+      async getDirectoryHandle(name) {
+        await makeDirectory([...path, name]);
+        return directory([...path, name]);
+      },
+      getFileHandle: async (name) => ({
+        createWritable: async () => ({ write: (content) => write([...path, name], content), close() {} }),
+      }),
+    });
+    return environment.exportDirectory(directory([]));
+  }
+
   /** Calls a session and says which state that led to. */
   async callSession(session, method, args) {
     const value = await session[method](...args);

@@ -19,9 +19,8 @@ export async function createSession(given = {}) {
   const scope = new Scope();
   const number = connection.nextNumber();
   const session = new Session(number, link, scope);
-  const asked = { ...rest, ...told, ...(await place(env, link)) };
-  Object.assign(asked, await playerOf(fetch, link));
   try {
+    const asked = { ...rest, ...told, ...(await place(env, link)), ...(await playerOf(fetch, link)) };
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
     session.open(made);
   } catch (error) {
@@ -86,12 +85,8 @@ export class Session {
     };
     const started = this.#call(method, args, { hold: true }).then(() => {
       if (signal?.aborted) interrupt();
-      else signal?.addEventListener("abort", interrupt, { once: true });
-      return this.#hub.subscribe((event) => {
-        const last = endsInput(event);
-        if (last) signal?.removeEventListener("abort", interrupt);
-        return last;
-      });
+      else this.#hub.interruptBy(signal, interrupt);
+      return this.#hub.subscribe(endsInput);
     });
     return late(started);
   }

@@ -101,6 +101,43 @@ test("steering that never arrives is shown as dropped", async (t) => {
   assert.equal(await page.locator(".queue li").count(), 0);
 });
 
+test("two messages that are sent at once are one conversation", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: "Heard.", hold: "go" }, { text: "Heard, too." }] });
+  await choose(page, { baseUrl: model.url });
+  await page.evaluate(() => {
+    const input = document.getElementById("composer");
+    for (const text of ["the first", "the second"]) {
+      input.value = text;
+      input.form.requestSubmit();
+    }
+  });
+  // The second steers: it comes before the first request, or waits for the next input.
+  await page.waitForSelector(":is(.queue, .items):has-text('the second')");
+  await model.held("go");
+  await model.release("go");
+  await state(page, "IDLE");
+  await say(page, "the third");
+  await page.waitForSelector(".answer:has-text('Heard, too.')");
+  const sent = await lastSent(model);
+  for (const text of ["the first", "the second", "the third"]) assert.ok(sent.includes(text), sent);
+  assert.deepEqual(problems, []);
+});
+
+test("a demo that is begun twice runs once", async (t) => {
+  const { page, problems } = await open(t);
+  await page.evaluate(() => {
+    const button = document.getElementById("run-demo");
+    button.click();
+    button.click();
+  });
+  await page.waitForSelector(".answer:has-text('run the tests')");
+  await state(page, "IDLE");
+  assert.equal(await page.locator(".item.user").count(), 1);
+  assert.equal(await page.locator(".tool").count(), 4);
+  assert.deepEqual(problems, []);
+});
+
 test("a subagent's model is another provider's, with that provider's key", async (t) => {
   const { context, page } = await open(t);
   // The model's servers tell no keys.

@@ -101,3 +101,13 @@ test("a reload without a network works", async (t) => {
   await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
 });
 
+
+test("a language that cannot be downloaded leaves its text without colours", async (t) => {
+  const { page, problems } = await open(t, { at: FOLDER, serviceWorkers: "block" });
+  await page.route("**/assets/*.js", (route) => route.abort());
+  const asked = page.waitForEvent("requestfailed");
+  await page.click('.tree [data-path="style.css"]');
+  await asked;
+  await page.waitForFunction(() => document.querySelector(".cm-content").innerText.includes("{"));
+  assert.deepEqual(problems.filter((problem) => !problem.startsWith("Failed to load resource")), []);
+});

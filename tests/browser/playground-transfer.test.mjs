@@ -171,6 +171,7 @@ const REFUSED = {
   "with a path that leads out": [{ ...RUN, files: { "../a.txt": "YQ==" } }, /^The file x\.json is damaged: the path "\.\.\/a\.txt" does not lie in the project\.$/],
   "with an entry that says nothing": [{ ...RUN, log: [{}] }, /^The file x\.json is damaged: entry 1 of its log is neither/],
   "with an event that lacks something": [{ ...RUN, log: [...RUN.log, { event: { kind: "USER_INPUT", data: {} } }] }, /^The file x\.json is damaged: entry 2 of its log is an event USER_INPUT without content\.$/],
+  "with output that is no text": [{ ...RUN, log: [{ event: { kind: "TOOL_CALL_END", data: { call_id: "a", output: {} } } }] }, /^The file x\.json is damaged: entry 1 of its log is an event TOOL_CALL_END whose output is no text\.$/],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
 };
 for (const [name, [content, expected]] of Object.entries(REFUSED)) {
@@ -187,9 +188,11 @@ for (const [name, [content, expected]] of Object.entries(REFUSED)) {
 test("a run with events that this version does not know is played", async (t) => {
   const { page, problems } = await open(t);
   const log = [...RUN.log, { event: { kind: "OF_THE_FUTURE", data: {} } }, { event: { kind: "TOOL_CALL_END", data: { call_id: "none" } } }];
-  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify({ ...RUN, log })) });
+  // Any name will do for a file.
+  const files = JSON.stringify({ ...RUN, log }).replace('"a.txt":', '"__proto__":"YQ==","a.txt":');
+  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(files) });
   await page.waitForSelector(".replay:has-text('3 / 3')");
-  assert.deepEqual(await paths(page), ["a.txt"]);
+  assert.deepEqual(await paths(page), ["__proto__", "a.txt"]);
   assert.deepEqual(problems, []);
 });
 

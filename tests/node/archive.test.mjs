@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { EnvironmentError, MemoryEnvironment, inWorker } from "./face.mjs";
+import { EnvironmentError, MemoryEnvironment } from "./face.mjs";
 import { memoryHandle, packTar, packZip } from "./archives.mjs";
 
 const BINARY = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7 + (index >> 8)) & 255);
@@ -309,9 +309,6 @@ test("an import goes in at its end, whatever happens meanwhile", async () => {
   assert.deepEqual((await env.list()).map(({ path }) => path), ["meanwhile", "quick", "slow"]);
 });
 
-// Out of a worker, only real handles: they can be copied, these cannot.
-const testHere = inWorker ? () => {} : test;
-
 /** A directory as a page may make one up. */
 function madeUp(children, name = "made-up") {
   return {
@@ -363,7 +360,7 @@ test("what is no directory handle at all is told", async () => {
   assert.equal(await env.readText("keep"), "k");
 });
 
-testHere("a directory handle comes in and goes out", async () => {
+test("a directory handle comes in and goes out, also of a page's own making", async () => {
   const one = await sample();
   const directory = memoryHandle();
   assert.deepEqual(await one.exportDirectory(directory), { files: 4, skipped: ["bin/link"] });
@@ -374,6 +371,10 @@ testHere("a directory handle comes in and goes out", async () => {
   await one.exec("chmod 644 latin.txt");
   assert.equal(await tree(two), await tree(one));
   assert.deepEqual(await two.readBytes("bin/data"), BINARY);
-  const denied = memoryHandle({ deny: "latin.txt" });
-  await assert.rejects(one.exportDirectory(denied), (error) => error.kind === "permission_denied" && /cannot write latin\.txt/.test(error.message));
+  for (const [options, kind] of [[{ deny: "latin.txt" }, "permission_denied"], [{ fill: "latin.txt" }, "storage_full"]]) {
+    const aborted = [];
+    const handle = memoryHandle({ ...options, aborted });
+    await assert.rejects(one.exportDirectory(handle), (error) => error.kind === kind && /cannot write latin\.txt/.test(error.message));
+    assert.deepEqual(aborted, options.fill ? ["latin.txt"] : []);
+  }
 });

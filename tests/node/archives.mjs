@@ -104,8 +104,12 @@ function parts(archive) {
   return [archive.subarray(0, -1024)];
 }
 
-/** A `FileSystemDirectoryHandle` in memory; writing the file `deny` is refused. */
-export function memoryHandle({ deny } = {}) {
+/**
+ * A `FileSystemDirectoryHandle` in memory; writing the file `deny` is refused, and
+ * there is no room for the file `fill`. Names of files whose writing was given up
+ * come to `aborted`.
+ */
+export function memoryHandle(options = {}) {
   const children = new Map();
   const child = (name, kind, make) => {
     if (!children.has(name)) children.set(name, make());
@@ -117,21 +121,25 @@ export function memoryHandle({ deny } = {}) {
     entries: async function* () {
       yield* children.entries();
     },
-    getDirectoryHandle: async (name) => child(name, "directory", () => memoryHandle({ deny })),
-    getFileHandle: async (name) => child(name, "file", () => fileHandle(name, name === deny)),
+    getDirectoryHandle: async (name) => child(name, "directory", () => memoryHandle(options)),
+    getFileHandle: async (name) => child(name, "file", () => fileHandle(name, options)),
   };
 }
 
-function fileHandle(name, denied) {
+function fileHandle(name, { deny, fill, aborted = [] }) {
   let file = new File([], name);
   return {
     kind: "file",
     getFile: async () => file,
     async createWritable() {
-      if (denied) throw new DOMException("the user declined", "NotAllowedError");
+      if (name === deny) throw new DOMException("the user declined", "NotAllowedError");
       const pieces = [];
       return {
-        write: async (data) => void pieces.push(data.slice()),
+        write: async (data) => {
+          if (name === fill) throw new DOMException("the disk is full", "QuotaExceededError");
+          pieces.push(data.slice());
+        },
+        abort: async () => void aborted.push(name),
         close: async () => void (file = new File(pieces, name)),
       };
     },

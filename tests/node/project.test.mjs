@@ -3,15 +3,16 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { EnvironmentError, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
-import { callStep, collect, dataOf, serveModel } from "./support.mjs";
+import { openProjectIn } from "../../js/project.js";
+import { EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
+import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 
 const KEY = "sk-test-0000";
 const CUT_OFF = "Tool error (wait): interrupted before it ended";
@@ -329,14 +330,71 @@ test("who loses the project in the middle of a save destroys nothing", async (t)
   assert.equal((await readdir(join(directory, "p"))).filter((name) => name.startsWith("files")).length, 2, "nothing is left behind");
 });
 
+/** When the second process takes over, seen from the first one's last look before its state counts. */
+for (const [when, confirming] of [
+  ["just before it looks", async (confirm, takeOver) => (await takeOver(), await confirm())],
+  ["just after it looked", async (confirm, takeOver) => (await confirm(), await takeOver())],
+]) {
+  test(`who loses the project ${when} for the last time stores nothing that counts`, async (t) => {
+    const directory = await folder(t);
+    const files = directoryStorage(directory);
+    let meanwhile;
+    const storage = {
+      ...files,
+      lock: deaf(directory),
+      write: (project, file, data, confirm) =>
+        files.write(project, file, data, confirm && (async () => (meanwhile ? confirming(confirm, meanwhile) : confirm()))),
+    };
+    const one = await openProject("p", { storage, files: { a: "1" } });
+    await one.save();
+    let two;
+    meanwhile = async () => {
+      meanwhile = undefined;
+      two = await openProject("p", { storage: files, takeOver: true });
+      await two.env.write("b", "2");
+      await two.save();
+    };
+    await one.env.write("a", "one's");
+    await rejectsWith(one.save(), "locked", /was taken over/);
+    assert.equal(one.status.error.kind, "locked");
+    await one.close();
+    await two.close();
+    const three = await openProject("p", { storage: files });
+    assert.equal((await three.env.exec("cat a; cat b; ls")).stdout, "12a\nb\n");
+    await three.close();
+    const left = (await readdir(join(directory, "p"))).map((name) => name.replace(/[0-9a-f]{8,}/, "OWNER")).sort();
+    assert.deepEqual(left, ["files-1-OWNER.tar", "files-2-OWNER.tar", "project.json"]);
+  });
+}
+
+test("of many who find a lock whose process is gone, one gets it", async (t) => {
+  const directory = await folder(t);
+  const { lock } = directoryStorage(directory);
+  const gone = await processThatIsGone();
+  for (let round = 0; round < 100; round += 1) {
+    await (await lock("p", true, () => {}))();
+    await writeFile(join(directory, "p", "lock"), `${gone} token-${round}`);
+    const got = (await Promise.all(Array.from({ length: 8 }, () => lock("p", false, () => {})))).filter(Boolean);
+    assert.equal(got.length, 1);
+    assert.equal(await got[0].held(), true);
+    await got[0]();
+    assert.deepEqual(await readdir(join(directory, "p")), []);
+  }
+});
+
+async function processThatIsGone() {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await new Promise((resolve) => child.once("exit", resolve));
+  return child.pid;
+}
+
 test("a lock whose process is gone, or that says nothing, is free", async (t) => {
   const directory = await folder(t);
   const storage = directoryStorage(directory);
   const one = await openProject("p", { storage });
   await one.close();
-  const gone = spawn(process.execPath, ["-e", ""]);
-  await new Promise((resolve) => gone.once("exit", resolve));
-  for (const lock of ["", `${gone.pid}`, `${gone.pid} token`]) {
+  const gone = await processThatIsGone();
+  for (const lock of ["", `${gone}`, `${gone} token`]) {
     await writeFile(join(directory, "p", "lock"), lock);
     const again = await openProject("p", { storage });
     await again.close();
@@ -382,6 +440,47 @@ test("a storage that throws while it is read is told with a type", async (t) => 
   await rejectsWith(openProject("p", { storage }), "io", /^the saved project p cannot be read: its storage failed: boom; try again/);
   const locking = { ...files, lock: () => { throw Object.assign(new Error("no"), { code: "EACCES" }); } };
   await rejectsWith(openProject("p", { storage: locking }), "storage_denied", /its storage failed: no/);
+});
+
+test("a storage that throws while it lists or deletes is told with a type", async (t) => {
+  const fail = () => { throw Object.assign(new Error("boom"), { code: "EIO" }); };
+  const storage = { ...directoryStorage(await folder(t)), list: fail, delete: fail };
+  await rejectsWith(listProjects({ storage }), "io", /^the saved projects cannot be listed: its storage failed: boom; try again$/);
+  await rejectsWith(deleteProject("p", { storage }), "io", /^the saved project p cannot be deleted: its storage failed: boom; try again$/);
+});
+
+test("what else lies in the directory is no project", async (t) => {
+  const directory = await folder(t);
+  const storage = directoryStorage(directory);
+  await (await openProject("50 %", { storage })).close();
+  await writeFile(join(directory, "notes"), "");
+  for (const name of ["100%", ".git", "a b"]) await mkdir(join(directory, name));
+  assert.deepEqual(await listProjects({ storage }), ["50 %"]);
+});
+
+test("a project that is closed is saved no more, and closing twice is closing once", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const one = await openProject("p", { storage, files: { a: "1" } });
+  await Promise.all([one.close(), one.close()]);
+  await one.env.write("a", "late");
+  await rejectsWith(one.save(), "read_only", /^project p is closed; open it again to save it$/);
+  assert.equal(one.status.state, "saved");
+  const two = await openProject("p", { storage });
+  assert.equal(await two.env.readText("a"), "1");
+  await two.close();
+});
+
+test("a project that cannot be opened leaves no sandbox and no lock behind", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const one = await openProject("p", { storage, files: { a: "1".repeat(5_000) } });
+  await one.close();
+  const made = [];
+  const environments = { create: async (options) => (made.push(await MemoryEnvironment.create(options)), made.at(-1)) };
+  await assert.rejects(openProjectIn(environments, "p", { storage, limits: { fileBytes: 100 } }), EnvironmentError);
+  assert.equal(made.length, 1);
+  await assert.rejects(made[0].readText("a"), { message: "the environment was closed" });
+  const two = await openProject("p", { storage });
+  await two.close();
 });
 
 test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
@@ -432,15 +531,7 @@ test("each failed save is told, the next is tried by itself, and what listens ma
     changed();
     if (state === "saved") throw new Error("a mistake in the page");
   };
-  const uncaught = [];
-  const listener = (error) => uncaught.push(error.message);
-  const others = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException");
-  process.on("uncaughtException", listener);
-  t.after(() => {
-    process.removeListener("uncaughtException", listener);
-    for (const other of others) process.on("uncaughtException", other);
-  });
+  const uncaught = uncaughtIn(t);
   const until = async (state) => {
     while (told.at(-1)?.[0] !== state) await new Promise((resolve) => (changed = resolve));
     await new Promise(setImmediate);

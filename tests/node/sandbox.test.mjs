@@ -191,6 +191,35 @@ test("a lent program sees the files and changes them, also in a pipeline", async
   assert.match(failed.stderr, /broken: it is broken/);
 });
 
+/** What a lent program may not return: `[result, sentence]`. */
+const RESULTS = [
+  [undefined, "result must be an object, not nothing"],
+  ["done", "result must be an object, not a string"],
+  [{}, "result.exitCode must be a whole number from 0 to 255, not nothing"],
+  [{ exitCode: "0" }, "result.exitCode must be a whole number from 0 to 255, not a string"],
+  [{ exitCode: 999 }, "result.exitCode must be a whole number from 0 to 255, not a number"],
+  [{ exitCode: -1 }, "result.exitCode must be a whole number from 0 to 255, not the number -1"],
+  [{ exitCode: 0, stdout: 5 }, "result.stdout must be a string or a Uint8Array, not a number"],
+  [{ exitCode: 0, stderr: ["a"] }, "result.stderr must be a string or a Uint8Array, not an array"],
+  [{ exitCode: 0, changes: {} }, "result.changes must be an array, not an object"],
+  [{ exitCode: 0, changes: [{ path: 1, type: "file", content: "" }] }, "result.changes[0].path must be a string, not a number"],
+  [{ exitCode: 0, changes: [{ path: "/a", type: "link" }] }, "result.changes[0].type must be one of file, directory, removed, not a string"],
+  [{ exitCode: 0, changes: [{ path: "/a", type: "file" }] }, "result.changes[0].content must be a string or a Uint8Array, not nothing"],
+  [{ exitCode: 0, files: "gone" }, "result.files must be one of kept, lost, missing, not a string"],
+];
+for (const [result, sentence] of RESULTS) {
+  test(`a lent program that returns ${JSON.stringify(result)} is told so`, async () => {
+    const env = await MemoryEnvironment.create({ programs: { odd: async () => result } });
+    const { exitCode, stdout, stderr } = await env.exec("odd");
+    assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 126, stdout: "", stderr: `odd: what the program returned cannot be used: ${sentence}\n` });
+  });
+}
+
+test("a lent program may leave out what it has nothing to say about", async () => {
+  const env = await MemoryEnvironment.create({ programs: { brief: async () => ({ exitCode: 255, stdout: null, stderr: undefined, changes: null }) } });
+  assert.equal((await env.exec("brief")).exitCode, 255);
+});
+
 for (const [command, stdout] of [
   ["talk; echo never; touch made", "before\n"],
   ["echo first; talk", "first\nbefore\n"],

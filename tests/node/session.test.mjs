@@ -409,6 +409,24 @@ test("an AbortSignal interrupts an input, another one aborts the session", async
   await assert.rejects(createSession({ signal: life.signal }), { name: "AbortError" });
 });
 
+test("the signal of an input is none of the next one's, also where nobody listened to the end", GUARD, async () => {
+  const script = { steps: [{ text: "One." }, { texts: ["T", "w", "o", "."], delta_delay_ms: 20 }] };
+  const session = await createSession({ script });
+  const first = new AbortController();
+  const all = session.events();
+  for await (const { kind } of session.run("go", { signal: first.signal })) if (kind === "USER_INPUT") break;
+  for await (const { kind } of all) if (kind === "PROCESSING_END") break;
+  while (session.state === "PROCESSING") await new Promise(setImmediate);
+  const events = [];
+  for await (const event of session.run("and then?")) {
+    events.push(event);
+    if (event.kind === "ASSISTANT_TEXT_DELTA") first.abort();
+  }
+  assert.deepEqual(dataOf(events, "PROCESSING_END").map(({ reason }) => reason), ["completed"]);
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_END")[0].text, "Two.");
+  await session.close();
+});
+
 test("a tool that never settles is given up when the input is interrupted", async (t) => {
   const model = await serveModel(t, { steps: [callStep("hang", {}), { text: "Next." }] });
   let fired = false;

@@ -82,6 +82,20 @@ export async function listen(t, handle) {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
+/** Messages of what nobody catches while the test `t` runs, as they come. @returns {string[]} */
+export function uncaughtIn(t) {
+  const messages = [];
+  const listener = (error) => messages.push(error.message);
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", listener);
+  t.after(() => {
+    process.removeListener("uncaughtException", listener);
+    for (const other of others) process.on("uncaughtException", other);
+  });
+  return messages;
+}
+
 /** All that an async iterator gives. */
 export async function collect(iterator) {
   const items = [];

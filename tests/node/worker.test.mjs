@@ -273,3 +273,62 @@ test("after a failed start the next one may work", async () => {
   await init({ worker: () => new Worker(main), wasm });
   assert.equal((await (await MemoryEnvironment.create()).exec("echo fine")).stdout, "fine\n");
 });
+
+/** Workers that cannot take the place of one that died: `[what, make]`. */
+const REPLACEMENTS = [
+  ["cannot be started", () => new Worker("throw new Error('boom')", { eval: true })],
+  [
+    "dies of what it is given",
+    () => {
+      const script = `import(${JSON.stringify(main.href)}); require("node:worker_threads").parentPort.on("message", (message) => {
+        if ([message, ...(message.messages ?? [])].some(({ method }) => method === "createSandbox")) process.exit(7);
+      });`;
+      return new Worker(script, { eval: true });
+    },
+  ],
+];
+for (const [what, make] of REPLACEMENTS) {
+  test(`a worker that ${what} is given up, and the next call tries another`, { timeout: 60_000 }, async () => {
+    await terminate();
+    const made = [];
+    let next = () => new Worker(main);
+    const restarts = [];
+    const onRestart = (reason) => restarts.push(reason);
+    await init({ onRestart, worker: () => (made.push(next()), made.at(-1)) });
+    const [env, other] = [await MemoryEnvironment.create({ files: { a: "1" } }), await MemoryEnvironment.create({ files: { b: "2" } })];
+    next = make;
+    await made[0].terminate();
+    await assert.rejects(env.readText("a"), (error) => error instanceof CoreError || error.cause instanceof CoreError);
+    const failed = made.length;
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    assert.equal(made.length, failed, "nobody has asked for more");
+    assert.deepEqual(restarts, []);
+    next = () => new Worker(main);
+    assert.equal(await env.readText("a"), "1");
+    assert.equal(await other.readText("b"), "2");
+    await made.at(-1).terminate();
+    assert.equal(await env.readText("a"), "1");
+    assert.deepEqual(restarts, ["the worker failed: its script ended with code 1"]);
+    await Promise.all([restart(), restart()]);
+    assert.equal(await other.readText("b"), "2");
+    await env.dispose();
+    await other.dispose();
+  });
+}
+
+test("a command that hears no stop ends, also where no worker takes its place", { timeout: 60_000 }, async () => {
+  await terminate();
+  const made = [];
+  let next = () => new Worker(main);
+  await init({ stopMs: 500, worker: () => (made.push(next()), made.at(-1)) });
+  const env = await MemoryEnvironment.create({ files: { a: "1" } });
+  const stop = new AbortController();
+  const stuck = env.exec(DEAF, { signal: stop.signal });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  next = () => new Worker("throw new Error('boom')", { eval: true });
+  stop.abort();
+  await assert.rejects(stuck, { kind: "cancelled" });
+  await assert.rejects(env.readText("a"), CoreError);
+  await env.dispose();
+  await assert.rejects(env.readText("a"), { kind: "cancelled", message: "the environment was closed" });
+});

@@ -27,6 +27,8 @@ export class Conversation extends EventTarget {
   /** The session as it was after its last tool call or answer. @type {object | undefined} */
   #record;
   #over = false;
+  /** What was asked of it before: one thing at a time, so that one session is opened. */
+  #turn = Promise.resolve();
   /** Arguments of this task's calls. @type {Map<string, any>} */
   #calls = new Map();
 
@@ -69,27 +71,28 @@ export class Conversation extends EventTarget {
 
   /** A task, an answer, or steering while the agent works. @param {string} text */
   async send(text) {
-    try {
-      if (this.working && this.#session) {
-        await this.#session.steer(text);
-        return;
-      }
+    await this.#next(async () => {
+      if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
       await this.#ready();
-      await this.#session.submit(text);
-    } catch (error) {
-      this.#note(sentence(error.message), "error");
-    }
+      return this.#session.submit(text);
+    });
   }
 
   /** Goes on with a run that its page's end cut off. */
   async resume() {
-    try {
+    await this.#next(async () => {
       await this.#ready();
-      // Its events come by `#listen`; an iterator that nobody reads would hold them up.
-      void this.#session.resume().return();
-    } catch (error) {
-      this.#note(sentence(error.message), "error");
-    }
+      await this.#session.proceed();
+    });
+  }
+
+  /** Does `work` when what was asked for before is done; what it throws is a note. */
+  #next(work) {
+    this.#turn = this.#turn.then(work).then(
+      () => {},
+      (error) => this.#over || this.#note(sentence(error.message), "error"),
+    );
+    return this.#turn;
   }
 
   /** Ends what the agent does now; the conversation goes on. */
@@ -121,7 +124,7 @@ export class Conversation extends EventTarget {
   async #ready() {
     const choice = this.#settings.choice;
     const wanted = JSON.stringify(choice);
-    const over = !this.#session || this.run.state === "CLOSED";
+    const over = this.#session === undefined || this.#session.state === "CLOSED";
     if (!over && this.#opened === wanted) return;
     const hadInput = this.log.some(({ event }) => event?.kind === "USER_INPUT");
     await this.#end();
@@ -132,6 +135,10 @@ export class Conversation extends EventTarget {
       approval: policy(this.#approval),
       approve: new Approvals(this.#ask).approve,
     });
+    if (this.#over) {
+      await session.abort();
+      throw new Error("the conversation is over");
+    }
     this.#session = session;
     this.#opened = wanted;
     this.#project.kept.keep(session);

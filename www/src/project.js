@@ -142,6 +142,8 @@ export class Project extends EventTarget {
         changes.push({ path, before, after });
       }
     }
+    // Of a worker that is gone, it is gone.
+    since.free().catch(() => {});
     if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
     return changes;
   }

@@ -39,7 +39,8 @@ export async function openRun(file) {
   const damaged = (what) => refuse(`is damaged: ${what}`);
   if (!isObject(shared.files)) throw damaged("it has no files");
   if (!Array.isArray(shared.log)) throw damaged("it has no log");
-  const files = {};
+  // Any name will do for a file, also `__proto__`.
+  const files = Object.create(null);
   for (const [path, content] of Object.entries(shared.files)) {
     if (!isInside(path)) throw damaged(`the path ${JSON.stringify(path)} does not lie in the project`);
     try {
@@ -74,6 +75,9 @@ const TEXTS = {
   ERROR: ["code", "message"],
 };
 
+/** The same, of texts that may be missing. */
+const OPTIONAL = { ASSISTANT_TEXT_END: ["reasoning"], TOOL_CALL_END: ["output", "error"] };
+
 /** What is wrong with an entry of a log, if anything. */
 function problemOf(entry) {
   if (!isObject(entry)) return "is no object";
@@ -81,7 +85,9 @@ function problemOf(entry) {
   if (event !== undefined) {
     if (!isObject(event) || !isText(event.kind) || !isObject(event.data)) return "is no event";
     const missing = TEXTS[event.kind]?.find((name) => !isText(event.data[name]));
-    return missing && `is an event ${event.kind} without ${missing}`;
+    if (missing) return `is an event ${event.kind} without ${missing}`;
+    const odd = OPTIONAL[event.kind]?.find((name) => event.data[name] !== null && !isTextOrNone(event.data[name]));
+    return odd && `is an event ${event.kind} whose ${odd} is no text`;
   }
   if (changes !== undefined) {
     if (!Array.isArray(changes)) return "has no list of changes";

@@ -132,11 +132,11 @@ export class Workbench {
     try {
       await this.#open(name);
     } catch (error) {
-      const remove = async () => {
+      const remove = guard(async () => {
         await this.#shelf.delete(name);
         toast(`${name} is deleted.`);
-      };
-      toast(sentence(error.message), "error", { label: "Delete it", act: () => void remove() });
+      });
+      toast(sentence(error.message), "error", { label: "Delete it", act: remove });
       await this.#openSample();
     }
   }
@@ -144,8 +144,10 @@ export class Workbench {
   /** The worker was ended, and its sandbox is as it was before the command. */
   restarted() {
     toast("A command did not stop, so the sandbox was restarted; its files are as they were before that command.");
+    // Before the first project there is nothing to show.
+    if (!this.#project) return;
     void this.#views.terminal.open();
-    void this.#project.sync();
+    this.#project.sync().catch(() => {});
   }
 
   /** A project that is kept. @param {string} name */
@@ -182,14 +184,21 @@ export class Workbench {
     this.#views.chat.setHello(
       h("h2", null, "An agent with its own sandbox"),
       h("p", null, "Everything runs in this tab: the agent's loop, a file system and a bash-like shell. This sample project has a bug. A scripted model, which needs no key, plays how an agent finds and fixes it; the tools it calls are real."),
-      h("p", null, h("button", { type: "button", class: "primary", id: "run-demo", onClick: () => void this.#runDemo() }, icon("play"), "Run the demo")),
+      h("p", null, h("button", { type: "button", class: "primary", id: "run-demo", onClick: this.#runDemo }, icon("play"), "Run the demo")),
       h("p", { class: "quiet" }, "For a task of your own choose a model and paste a key, under “Scripted demo” above."),
     );
   }
 
-  async #runDemo() {
-    await this.#send(demo.task);
-  }
+  #runDemo = guard(async ({ currentTarget: button }) => {
+    // A second click would be a message of its own.
+    button.disabled = true;
+    try {
+      await this.#send(demo.task);
+    } catch (error) {
+      button.disabled = false;
+      throw error;
+    }
+  });
 
   async #send(text) {
     await this.#leaveEditor();
@@ -207,7 +216,7 @@ export class Workbench {
     const old = this.#project;
     this.#project = project;
     this.#isSample = false;
-    void terminal.reset().then(() => old?.close());
+    void terminal.reset().then(() => old?.close()).catch(() => {});
     project.addEventListener("change", ({ detail: { changes } }) => {
       if (project !== this.#project || this.#replay) return;
       const { files, preview } = this.#views;

@@ -67,13 +67,15 @@ export function editorView(actions) {
         EditorView.contentAttributes.of({ "aria-label": `Text of ${path}; Escape, then Tab leaves it` }),
       ],
     });
-    void languageOf(path).then((support) => {
+    const colour = (support) => {
       const doc = docs.get(path);
       if (!support || !doc) return;
       const spec = { effects: language.reconfigure(support) };
       if (path === current) view.dispatch(spec);
       else doc.state = doc.state.update(spec).state;
-    });
+    };
+    // What cannot be downloaded now leaves the text without colours.
+    languageOf(path).then(colour, () => {});
     return state;
   }
 
@@ -150,6 +152,7 @@ export function editorView(actions) {
     const names = [...docs.keys()];
     const short = (path) => path.slice(path.lastIndexOf("/") + 1);
     const twice = new Set(names.map(short).filter((name, index, all) => all.indexOf(name) !== index));
+    const hadFocus = tabs.contains(document.activeElement);
     tabs.replaceChildren(...names.map((path) => {
       const dirty = isDirty(docs.get(path));
       const label = twice.has(short(path)) ? path : short(path);
@@ -163,6 +166,7 @@ export function editorView(actions) {
         iconButton("close", `Close ${label}`, () => close(path), { tabIndex: -1 }));
     }));
     tabs.querySelector(".current")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (hadFocus) tabs.querySelector('[aria-selected="true"]')?.focus();
   }
 
   function onTabKey(event) {
@@ -173,7 +177,6 @@ export function editorView(actions) {
     else if (to === undefined || !names[to]) return;
     else show(names[to]);
     event.preventDefault();
-    tabs.querySelector('[aria-selected="true"]')?.focus();
   }
 
   function drawConflict() {

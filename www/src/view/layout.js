@@ -13,6 +13,9 @@ export const PANES = [
 ];
 
 const PLACE = "hermitcrab.layout";
+/** What a part may have of the room, in percent. */
+const SMALLEST = 8;
+const LARGEST = 75;
 
 /** @param {Record<string, any>} views @param {HTMLElement} header */
 export function layout(views, header) {
@@ -47,11 +50,11 @@ export function layout(views, header) {
   function splitter(name, label, axis, fromEnd) {
     const element = h("div", {
       class: `splitter ${axis}`, role: "separator", tabIndex: 0, "aria-label": label,
-      "aria-orientation": axis === "x" ? "vertical" : "horizontal",
+      "aria-orientation": axis === "x" ? "vertical" : "horizontal", "aria-valuemin": SMALLEST, "aria-valuemax": LARGEST,
       dataset: { name },
     });
     const set = (value) => {
-      sizes[name] = Math.max(8, Math.min(75, value));
+      sizes[name] = Math.max(SMALLEST, Math.min(LARGEST, value));
       applySizes();
       write(sizes);
     };

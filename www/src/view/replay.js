@@ -8,7 +8,7 @@ import { Run } from "../run.js";
 const LONGEST_PAUSE = 1200;
 
 /**
- * @param {ReturnType<typeof import("../share.js").unpackRun>} shared
+ * @param {Awaited<ReturnType<typeof import("../share.js").openRun>>} shared
  * @param {object} actions
  * @param {(project: object, run: Run) => void} actions.show
  * @param {(changes: object[]) => void} actions.step
