@@ -36,6 +36,16 @@ const CALLBACKS = [
     ["1\n2\n3\n", true],
   ],
   [
+    "of a log",
+    async () => {
+      const logged = await MemoryEnvironment.create({ log: boom });
+      const { stdout } = await logged.exec("echo on");
+      await logged.dispose();
+      return stdout;
+    },
+    "on\n",
+  ],
+  [
     "of a terminal's output",
     async (env) => {
       const shell = await env.openShell({ onData: boom });

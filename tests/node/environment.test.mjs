@@ -276,7 +276,6 @@ for (const readOnly of [true, "commands"]) {
       readOnly,
       log(line) {
         lines.push([this.workingDirectory, line]);
-        throw new Error("its own affair");
       },
     };
     const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });

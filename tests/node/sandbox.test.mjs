@@ -311,11 +311,3 @@ for (const readOnly of [true, "commands"]) {
     assert.equal(await env.readText("c"), "c");
   });
 }
-
-test("a log that throws ends nothing", async () => {
-  const log = () => {
-    throw new Error("its own affair");
-  };
-  const env = await MemoryEnvironment.create({ log });
-  assert.equal((await env.exec("echo on")).stdout, "on\n");
-});
