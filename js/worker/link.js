@@ -61,7 +61,6 @@ export class Link {
   #objects = new Map();
   #proxies = new WeakMap();
   #signals = new Map();
-  #streams = new Map();
   #batch = [];
   #closed;
 
