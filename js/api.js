@@ -16,7 +16,7 @@ export { scriptedFetch } from "./script.js";
  * it. Where nothing can be stored, the project works in memory and its status
  * says why.
  * @param {string} name 1 to 100 characters
- * @param {import("./project.js").ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
+ * @param {import("./project.js").ProjectOptions & Omit<import("./sandbox.js").MemoryOptions, "readOnly">} [options]
  * @returns {Promise<import("./project.js").Project>}
  */
 export function openProject(name, options) {

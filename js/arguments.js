@@ -106,7 +106,9 @@ const only = (known) => (value, name) => {
 const importing = maybe(
   only({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
 );
-const memory = { files: maybe(files), limits: maybe(all(object, data)), programs: maybe(recordOf(callback)) };
+const flag = kind("true or false", (value) => typeof value === "boolean");
+const readOnly = kind('true, false or "commands"', (value) => typeof value === "boolean" || value === "commands");
+const memory = { files: maybe(files), limits: maybe(all(object, data)), programs: maybe(recordOf(callback)), log: maybe(callback) };
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
 const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)) };
@@ -119,7 +121,7 @@ const worked = { workers: maybe(count), worker: maybe(callback) };
 
 /** @type {Signatures} */
 const SANDBOX = {
-  create: [["options", maybe(fields(memory))]],
+  create: [["options", maybe(fields({ ...memory, readOnly: maybe(readOnly) }))]],
   exec: [
     ["command", command],
     ["options", maybe(fields({
@@ -188,7 +190,7 @@ const FUNCTIONS = {
   scriptedFetch: [["script", all(script, data)]],
   openProject: [
     ["name", project],
-    ["options", maybe(fields({ ...memory, storage: orNull(storage), onStatus: orNull(callback) }))],
+    ["options", maybe(fields({ ...memory, readOnly: maybe(flag), storage: orNull(storage), onStatus: orNull(callback) }))],
   ],
   listProjects: [["options", stored]],
   deleteProject: [["name", project], ["options", stored]],

@@ -2,8 +2,8 @@
 //
 // An object has `read`, `write`, `stat`, `list`, `remove`, `rename`, `makeDir`
 // and `exec`, perhaps `realPath`, `grep`, `glob`, `initialize` and `cleanup`,
-// and the facts `workingDirectory` and `platform`, perhaps `osVersion` and
-// `utcOffsetMinutes`. What it lacks of `grep` and `glob` is done on top of
+// the facts `workingDirectory` and `platform`, perhaps `osVersion` and
+// `utcOffsetMinutes`, and what it asks to be wrapped in, `readOnly` and `log`. What it lacks of `grep` and `glob` is done on top of
 // `list` and `read`, without `realPath` every path leads where it says; any
 // other missing method answers "unsupported".
 
@@ -12,7 +12,17 @@ import { EnvironmentError, SessionError } from "./errors.js";
 import { Runtime } from "./runtime.js";
 
 /**
- * @typedef {object} CustomEnvironment
+ * What an environment may ask for.
+ * @typedef {object} Wrapping
+ * @property {boolean | "commands"} [readOnly] reject writes and commands with kind `read_only`;
+ *   `"commands"` lets commands run, which could write: then it is a guard, not a boundary
+ * @property {(line: string) => void} [log] is told each call and how it ended: `write a.txt (14
+ *   bytes)`, then `write a.txt (14 bytes): ok`; `exec: ls`, then `exit: 0 in 3 ms`. Contents of
+ *   files are not in it, a command is there as it is. What it throws is its own affair
+ *
+ * @typedef {CustomCalls & Wrapping} CustomEnvironment
+ *
+ * @typedef {object} CustomCalls
  * @property {string} [workingDirectory] absolute; default `/workspace`
  * @property {string} [platform] `darwin`, `linux`, `windows` or `wasm`; default `linux`
  * @property {string} [osVersion]
@@ -85,20 +95,32 @@ export function attachTo(environment, place) {
 
 async function add(environment) {
   const info = facts(environment);
+  const wrapping = wrappingOf(environment);
   const runtime = await Runtime.create();
   const number = runtime.call((core) => core.addEnvironment(info));
   runtime.environments.set(number, {
     call: (call, signal) => answer(environment, call, signal),
     exec: (request, signal, onOutput) => exec(environment, request, signal, onOutput),
   });
+  runtime.wrap(number, wrapping);
   return { runtime, number };
+}
+
+/** @param {unknown} holds @param {string} name @param {string} what */
+function must(holds, name, what) {
+  if (!holds) throw new SessionError("invalid_input", `createSession: options.env.${name} must be ${what}`);
+}
+
+/** What an environment asks to be wrapped in. @param {CustomEnvironment} environment @returns {Wrapping} */
+function wrappingOf(environment) {
+  const { readOnly, log } = environment;
+  must([undefined, false, true, "commands"].includes(readOnly), "readOnly", 'true, false or "commands"');
+  must(log === undefined || typeof log === "function", "log", "a function");
+  return { readOnly, log: log?.bind(environment) };
 }
 
 /** What the core is told of an environment. */
 function facts({ workingDirectory, platform, osVersion, utcOffsetMinutes }) {
-  const must = (holds, name, what) => {
-    if (!holds) throw new SessionError("invalid_input", `createSession: options.env.${name} must be ${what}`);
-  };
   const info = {
     working_directory: workingDirectory ?? "/workspace",
     platform: platform ?? "linux",

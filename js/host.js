@@ -35,6 +35,10 @@ export class Host {
     for (const report of reports) this.#runtime.report(report);
   }
 
+  logLine(log, line) {
+    this.#runtime.logs.get(log)?.(line);
+  }
+
   sleep(ms, signal) {
     return sleep(ms, signal);
   }

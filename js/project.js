@@ -22,7 +22,7 @@ import { INDEX, VERSION, changeOf, load, restore, storageFailure, storageTrouble
  *   follows at the next change, or by itself after a while
  *
  * @typedef {object} ProjectOptions beside those of `MemoryEnvironment.create`,
- *   whose `files` count for a new project only
+ *   whose `files` count for a new project only, and whose `readOnly` is not among them
  * @property {ProjectStorage} [storage] default: the browser's
  * @property {boolean} [readOnly] save nothing, and leave the project to other
  *   tabs; the sandbox can be changed all the same
@@ -43,7 +43,7 @@ const SHARE = 0.1;
  * `openProject` with the sandboxes of `Environment`, in the page or in a worker.
  * @param {typeof import("./sandbox.js").MemoryEnvironment} Environment
  * @param {string} name
- * @param {ProjectOptions & import("./sandbox.js").MemoryOptions} [options]
+ * @param {ProjectOptions & Omit<import("./sandbox.js").MemoryOptions, "readOnly">} [options]
  * @returns {Promise<Project>}
  */
 export async function openProjectIn(Environment, name, given = {}) {

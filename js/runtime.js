@@ -6,6 +6,7 @@ import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
+import { quiet } from "./quiet.js";
 
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
 
@@ -81,6 +82,8 @@ export class Runtime {
   sessions = new Map();
   /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
   environments = new Map();
+  /** Takes the lines of a log, by its number. @type {Map<number, (line: string) => void>} */
+  logs = new Map();
   /** Called after each step. @type {Set<() => void>} */
   watchers = new Set();
   #jobs = new Map();
@@ -128,6 +131,16 @@ export class Runtime {
   callSandbox(call) {
     this.#advance();
     return this.call(call, EnvironmentError);
+  }
+
+  /**
+   * Puts around an environment what its options ask for; the log is outside and
+   * has what is rejected, too.
+   * @param {number} environment @param {import("./environment.js").Wrapping} wrapping
+   */
+  wrap(environment, { readOnly, log }) {
+    if (readOnly) this.call((core) => core.makeReadOnly(environment, readOnly === "commands"));
+    if (log) this.logs.set(this.call((core) => core.logCalls(environment)), quiet(log));
   }
 
   /** Steps the core soon. Many reasons to step make one step. */

@@ -13,7 +13,8 @@ import { packZip } from "./zip.js";
 /**
  * @typedef {Record<string, string | Uint8Array>} Files path → content; relative
  *   paths start at the working directory
- * @typedef {object} MemoryOptions
+ * @typedef {MemorySettings & import("./environment.js").Wrapping} MemoryOptions
+ * @typedef {object} MemorySettings
  * @property {Files} [files] what is there at the start
  * @property {string} [workingDirectory] default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
@@ -67,11 +68,12 @@ export class MemoryEnvironment {
   #runtime;
   #number;
   #workingDirectory;
+  #readOnly;
   /** Those that were taken of it. */
   #snapshots = new WeakSet();
 
   /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
-  static async create({ files = {}, programs = {}, limits = {}, ...options } = {}) {
+  static async create({ files = {}, programs = {}, limits = {}, readOnly, log, ...options } = {}) {
     const runtime = await Runtime.create();
     const wanted = snakeCase({
       utcOffsetMinutes: -new Date().getTimezoneOffset(),
@@ -85,7 +87,9 @@ export class MemoryEnvironment {
     runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: `${realm}-${lineages}` });
     const environment = new MemoryEnvironment(runtime, number);
     environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
+    environment.#readOnly = readOnly;
     await environment.importFiles(files);
+    runtime.wrap(number, { readOnly, log });
     return environment;
   }
 
@@ -272,6 +276,7 @@ export class MemoryEnvironment {
    * @returns {Promise<Shell>}
    */
   async openShell(options) {
+    if (this.#readOnly === true) throw new EnvironmentError("read_only", "commands are disabled in read-only mode");
     return new Shell(this.#runtime, this.#number, this, options);
   }
 

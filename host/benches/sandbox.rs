@@ -2,12 +2,13 @@
 //! process. Measures and prints; never judges. Shapes of the work are those of
 //! DESIGN §8.
 //!
-//! With paths of cores as arguments each gets a column; they take turns at every
-//! repetition, so that they can be compared though the machine's speed drifts.
+//! The first argument is the module of `bench/shell`, the floor. With paths of
+//! cores after it each gets a column; they take turns at every repetition, so that
+//! they can be compared though the machine's speed drifts.
 //! Times are CPU times: everything here runs on one thread and waits for nothing,
 //! so they are what an idle machine takes, whatever else this one is doing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,11 +36,12 @@ fn main() {
 
 async fn run() -> Result<(), HostError> {
     // Cargo passes `--bench` to benchmarks.
-    let cores: Vec<PathBuf> = std::env::args_os()
+    let mut paths = std::env::args_os()
         .skip(1)
         .filter(|argument| argument != "--bench")
-        .map(PathBuf::from)
-        .collect();
+        .map(PathBuf::from);
+    let bare = paths.next();
+    let cores: Vec<PathBuf> = paths.collect();
     println!(
         "the sandbox in the component, through wasmtime, in process; CPU time, medians of {REPEATS} to {SHORT_REPEATS}\n"
     );
@@ -82,6 +84,17 @@ async fn run() -> Result<(), HostError> {
     }
     let times = in_turns(&warm, SHORT_REPEATS, echo).await?;
     row("`echo`, warm, with the way there and back", &times);
+    if let Some(bare) = bare {
+        // One floor for all columns.
+        for (function, name) in [
+            ("echo", "`echo` in a bare bashkit, again and again"),
+            ("seeded", "there, `RANDOM` and `SECONDS` assigned before"),
+            ("pristine", "there, from pristine state, too"),
+        ] {
+            let time = bare_echo(&bare, function).expect("the module of bench/shell");
+            row(name, &[time]);
+        }
+    }
     for command in [
         "for i in $(seq 1 20000); do :; done",
         "seq 100000 | sort -n | uniq | wc -l",
@@ -90,6 +103,27 @@ async fn run() -> Result<(), HostError> {
     }
     files(&hosts).await?;
     parked(&hosts).await
+}
+
+/// Median time of the same command in bashkit alone, in an engine that is set
+/// up like the host's.
+fn bare_echo(module: &Path, function: &str) -> wasmtime::Result<Duration> {
+    let mut config = wasmtime::Config::new();
+    config.epoch_interruption(true);
+    let engine = wasmtime::Engine::new(&config)?;
+    let module = wasmtime::Module::from_file(&engine, module)?;
+    let mut store = wasmtime::Store::new(&engine, ());
+    store.set_epoch_deadline(u64::MAX / 2);
+    let instance = wasmtime::Instance::new(&mut store, &module, &[])?;
+    let echo = instance.get_typed_func::<(), u32>(&mut store, function)?;
+    let mut times = vec![];
+    for _ in 0..SHORT_REPEATS {
+        let started = Cpu::now();
+        let printed = echo.call(&mut store, ())?;
+        times.push(started.elapsed());
+        assert_eq!(printed, 1, "the command must have run");
+    }
+    Ok(medians(vec![times])[0])
 }
 
 /// 1,000 files of together 5 MB, and a tree of many directories.

@@ -13,7 +13,7 @@ use hermitcrab::effect::{EffectKind, Outcome};
 use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
 use hermitcrab::memory::Change;
-use hermitcrab::session::{JobReportKind, SessionError};
+use hermitcrab::session::{JobReportKind, LogLine, SessionError};
 
 /// One core instance. Calls queue what they bring and return at once; a later
 /// [`step`](Core::step) does the work. The contract of each call is that of
@@ -34,6 +34,9 @@ pub trait Core: Send {
 
     /// Rejects writes by tools, and commands unless `commands` allows them.
     fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()>;
+
+    /// Logs calls to an environment from now on; returns the number of the log.
+    fn log_calls(&mut self, environment: u32) -> CallResult<u32>;
 
     /// Adds the files of a tar archive below a sandbox's working directory.
     fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()>;
@@ -150,6 +153,8 @@ pub struct CoreStep {
     pub reports: Vec<CoreReport>,
     /// What the core wants done, in order.
     pub effects: Vec<CoreEffect>,
+    /// What logs of environments say, in order.
+    pub log: Vec<LogLine>,
     /// Work remains: step again at once, after other messages had their turn.
     pub busy: bool,
 }

@@ -164,6 +164,10 @@ impl Core for Journaled {
         self.tell(0, move |core| core.make_read_only(environment, commands))
     }
 
+    fn log_calls(&mut self, environment: u32) -> CallResult<u32> {
+        self.tell(0, move |core| core.log_calls(environment))
+    }
+
     fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()> {
         let archive = archive.clone();
         self.tell(archive.len(), move |core| {

@@ -145,6 +145,31 @@ impl EnvironmentHandle {
             .await
     }
 
+    /// Calls `log` with a line before and after each call from now on, those of
+    /// sessions included: `write a.txt (14 bytes)`, then `write a.txt (14 bytes):
+    /// ok`; `exec: ls`, then `exit: 0 in 3 ms`. Contents of files and variables
+    /// of commands are not in it; a command is there as it is, even one of many
+    /// lines. Wrappers lie around each other in the order of these calls: a log
+    /// begun after [`make_read_only`](Self::make_read_only) has the calls that
+    /// this rejects, too.
+    ///
+    /// `log` runs on the task that steps the instance, before the result of the
+    /// call is given out: it must be quick and not panic. Send lines on that are
+    /// worth waiting for.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn log_calls(&self, log: impl FnMut(&str) + Send + 'static) -> Result<(), HostError> {
+        let number = self.number;
+        self.driver
+            .call(move |driver| {
+                let number = driver.core.log_calls(number)?;
+                driver.logs.insert(number, Box::new(log));
+                Ok(())
+            })
+            .await
+    }
+
     /// Adds the files of a tar archive below the working directory; all or
     /// none. Sandbox only.
     ///

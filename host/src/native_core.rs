@@ -11,7 +11,6 @@ use bytes::Bytes;
 use hermitcrab::effect::Outcome;
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, ExecRequest,
-    ReadOnlyEnvironment,
 };
 use hermitcrab::event::SessionState;
 use hermitcrab::memory::Change;
@@ -137,6 +136,7 @@ impl Core for NativeCore {
                         kind: effect.kind,
                     })
                     .collect(),
+                log: step.log,
                 busy: step.busy,
             })
         })
@@ -152,16 +152,13 @@ impl Core for NativeCore {
 
     fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()> {
         self.run(move |native| {
-            native
-                .instance
-                .wrap_environment(environment, |inner| {
-                    std::rc::Rc::new(match commands {
-                        CommandPolicy::Allow => ReadOnlyEnvironment::allowing_commands(inner),
-                        CommandPolicy::Deny => ReadOnlyEnvironment::new(inner),
-                    })
-                })
-                .map_err(Into::into)
+            let allow = commands == CommandPolicy::Allow;
+            Ok(native.instance.make_read_only(environment, allow)?)
         })
+    }
+
+    fn log_calls(&mut self, environment: u32) -> CallResult<u32> {
+        self.run(move |native| Ok(native.instance.log_calls(environment)?))
     }
 
     fn import_tar(&mut self, _: u32, _: &Bytes) -> CallResult<()> {

@@ -22,8 +22,7 @@ fn main() -> ExitCode {
             }
         };
         for subject in SUBJECTS {
-            let fits = clause.needs.iter().all(|need| subject.has.contains(need))
-                && (subject.logs || clause.wrap != WrapName::Logging);
+            let fits = clause.needs.iter().all(|need| subject.has.contains(need));
             if fits {
                 let clause = clause.clone();
                 trials.push(Trial::new(format!("{}::{name}", subject.name), move || {
@@ -42,28 +41,28 @@ type MakeBench = for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Be
 struct Subject {
     name: &'static str,
     has: &'static [Need],
-    /// Whether it can be wrapped in the logging environment.
-    logs: bool,
     bench: MakeBench,
 }
 
 static SUBJECTS: &[Subject] = &[
     Subject {
         name: "native_local",
-        has: &[Need::Commands, Need::Local],
-        logs: true,
+        has: &[Need::Commands, Need::Local, Need::RealPath],
         bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
     },
     Subject {
         name: "component_local",
-        has: &[Need::Commands, Need::Local],
-        logs: false,
+        has: &[Need::Commands, Need::Local, Need::RealPath],
         bench: |clause, wrap| Box::pin(component(World::Local, clause, wrap)),
     },
     Subject {
+        name: "component_own",
+        has: &[Need::Commands, Need::Local],
+        bench: |clause, wrap| Box::pin(component(World::Own, clause, wrap)),
+    },
+    Subject {
         name: "component_memory",
-        has: &[Need::Commands],
-        logs: false,
+        has: &[Need::Commands, Need::RealPath],
         bench: |clause, wrap| Box::pin(component(World::Memory, clause, wrap)),
     },
 ];

@@ -33,8 +33,8 @@ class Sandbox {
   #stranded = false;
   watchers = new Set();
 
-  constructor({ files, ...options }) {
-    this.#options = options;
+  constructor({ files, log, ...options }) {
+    this.#options = { ...options, log: log && oneWay(quiet(log)) };
     connection.addSandbox(this.#number, this);
     this.#made = this.#make(connection.link(), files);
     this.#made.catch(() => connection.removeSandbox(this.#number));
@@ -321,8 +321,9 @@ export async function place(env, link) {
 }
 
 async function tell(env, number, link) {
-  const { workingDirectory, platform, osVersion, utcOffsetMinutes } = env;
-  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes };
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
+  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log };
+  if (typeof log === "function") object.log = oneWay(quiet((line) => env.log(line)));
   for (const name of METHODS) {
     if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
   }

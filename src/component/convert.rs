@@ -11,7 +11,7 @@ use crate::event::SessionState;
 use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
 use crate::memory::{Change, ChangeKind};
 use crate::session::{
-    JobReport, JobReportKind, SessionError, SessionErrorKind, SessionEvent, Step,
+    JobReport, JobReportKind, LogLine, SessionError, SessionErrorKind, SessionEvent, Step,
 };
 
 // ---- Core → WIT: what a step returns, and errors of calls ---------------------
@@ -22,6 +22,7 @@ impl From<Step> for wit::StepResult {
             events: step.events.into_iter().map(Into::into).collect(),
             reports: step.reports.into_iter().map(Into::into).collect(),
             effects: step.effects.into_iter().map(Into::into).collect(),
+            log: step.log.into_iter().map(Into::into).collect(),
             busy: step.busy,
         }
     }
@@ -33,6 +34,12 @@ impl From<SessionEvent> for wit::Event {
             session_id: event.session_id.to_string(),
             json: event.json.into(),
         }
+    }
+}
+
+impl From<LogLine> for wit::LogLine {
+    fn from(LogLine { log, line }: LogLine) -> Self {
+        Self { log, line }
     }
 }
 

@@ -10,7 +10,7 @@ mod sandbox;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::environment::{EnvironmentError, EnvironmentErrorKind, ReadOnlyEnvironment};
+use crate::environment::{EnvironmentError, EnvironmentErrorKind};
 use crate::memory::{MemoryEnvironment, Snapshot};
 use crate::session::{
     Instance, Session, SessionConfig, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
@@ -148,15 +148,11 @@ impl wit::GuestEnvironment for EnvironmentHandle {
     }
 
     fn make_read_only(&self, allow_commands: bool) -> Result<(), wit::SessionError> {
-        with_instance(|instance| {
-            instance.wrap_environment(self.number, |inner| {
-                Rc::new(if allow_commands {
-                    ReadOnlyEnvironment::allowing_commands(inner)
-                } else {
-                    ReadOnlyEnvironment::new(inner)
-                })
-            })
-        })
+        with_instance(|instance| instance.make_read_only(self.number, allow_commands))
+    }
+
+    fn log_calls(&self) -> Result<u32, wit::SessionError> {
+        with_instance(|instance| instance.log_calls(self.number))
     }
 
     fn import_tar(&self, archive: Vec<u8>) -> Result<(), wit::EnvironmentError> {

@@ -297,7 +297,10 @@ impl Names {
                 format!("{provider} gave up waiting for the request ({said}); try again")
             }
             LlmErrorKind::InvalidRequest => {
-                format!("{provider} rejected the request for the model `{model}` ({said})")
+                format!(
+                    "{provider} rejected the request for the model `{model}` ({said}); check the \
+                     model's name and the settings of the session"
+                )
             }
             LlmErrorKind::Stream => {
                 format!("the answer of {provider} broke off: {said}; try again")

@@ -197,8 +197,8 @@ fn date(now_ms: u64, utc_offset_minutes: i32) -> String {
         .checked_mul(60)
         .and_then(FixedOffset::east_opt);
     match offset {
-        Some(offset) => utc.with_timezone(&offset).format("%Y-%m-%d").to_string(),
-        None => utc.format("%Y-%m-%d").to_string(),
+        Some(offset) => utc.with_timezone(&offset).date_naive().to_string(),
+        None => utc.date_naive().to_string(),
     }
 }
 

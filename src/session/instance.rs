@@ -16,7 +16,7 @@ use super::state::{Parts, Session};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
     Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
-    RemoteEnvironment, Scope,
+    LoggingEnvironment, ReadOnlyEnvironment, RemoteEnvironment, Scope,
 };
 use crate::llm::ToolDefinition;
 use crate::profile::Profile;
@@ -31,8 +31,19 @@ pub struct Step {
     pub reports: Vec<JobReport>,
     /// What the core wants done, in order.
     pub effects: Vec<Effect>,
+    /// What logs of environments say, in order.
+    pub log: Vec<LogLine>,
     /// Work remains: step again at once, after other messages had their turn.
     pub busy: bool,
+}
+
+/// A line of a log that [`Instance::log_calls`] began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// Number of the log.
+    pub log: u32,
+    /// A call that begins, or how it ended.
+    pub line: String,
 }
 
 /// One core: sessions, environments and jobs on one executor.
@@ -44,6 +55,8 @@ pub struct Instance {
     reports: Rc<RefCell<Vec<JobReport>>>,
     environments: BTreeMap<u32, Rc<SharedEnvironment>>,
     next_environment: u32,
+    log: Rc<RefCell<Vec<LogLine>>>,
+    next_log: u32,
     jobs: BTreeMap<Rc<str>, Cancel>,
     next_job: u64,
 }
@@ -59,6 +72,8 @@ impl Instance {
             reports: Rc::default(),
             environments: BTreeMap::new(),
             next_environment: 1,
+            log: Rc::default(),
+            next_log: 1,
             jobs: BTreeMap::new(),
             next_job: 1,
         }
@@ -96,6 +111,33 @@ impl Instance {
     ) -> Result<(), SessionError> {
         self.environment(id)?.wrap(wrap);
         Ok(())
+    }
+
+    /// Rejects writes in an environment from now on, and commands unless
+    /// `commands`: that is a guard, not a boundary.
+    pub fn make_read_only(&mut self, id: u32, commands: bool) -> Result<(), SessionError> {
+        self.wrap_environment(id, |inner| {
+            Rc::new(match commands {
+                true => ReadOnlyEnvironment::allowing_commands(inner),
+                false => ReadOnlyEnvironment::new(inner),
+            })
+        })
+    }
+
+    /// Logs the calls to an environment from now on: steps give a line before
+    /// and after each. Returns the number of the log. Of what is written only
+    /// the size is told; commands are told as they are.
+    pub fn log_calls(&mut self, id: u32) -> Result<u32, SessionError> {
+        let (log, lines) = (self.next_log, self.log.clone());
+        self.wrap_environment(id, |inner| {
+            let put = move |line: &str| {
+                let line = line.to_owned();
+                lines.borrow_mut().push(LogLine { log, line });
+            };
+            Rc::new(LoggingEnvironment::new(inner, Rc::new(put)))
+        })?;
+        self.next_log += 1;
+        Ok(log)
     }
 
     /// Opens a session in an environment.
@@ -248,6 +290,7 @@ impl Instance {
             events: self.outbox.take(self.port.now_ms()),
             reports,
             effects: self.port.take_effects(),
+            log: self.log.take(),
             busy,
         }
     }
@@ -360,6 +403,48 @@ mod tests {
             json!({"tool_declarations": [{"name": "run"}]}),
             Err("tool declarations: run: `description` is missing"),
         );
+    }
+
+    #[test]
+    fn wrappers_lie_in_the_order_of_the_calls() {
+        let mut instance = Instance::new([1; 32]);
+        let environment = instance.add_remote_environment(EnvironmentInfo {
+            working_directory: "/work".to_owned(),
+            platform: "linux".to_owned(),
+            os_version: String::new(),
+            utc_offset_minutes: 0,
+        });
+        instance.log_calls(environment).expect("it exists");
+        instance
+            .make_read_only(environment, false)
+            .expect("it exists");
+        instance.log_calls(environment).expect("it exists");
+        let calls = [
+            EnvironmentCall::Write {
+                path: "a".to_owned(),
+                content: "secret".into(),
+            },
+            EnvironmentCall::Stat {
+                path: "b".to_owned(),
+            },
+        ];
+        for call in calls {
+            instance.start_call(environment, call).expect("it exists");
+        }
+        let lines = |step: Step| step.log.into_iter().map(|line| (line.log, line.line));
+        let said: Vec<_> = lines(instance.step(0, [])).collect();
+        let expected = [
+            (2, "write a (6 bytes)"),
+            (
+                2,
+                "write a (6 bytes): write operations are disabled in read-only mode",
+            ),
+            (2, "stat b"),
+            (1, "stat b"),
+        ];
+        assert_eq!(said, expected.map(|(log, line)| (log, line.to_owned())));
+        assert_eq!(lines(instance.step(0, [])).count(), 0, "each is told once");
+        assert!(instance.log_calls(9).is_err());
     }
 
     #[test]

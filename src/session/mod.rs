@@ -27,7 +27,7 @@ mod turn;
 pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};
-pub use instance::{Instance, Step};
+pub use instance::{Instance, LogLine, Step};
 pub use job::{JobReport, JobReportKind};
 pub use record::{RecordedMessage, SessionRecord};
 pub use state::Session;

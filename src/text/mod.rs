@@ -5,6 +5,7 @@ mod capture;
 mod decode;
 mod diff;
 mod ending;
+mod glob;
 mod image;
 mod locate;
 mod near;
@@ -17,6 +18,7 @@ pub(crate) use decode::has_nul;
 pub use decode::{NotText, Utf8Decoder, decode_text};
 pub use diff::{unified_diff, unified_diff_from};
 pub use ending::{LineEnding, TextFormat};
+pub(crate) use glob::{Glob, escape_glob};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};

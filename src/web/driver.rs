@@ -19,7 +19,7 @@ use super::host::Host;
 use super::perform::perform;
 use crate::effect::{Effect, EffectKind, Outcome, OutcomeKind};
 use crate::environment::{Cancel, ExecStatus};
-use crate::session::{Instance, SessionEvent};
+use crate::session::{Instance, LogLine, SessionEvent};
 
 /// How long a cancelled effect may take to end, in ms. The contract says
 /// 2.5 s (DESIGN §2); timers are late by some ms.
@@ -65,6 +65,9 @@ impl Driver {
         let outcomes = self.inbox.take();
         // Nothing below calls JavaScript while the instance is borrowed.
         let step = self.instance.borrow_mut().step(now_ms, outcomes);
+        for LogLine { log, line } in &step.log {
+            self.host.log_line(*log, line)?;
+        }
         for effect in step.effects {
             self.start(effect)?;
         }

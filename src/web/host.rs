@@ -26,6 +26,10 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub(super) fn reports(this: &Host, reports: &Array) -> Result<(), JsValue>;
 
+    /// A line of the log that [`super::Core::log_calls`] gave the number of.
+    #[wasm_bindgen(method, catch, js_name = logLine)]
+    pub(super) fn log_line(this: &Host, log: u32, line: &str) -> Result<(), JsValue>;
+
     /// Resolves after `ms` milliseconds, early when `signal` fires.
     #[wasm_bindgen(method, catch)]
     pub(super) fn sleep(this: &Host, ms: f64, signal: &AbortSignal) -> Result<Promise, JsValue>;

@@ -90,6 +90,22 @@ impl Core {
             .with(|instance| instance.add_remote_environment(info)))
     }
 
+    /// See [`Instance::make_read_only`].
+    #[wasm_bindgen(js_name = makeReadOnly)]
+    pub fn make_read_only(&self, environment: u32, commands: bool) -> Result<(), JsValue> {
+        self.driver
+            .with(|instance| instance.make_read_only(environment, commands))
+            .map_err(thrown)
+    }
+
+    /// See [`Instance::log_calls`]; the lines go to the host's `logLine`.
+    #[wasm_bindgen(js_name = logCalls)]
+    pub fn log_calls(&self, environment: u32) -> Result<u32, JsValue> {
+        self.driver
+            .with(|instance| instance.log_calls(environment))
+            .map_err(thrown)
+    }
+
     /// Opens a session; `config` is the JSON of a [`SessionConfig`], `record`
     /// that of a [`SessionRecord`] to go on with.
     #[wasm_bindgen(js_name = openSession)]

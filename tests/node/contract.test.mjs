@@ -14,10 +14,24 @@ import { bytes, expand } from "./play.mjs";
 const CLAUSES = new URL("../contract/", import.meta.url);
 const WORK = "/workspace";
 
-/** Where a clause is checked: the environment, and the sandbox that has its files. */
+/** Where a clause is checked: the environment, wrapped, and the sandbox that has its files. */
 const SUBJECTS = {
-  sandbox: (sandbox) => sandbox,
-  custom: (sandbox) => forwarding(sandbox),
+  async sandbox(options, wrapping) {
+    const sandbox = await MemoryEnvironment.create({ ...options, ...wrapping });
+    return { sandbox, env: sandbox };
+  },
+  async custom(options, wrapping) {
+    const sandbox = await MemoryEnvironment.create(options);
+    return { sandbox, env: { ...forwarding(sandbox), ...wrapping } };
+  },
+};
+
+/** What is around the environment, by the name that clauses have for it. */
+const WRAPPINGS = {
+  none: () => ({}),
+  read_only: () => ({ readOnly: true }),
+  read_only_with_commands: () => ({ readOnly: "commands" }),
+  logging: (log) => ({ log }),
 };
 
 /** A JavaScript object with the calls of an environment, all but the searches. */
@@ -47,22 +61,27 @@ function forwarding(sandbox) {
 
 for (const file of readdirSync(CLAUSES).filter((file) => file.endsWith(".json")).sort()) {
   const clause = expand(JSON.parse(readFileSync(new URL(file, CLAUSES), "utf8")));
-  // Real time and wrappers are not to be had in this face.
-  if (clause.needs?.includes("local") || clause.wrap) continue;
+  // Real time is not to be had in this face.
+  if (clause.needs?.includes("local")) continue;
   for (const [subject, make] of Object.entries(SUBJECTS)) {
     test(`${subject}::${file.slice(0, -".json".length)}`, () => check(clause, make));
   }
 }
 
-async function check({ files = {}, steps, after = {} }, make) {
+async function check({ wrap = "none", files = {}, steps, after = {}, log = [] }, make) {
   const contents = (entries) =>
     Object.fromEntries(Object.entries(entries).map(([path, content]) => [path, content === null ? null : bytes(content)]));
   const before = contents(files);
-  const sandbox = await MemoryEnvironment.create({ workingDirectory: WORK, files: before });
-  const place = await attach(make(sandbox));
+  const lines = [];
+  const wrapping = WRAPPINGS[wrap]((line) => lines.push(placeless(line)));
+  const { sandbox, env } = await make({ workingDirectory: WORK, files: before }, wrapping);
+  const place = await attach(env);
   for (const [index, step] of steps.entries()) {
     await checkStep(place, step, `step ${index + 1}`);
   }
+  // A duration differs from run to run.
+  const open = log.map((line, index) => (line.endsWith("…") && lines[index]?.startsWith(line.slice(0, -1)) ? lines[index] : line));
+  assert.deepEqual(lines, open);
   const expected = Object.entries({ ...before, ...contents(after) })
     .filter(([, content]) => content !== null)
     .map(([path, content]) => [path, Buffer.from(content).toString()]);
@@ -103,6 +122,10 @@ function placed(text) {
   return text.replaceAll("<dir>", WORK);
 }
 
+function placeless(text) {
+  return text.replaceAll(WORK, "<dir>");
+}
+
 async function run({ runtime, number }, step) {
   const request = {
     command: placed(step.exec),
@@ -119,7 +142,7 @@ async function run({ runtime, number }, step) {
       if (step.cancel_on_output) stop.abort();
     },
   });
-  const text = (pieces) => Buffer.concat(pieces).toString().replaceAll(WORK, "<dir>");
+  const text = (pieces) => placeless(Buffer.concat(pieces).toString());
   return { stdout: text(output.stdout), stderr: text(output.stderr), exit_code, timed_out, cancelled };
 }
 
@@ -155,22 +178,21 @@ function simple(reply) {
     return Buffer.from(text).equals(reply) ? { text } : { bytes: [...reply] };
   }
   const { reply: kind, value } = reply;
-  const shown = (path) => path.replaceAll(WORK, "<dir>");
   switch (kind) {
     case "done":
       return "done";
     case "path":
-      return { path: shown(value) };
+      return { path: placeless(value) };
     case "stat": {
       const dated = value.modified_ms !== null;
       return value.is_dir ? { dir: dated } : { size: value.size, dated };
     }
     case "entries": {
-      const entries = value.entries.map(({ path, is_dir: isDir }) => shown(path) + (isDir ? "/" : ""));
+      const entries = value.entries.map(({ path, is_dir: isDir }) => placeless(path) + (isDir ? "/" : ""));
       return { entries, truncated: value.truncated };
     }
     default: {
-      const matches = value.matches.map(({ path, line, text }) => shown(`${path}:${line}:${text}`));
+      const matches = value.matches.map(({ path, line, text }) => placeless(`${path}:${line}:${text}`));
       return { matches, truncated: value.truncated };
     }
   }

@@ -15,14 +15,14 @@ function mapEnvironment(files, exec) {
   const isDir = (path) => [...files.keys()].some((file) => file.startsWith(`${path}/`));
   return {
     files,
-    log: [],
+    life: [],
     workingDirectory: "/repo",
     platform: "linux",
     async initialize() {
-      this.log.push("initialize");
+      this.life.push("initialize");
     },
     async cleanup() {
-      this.log.push("cleanup");
+      this.life.push("cleanup");
     },
     async read(path) {
       const content = files.get(absolute(path));
@@ -87,7 +87,7 @@ test("tools work on an object of the user's, searches on top of list and read", 
   assert.deepEqual(asked, [["make", 5000]]);
   assert.equal(env.files.get("/repo/a.txt"), "two\n");
   await session.close();
-  assert.deepEqual(env.log, ["initialize", "cleanup"]);
+  assert.deepEqual(env.life, ["initialize", "cleanup"]);
 });
 
 test("an environment that cannot be initialized says why, also to who comes late", async () => {
@@ -237,6 +237,9 @@ for (const [facts, problem] of [
   [{ platform: "beos" }, "platform must be one of darwin, linux, windows, wasm"],
   [{ osVersion: 5 }, "osVersion must be a string"],
   [{ utcOffsetMinutes: NaN }, "utcOffsetMinutes must be a number of minutes"],
+  [{ readOnly: "files" }, 'readOnly must be true, false or "commands"'],
+  [{ readOnly: null }, 'readOnly must be true, false or "commands"'],
+  [{ log: [] }, "log must be a function"],
 ]) {
   test(`an environment is refused: ${problem} (${JSON.stringify(facts)})`, async () => {
     const env = { ...mapEnvironment(new Map(), async () => ({ exitCode: 0 })), ...facts };
@@ -254,5 +257,44 @@ test("sessions that are given the same object share it", async (t) => {
   const sessions = await Promise.all([1, 2].map(() => createSession({ apiKey: KEY, baseUrl: model.url, env })));
   for (const session of sessions) await collect(session.run("go"));
   for (const session of sessions) await session.close();
-  assert.deepEqual(env.log, ["initialize", "cleanup"]);
+  assert.deepEqual(env.life, ["initialize", "cleanup"]);
 });
+
+for (const readOnly of [true, "commands"]) {
+  test(`an object may ask to be read-only (${readOnly}) and logged`, async (t) => {
+    const model = await serveModel(t, {
+      steps: [
+        callStep("read_file", { file_path: "/repo/a.txt" }),
+        callStep("write_file", { file_path: "/repo/b.txt", content: "secret" }),
+        callStep("shell", { command: "make" }),
+        { text: "Done." },
+      ],
+    });
+    const lines = [];
+    const env = {
+      ...mapEnvironment(new Map([["/repo/a.txt", "private\n"]]), async () => ({ exitCode: 0, durationMs: 7 })),
+      readOnly,
+      log(line) {
+        lines.push([this.workingDirectory, line]);
+        throw new Error("its own affair");
+      },
+    };
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+    const events = await collect(session.run("go"));
+    await session.close();
+    const [read, write, shell] = dataOf(events, "TOOL_CALL_END");
+    assert.match(read.output, /private/);
+    assert.match(write.error, /write operations are disabled in read-only mode/);
+    if (readOnly === true) assert.match(shell.error, /commands are disabled in read-only mode/);
+    else assert.equal(shell.is_error, false);
+    assert.deepEqual([...env.files.keys()], ["/repo/a.txt"]);
+    assert.deepEqual(env.life, ["initialize", "cleanup"]);
+    const said = lines.map(([directory, line]) => (assert.equal(directory, "/repo"), line));
+    assert.deepEqual([said[0], said.at(-1)], ["initialize", "cleanup: ok"]);
+    const last = { true: "exec: commands are disabled in read-only mode", commands: "exit: 0 in 7 ms" }[readOnly];
+    for (const line of ["read /repo/a.txt", "read /repo/a.txt: ok", "write /repo/b.txt (6 bytes)", "exec: make", last]) {
+      assert.ok(said.includes(line), `${line}: ${said.join("; ")}`);
+    }
+    assert.ok(!said.some((line) => /secret|private/.test(line)), said.join("; "));
+  });
+}

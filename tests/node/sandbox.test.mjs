@@ -280,3 +280,42 @@ test("a snapshot that was freed is refused, and nothing else happens", async () 
   await assert.rejects(async () => env.changesSince(snapshot), EnvironmentError);
   assert.equal(await env.readText("a"), "a");
 });
+
+for (const readOnly of [true, "commands"]) {
+  test(`a sandbox may be read-only (${readOnly}) and logged`, async () => {
+    const lines = [];
+    const log = (line) => lines.push(line.replace(/\d+ ms$/, "… ms"));
+    const env = await MemoryEnvironment.create({ files: { a: "private" }, readOnly, log });
+    const refused = (call) => assert.rejects(call, (error) => error instanceof EnvironmentError && error.kind === "read_only");
+    assert.equal(await env.readText("a"), "private");
+    await refused(env.write("a", "secret"));
+    const end = [];
+    if (readOnly === true) {
+      await refused(env.exec("echo x > b"));
+      await refused(env.openShell({ onData: () => {} }));
+      end.push("exec: commands are disabled in read-only mode");
+    } else {
+      // A guard, no boundary.
+      await env.exec("echo x > b");
+      assert.equal((await env.exec("cat b")).stdout, "x\n");
+      await (await env.openShell({ onData: () => {} })).close();
+      end.push("exit: 0 in … ms", "exec: cat b", "exit: 0 in … ms");
+    }
+    assert.deepEqual(lines, [
+      ...["read a", "read a: ok"],
+      ...["write a (6 bytes)", "write a (6 bytes): write operations are disabled in read-only mode"],
+      ...["exec: echo x > b", ...end],
+    ]);
+    // Bulk calls are not of the agent.
+    await env.importFiles({ c: "c" });
+    assert.equal(await env.readText("c"), "c");
+  });
+}
+
+test("a log that throws ends nothing", async () => {
+  const log = () => {
+    throw new Error("its own affair");
+  };
+  const env = await MemoryEnvironment.create({ log });
+  assert.equal((await env.exec("echo on")).stdout, "on\n");
+});

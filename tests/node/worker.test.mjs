@@ -97,6 +97,18 @@ test("restart and terminate end what runs", async () => {
   assert.equal((await other.exec("echo fine")).stdout, "fine\n");
 });
 
+test("a restored sandbox is as read-only as it was, and logged", async () => {
+  const lines = [];
+  const env = await MemoryEnvironment.create({ files: { a: "a" }, readOnly: "commands", log: (line) => lines.push(line) });
+  await env.exec("echo b > b");
+  await restart();
+  lines.length = 0;
+  assert.equal(await env.readText("b"), "b\n");
+  await assert.rejects(env.write("a", ""), { kind: "read_only" });
+  const refused = "write a (0 bytes): write operations are disabled in read-only mode";
+  assert.deepEqual(lines, ["read b", "read b: ok", "write a (0 bytes)", refused]);
+});
+
 test("many changes are kept small, and survive", async () => {
   const env = await MemoryEnvironment.create();
   const block = new Uint8Array(1 << 20);

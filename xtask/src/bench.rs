@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::usage::Used;
-use crate::workspace::{NATIVE, cargo, shell};
-use crate::{bench_web, build, floor};
+use crate::workspace::{NATIVE, WASM_TARGET, cargo, shell, target_dir};
+use crate::{bench_web, build, component, floor};
 
 /// What to measure.
 #[derive(Args)]
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Run) => run_table(&build::binary()?, cycles),
         Some(Table::Sandbox) => {
             build::binary()?;
-            in_process("sandbox", &cores)
+            sandbox_table(&cores)
         }
         Some(Table::Deltas) => {
             build::binary()?;
@@ -65,20 +65,35 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Web) => bench_web::run(cycles),
         None => {
             run_table(&build::binary()?, cycles)?;
-            in_process("sandbox", &cores)
+            sandbox_table(&cores)
         }
     }
 }
 
+/// The sandbox beside bashkit alone, compiled like the core (`bench/shell`).
+fn sandbox_table(cores: &[PathBuf]) -> Result<()> {
+    let shell = shell()?;
+    cargo(&shell)
+        .args(["build", "--package", "bare-shell", "--target", WASM_TARGET])
+        .args(["--profile", component::PROFILE])
+        .quiet()
+        .run()?;
+    let bare = target_dir()
+        .join(WASM_TARGET)
+        .join(component::PROFILE)
+        .join("bare_shell.wasm");
+    in_process("sandbox", &[&[bare], cores].concat())
+}
+
 /// Runs a bench target of the workspace, which needs the core that
 /// `build::binary` left.
-fn in_process(name: &str, cores: &[PathBuf]) -> Result<()> {
+fn in_process(name: &str, files: &[PathBuf]) -> Result<()> {
     let shell = shell()?;
     cargo(&shell)
         .arg("test")
         .args(NATIVE)
         .args(["--bench", name, "--"])
-        .args(cores)
+        .args(files)
         .env(build::EMBED, build::core_path())
         .run()?;
     Ok(())

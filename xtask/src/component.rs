@@ -12,7 +12,7 @@ use crate::workspace::{
 };
 
 /// How the core is compiled; see `Cargo.toml`.
-const PROFILE: &str = "wasm-component";
+pub(crate) const PROFILE: &str = "wasm-component";
 
 /// Which component, and where to.
 #[derive(Args)]

@@ -12,6 +12,7 @@ mod events;
 mod floor;
 mod matrix;
 mod npm;
+mod order;
 mod python;
 mod test;
 mod usage;

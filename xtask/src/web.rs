@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use wasm_bindgen_cli_support::Bindgen;
 
+use crate::order;
 use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
 
 /// Which build, and where to.
@@ -104,7 +105,10 @@ fn write(out: &Path, core: Core) -> Result<u64> {
     output
         .emit(out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
-    Ok(out.join("hermitcrab_bg.wasm").metadata()?.len())
+    let wasm = out.join("hermitcrab_bg.wasm");
+    let ordered = order::by_likeness(&std::fs::read(&wasm)?)?;
+    std::fs::write(&wasm, &ordered)?;
+    Ok(ordered.len() as u64)
 }
 
 /// What the core may import from JavaScript, without wasm-bindgen's hashes: the
@@ -142,6 +146,7 @@ const IMPORTS: &[&str] = &[
     "isArray",
     "iterator",
     "length",
+    "logLine",
     "new",
     "new_from_slice",
     "new_with_length",

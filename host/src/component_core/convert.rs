@@ -11,7 +11,7 @@ use hermitcrab::environment::{
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
 use hermitcrab::memory::{Change, ChangeKind};
-use hermitcrab::session::{JobReportKind, SessionError, SessionErrorKind};
+use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
 
 use super::wit;
 use crate::core::CoreEffect;
@@ -37,6 +37,12 @@ impl From<wit::News> for JobReportKind {
             wit::News::Exec(result) => Self::Exec(result.map(Into::into).map_err(Into::into)),
             wit::News::Call(result) => Self::Call(result.map(Into::into).map_err(Into::into)),
         }
+    }
+}
+
+impl From<wit::LogLine> for LogLine {
+    fn from(wit::LogLine { log, line }: wit::LogLine) -> Self {
+        Self { log, line }
     }
 }
 

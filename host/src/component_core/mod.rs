@@ -295,6 +295,7 @@ impl Core for ComponentCore {
                 .into_iter()
                 .map(|effect| convert::effect(effect, |owner| self.owner(owner)))
                 .collect(),
+            log: step.log.into_iter().map(Into::into).collect(),
             busy: step.busy,
         };
         for report in &step.reports {
@@ -326,6 +327,11 @@ impl Core for ComponentCore {
                 .environment()
                 .call_make_read_only(store, handle, allow)
         })
+    }
+
+    fn log_calls(&mut self, environment: u32) -> CallResult<u32> {
+        let handle = self.environment(environment)?;
+        self.refusable(|guest, store| guest.environment().call_log_calls(store, handle))
     }
 
     fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()> {

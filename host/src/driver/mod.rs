@@ -18,7 +18,7 @@ use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
 use hermitcrab::event::{CloseReason, EventKind, SessionState, rfc3339};
-use hermitcrab::session::{JobReportKind, SessionError, SessionErrorKind};
+use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
 use tokio::runtime::RuntimeFlavor;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -40,6 +40,9 @@ const OUTCOMES: usize = 256;
 /// Longest time between a cancel and the final outcome (DESIGN §2). A little
 /// less than promised, so that the promise holds on a busy machine.
 const CANCEL_GRACE: Duration = Duration::from_millis(2_400);
+
+/// Takes the lines of a log.
+type LogFn = Box<dyn FnMut(&str) + Send>;
 
 /// A call, carried out between two steps.
 type Command = Box<dyn FnOnce(&mut Driver) + Send>;
@@ -66,6 +69,7 @@ impl DriverHandle {
             jobs: BTreeMap::new(),
             environments: HashMap::new(),
             programs: HashMap::new(),
+            logs: HashMap::new(),
             failed: None,
         };
         tokio::spawn(driver.run(inbox, arrived));
@@ -148,6 +152,8 @@ pub(crate) struct Driver {
     pub(crate) environments: HashMap<u32, Arc<dyn HostEnvironment>>,
     /// Programs lent to a sandbox, by its number, by name.
     pub(crate) programs: HashMap<u32, Arc<BTreeMap<String, ProgramFn>>>,
+    /// Where the lines of each log go, by its number.
+    pub(crate) logs: HashMap<u32, LogFn>,
     failed: Option<CoreFailure>,
 }
 
@@ -251,8 +257,15 @@ impl Driver {
                     events,
                     reports,
                     effects,
+                    log,
                     busy,
                 } = step;
+                // First, so that who has the result of a call finds its lines.
+                for LogLine { log, line } in log {
+                    if let Some(put) = self.logs.get_mut(&log) {
+                        put(&line);
+                    }
+                }
                 self.hand_out(events);
                 for report in reports {
                     self.report(report);

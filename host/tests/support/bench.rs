@@ -80,6 +80,8 @@ pub enum Need {
     Commands,
     /// A real machine below.
     Local,
+    /// Its own `real_path`.
+    RealPath,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -186,17 +188,16 @@ impl Clause {
             .iter()
             .map(|line| line.replace(bench.directory(), "<dir>"))
             .collect();
-        for line in &self.log {
-            // A duration differs from run to run.
-            let found = log.iter().any(|l| {
-                l == line
-                    || line
-                        .strip_suffix('…')
-                        .is_some_and(|start| l.starts_with(start))
-            });
-            if !found {
-                return Err(format!("the log lacks {line:?}: {log:?}"));
-            }
+        // A duration differs from run to run.
+        let fits = |(line, found): (&String, &String)| match line.strip_suffix('…') {
+            Some(start) => found.starts_with(start),
+            None => found == line,
+        };
+        if log.len() != self.log.len() || !self.log.iter().zip(&log).all(fits) {
+            return Err(format!(
+                "the log should be\n  {:?}\nis\n  {log:?}",
+                self.log
+            ));
         }
         Ok(())
     }

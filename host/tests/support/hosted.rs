@@ -22,6 +22,7 @@ use wasmtime::MemoryCreator;
 use super::bench::{Bench, Ran, Wrap};
 use super::case::Tree;
 use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
+use super::own::OwnEnvironment;
 use super::tree::LocalTree;
 
 /// How the core runs.
@@ -35,6 +36,8 @@ pub enum CoreKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
     Local,
+    /// The same directory behind an environment of the consumer's.
+    Own,
     Memory,
 }
 
@@ -79,6 +82,7 @@ impl Hosted {
 /// The ground that a core stands on: a directory on disk, or files for a sandbox.
 enum Ground {
     Local(LocalTree),
+    Own(LocalTree),
     Memory(Tree),
 }
 
@@ -86,13 +90,14 @@ impl Ground {
     fn new(world: World, files: &Tree) -> Result<Self, String> {
         Ok(match world {
             World::Local => Self::Local(LocalTree::new(files)?),
+            World::Own => Self::Own(LocalTree::new(files)?),
             World::Memory => Self::Memory(files.clone()),
         })
     }
 
     fn directory(&self) -> &str {
         match self {
-            Self::Local(tree) => tree.directory(),
+            Self::Local(tree) | Self::Own(tree) => tree.directory(),
             Self::Memory(_) => SANDBOX,
         }
     }
@@ -108,6 +113,10 @@ impl Ground {
                 let environment = LocalEnvironment::builder(Path::new(tree.directory()))
                     .secrets(secrets.secrets())
                     .build()?;
+                instance.add_environment(Arc::new(environment)).await
+            }
+            Self::Own(tree) => {
+                let environment = OwnEnvironment::new(tree.directory());
                 instance.add_environment(Arc::new(environment)).await
             }
             Self::Memory(files) => {
@@ -127,7 +136,7 @@ impl Ground {
 
     async fn tree(&self, environment: Option<&EnvironmentHandle>) -> Result<Tree, String> {
         match (self, environment) {
-            (Self::Local(tree), _) => tree.read(),
+            (Self::Local(tree) | Self::Own(tree), _) => tree.read(),
             (Self::Memory(files), None) => Ok(files.clone()),
             (Self::Memory(_), Some(environment)) => {
                 let archive = environment
@@ -340,10 +349,10 @@ impl HostedBench {
                 Wrap::ReadOnlyWithCommands => {
                     environment.make_read_only(CommandPolicy::Allow).await?
                 }
-                Wrap::Logging(_) => {
-                    return Err(HostError::Setup(
-                        "the host has no logging wrapper".to_owned(),
-                    ));
+                Wrap::Logging(log) => {
+                    let put =
+                        move |line: &str| log.lock().expect("unpoisoned").push(line.to_owned());
+                    environment.log_calls(put).await?;
                 }
             }
             Ok(environment)

@@ -12,6 +12,7 @@ pub mod golden;
 pub mod harness;
 pub mod hosted;
 pub mod normalise;
+pub mod own;
 pub mod play;
 pub mod request;
 pub mod tree;

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
-
 use crate::environment::{Entries, EnvironmentError, EnvironmentErrorKind};
+use crate::text::Glob;
 
 /// A glob with `**`. Without a `/` it is matched against file names.
 #[derive(Clone, Debug)]
 pub struct PathGlob {
-    matcher: GlobMatcher,
+    matcher: Glob,
     against: Against,
     negated: bool,
     names_hidden: bool,
@@ -50,12 +49,7 @@ impl PathGlob {
         if glob.is_empty() {
             return Err(invalid("it is empty"));
         }
-        let matcher = GlobBuilder::new(glob)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .map_err(|error| invalid(&error.kind().to_string()))?
-            .compile_matcher();
+        let matcher = Glob::new(glob).map_err(|reason| invalid(&reason))?;
         Ok(Self {
             matcher,
             against,
@@ -77,12 +71,13 @@ impl PathGlob {
         absolute: impl AsRef<Path>,
     ) -> bool {
         let absolute = absolute.as_ref();
+        let is_match = |path: &Path| self.matcher.is_match(&path.to_string_lossy());
         let hit = match self.against {
             Against::Name => absolute
                 .file_name()
-                .is_some_and(|name| self.matcher.is_match(name)),
-            Against::Relative => relative.into_iter().any(|path| self.matcher.is_match(path)),
-            Against::Absolute => self.matcher.is_match(absolute),
+                .is_some_and(|name| is_match(name.as_ref())),
+            Against::Relative => relative.into_iter().any(|path| is_match(path.as_ref())),
+            Against::Absolute => is_match(absolute),
         };
         hit != self.negated
     }

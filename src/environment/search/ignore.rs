@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use crate::text::Glob;
 
 /// Whether a file of this name holds ignore rules.
 pub(crate) fn is_ignore_file(name: &str) -> bool {
@@ -27,12 +27,12 @@ struct Layer {
 
 #[derive(Debug, Default)]
 struct RuleFile {
-    globs: GlobSet,
     rules: Vec<Rule>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Rule {
+    glob: Glob,
     negated: bool,
     directories_only: bool,
 }
@@ -97,44 +97,24 @@ impl Layer {
 
 impl RuleFile {
     fn parse(text: &str) -> Self {
-        let mut globs = GlobSetBuilder::new();
         let mut rules = Vec::new();
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         for line in text.lines() {
-            let Some((pattern, rule)) = parse_line(line) else {
-                continue;
-            };
-            let glob = GlobBuilder::new(&pattern)
-                .literal_separator(true)
-                .backslash_escape(true)
-                .build();
-            if let Ok(glob) = glob {
-                globs.add(glob);
-                rules.push(rule);
-            }
+            rules.extend(parse_line(line));
         }
-        match globs.build() {
-            Ok(globs) => Self { globs, rules },
-            // Only a set of absurd size fails to build.
-            Err(_) => Self::default(),
-        }
+        Self { rules }
     }
 
     fn verdict(&self, path: &str, is_dir: bool) -> Option<bool> {
-        if self.rules.is_empty() {
-            return None;
-        }
-        let last = self
-            .globs
-            .matches(path)
-            .into_iter()
-            .filter(|index| is_dir || !self.rules[*index].directories_only)
-            .max()?;
-        Some(!self.rules[last].negated)
+        let applies = |rule: &&Rule| is_dir || !rule.directories_only;
+        let mut rules = self.rules.iter().rev().filter(applies);
+        let last = rules.find(|rule| rule.glob.is_match(path))?;
+        Some(!last.negated)
     }
 }
 
-fn parse_line(line: &str) -> Option<(String, Rule)> {
+/// `None` for a line that says nothing or is no valid pattern.
+fn parse_line(line: &str) -> Option<Rule> {
     let line = trim_trailing_spaces(line);
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -167,11 +147,11 @@ fn parse_line(line: &str) -> Option<(String, Rule)> {
     if pattern.ends_with("/**") {
         pattern.push_str("/*");
     }
-    let rule = Rule {
+    Some(Rule {
+        glob: Glob::new(&pattern).ok()?,
         negated,
         directories_only,
-    };
-    Some((pattern, rule))
+    })
 }
 
 /// Spaces at the end do not count unless a backslash stands before them.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use globset::{GlobBuilder, GlobMatcher};
-
 use super::settings::normalised;
+use crate::text::Glob;
 
 /// Files that every program may write to.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
@@ -12,7 +11,7 @@ const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty
 /// The rule of `write_paths`.
 #[derive(Clone, Debug)]
 pub(super) struct WritePaths {
-    globs: Vec<(Base, GlobMatcher)>,
+    globs: Vec<(Base, Glob)>,
     /// Whether a glob names `.git` itself.
     names_git: bool,
 }
@@ -88,7 +87,7 @@ impl WritePaths {
                     || links
                         .get(directory)
                         .and_then(|real| below(absolute, real))
-                        .is_some_and(|rest| glob.is_match(normalised(directory, rest)))
+                        .is_some_and(|rest| glob.is_match(&normalised(directory, rest)))
             }
         })
     }
@@ -104,7 +103,7 @@ fn is_git(part: &str) -> bool {
     part.eq_ignore_ascii_case(".git")
 }
 
-fn compile(glob: &str) -> Result<(Base, GlobMatcher), String> {
+fn compile(glob: &str) -> Result<(Base, Glob), String> {
     if glob.split('/').any(|part| part == "..") {
         return Err(format!(
             "`write_paths` has {glob:?}: `..` is not possible, use an absolute path"
@@ -115,12 +114,9 @@ fn compile(glob: &str) -> Result<(Base, GlobMatcher), String> {
     } else {
         Base::Relative
     };
-    let matcher = GlobBuilder::new(glob.strip_prefix("./").unwrap_or(glob))
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build()
-        .map_err(|error| format!("`write_paths` has {glob:?}: {}", error.kind()))?;
-    Ok((base, matcher.compile_matcher()))
+    let matcher = Glob::new(glob.strip_prefix("./").unwrap_or(glob))
+        .map_err(|reason| format!("`write_paths` has {glob:?}: {reason}"))?;
+    Ok((base, matcher))
 }
 
 /// The directory that the absolute `glob` names before its first wildcard.

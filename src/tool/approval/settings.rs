@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::absolute_path;
+use crate::text::escape_glob;
 
 /// When calls need approval (`SessionConfig.approval`). Empty: never.
 /// Subagents have the same settings as who spawned them.
@@ -48,7 +49,7 @@ impl ApprovalSettings {
             if glob.starts_with('/') {
                 glob.clone()
             } else {
-                format!("{}/{glob}", globset::escape(from.trim_end_matches('/')))
+                format!("{}/{glob}", escape_glob(from.trim_end_matches('/')))
             }
         };
         let is_relative = |entry: &String| {

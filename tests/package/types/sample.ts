@@ -53,6 +53,8 @@ const program: Program = async ({ args, cwd, stdin, changes, signal }) => {
 const custom: CustomEnvironment = {
   workingDirectory: "/repo",
   platform: "linux",
+  readOnly: true,
+  log: (line) => void line.length,
   read: async (path, { maxBytes }) => new Uint8Array(Math.min(maxBytes, path.length)),
   write: async (_path, content) => void content.byteLength,
   stat: async () => ({ isDir: false, size: 1, modifiedMs: 0 }),
@@ -161,7 +163,7 @@ async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
 
 try {
   await init({ wasm: new URL("https://example.org/x.wasm"), onProgress: ({ loaded, total }) => loaded / (total ?? 1) });
-  const env = await MemoryEnvironment.create({ files: { a: "b" }, programs: { python3: program }, limits: { fileBytes: 1 } });
+  const env = await MemoryEnvironment.create({ files: { a: "b" }, programs: { python3: program }, limits: { fileBytes: 1 }, readOnly: "commands", log: (line) => console.log(line.length) });
   await drive(await createSession({ ...options, env }), env);
   await drive(await createSession({ ...options, env: custom }), env);
   await worker.init({ worker: () => new Worker("x"), unresponsiveMs: 1, stopMs: 1, onRestart: (reason) => reason.length });
