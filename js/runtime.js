@@ -49,11 +49,6 @@ export function bindings() {
   return platform.bindings;
 }
 
-/** Whether the core has a sandbox. */
-export function hasSandbox() {
-  return platform.sandbox;
-}
-
 /**
  * Loads the core now, perhaps from elsewhere. Without this call the first
  * session or environment loads it.

@@ -6,7 +6,8 @@ import { CoreError, EnvironmentError } from "../errors.js";
 import { replaceContent } from "../handle.js";
 import { quiet } from "../quiet.js";
 import { complete, connection } from "./connection.js";
-import { ROOT, Scope, oneWay } from "./link.js";
+import { ROOT, oneWay } from "./link.js";
+import { Scope } from "./outgoing.js";
 
 /** Methods that an environment of the user's may have. */
 const METHODS = [

@@ -4,7 +4,8 @@ import { acceptInSession, guardSession } from "../arguments.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
 import { definition, runTool } from "../tool.js";
 import { complete, connection } from "./connection.js";
-import { ROOT, Scope } from "./link.js";
+import { ROOT } from "./link.js";
+import { Scope } from "./outgoing.js";
 import { place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 

@@ -39,6 +39,9 @@ const LASTING_OPTIONS: [(&str, &str); 11] = [
     ("SHOPT_x", "xtrace"),
 ];
 
+/// Exit code of a line that Ctrl-C ended: 128 + SIGINT.
+const INTERRUPTED: i32 = 130;
+
 /// Parts of bashkit's sentences about text that more lines could complete.
 const INCOMPLETE: [&str; 8] = [
     "unterminated",
@@ -278,6 +281,9 @@ impl ExecutionEnvironment for Terminal {
                 bash
             }
         });
+        if status.cancelled {
+            status.exit_code = INTERRUPTED;
+        }
         if self.exit.asked.load(Ordering::Relaxed) {
             status.exit_code = self.exit.code.load(Ordering::Relaxed);
         }

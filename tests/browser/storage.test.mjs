@@ -104,6 +104,26 @@ for (const [name, options] of [
   });
 }
 
+test("a tab that asks whether it has a project is told so, and at once when it has it no more", async (t) => {
+  const { open } = await profile(t);
+  const [one, two] = [await open(), await open()];
+  const lock = (page, takeOver) => page.evaluate(async (takeOver) => {
+    const { lockTab } = await import("/js/storage.js");
+    window.release = await lockTab("p", takeOver, () => {});
+    return release?.held();
+  }, takeOver);
+  const held = (page) => page.evaluate(() => release.held());
+  assert.equal(await lock(one, false), true);
+  assert.equal(await lock(two, false), undefined);
+  assert.equal(await lock(two, true), true);
+  assert.deepEqual([await held(one), await held(two)], [false, true]);
+  await one.evaluate(() => release());
+  assert.equal(await held(two), true);
+  await two.evaluate(() => release());
+  assert.deepEqual([await held(one), await held(two)], [false, false]);
+  assert.equal(await lock(one, false), true);
+});
+
 for (const face of ["", "worker"]) {
   const where = face === "" ? "" : ", in a worker";
 

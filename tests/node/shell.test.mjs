@@ -104,7 +104,7 @@ test("Ctrl-C ends a busy loop, and the shell keeps what it knew", async () => {
     assert.equal(screen().at(-2), "^C", loop);
   }
   await type("echo $? $X; pwd\r");
-  assert.deepEqual(screen().slice(-4), ["/tmp $ echo $? $X; pwd", "143 before", "/tmp", "/tmp $"]);
+  assert.deepEqual(screen().slice(-4), ["/tmp $ echo $? $X; pwd", "130 before", "/tmp", "/tmp $"]);
   await shell.close();
 });
 

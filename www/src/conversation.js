@@ -50,7 +50,7 @@ export class Conversation extends EventTarget {
       this.run.apply(entry);
     }
     this.#settleRestored();
-    project.addEventListener("change", ({ detail }) => this.#over || this.#keepChanges(detail));
+    project.addEventListener("change", this.#follow);
   }
 
   get working() {
@@ -112,6 +112,7 @@ export class Conversation extends EventTarget {
   /** Ends the conversation. */
   async close() {
     this.#over = true;
+    this.#project.removeEventListener("change", this.#follow);
     await this.#end();
   }
 
@@ -158,7 +159,6 @@ export class Conversation extends EventTarget {
       if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
-        this.dispatchEvent(new Event("end"));
       }
     }
   }
@@ -169,7 +169,7 @@ export class Conversation extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  #keepChanges({ changes, call }) {
+  #follow = ({ detail: { changes, call } }) => {
     const files = changes.filter(({ before, after }) => before || after);
     // What happens before the first task is where the run begins.
     if (files.length === 0 || this.log.length === 0) return;
@@ -184,7 +184,7 @@ export class Conversation extends EventTarget {
     });
     const byCall = Map.groupBy(diffs, ({ path }) => call && this.#ownerOf(path, call));
     for (const [owner, changes] of byCall) this.#keep({ changes, call: owner });
-  }
+  };
 
   /**
    * The call that changed a file, as far as one can tell: calls run in parallel,

@@ -28,7 +28,7 @@ const DEFAULTS = {
   keys: {},
 };
 
-export class Settings extends EventTarget {
+export class Settings {
   #values = { ...DEFAULTS, ...read() };
 
   /** @returns {Choice} */
@@ -70,7 +70,6 @@ export class Settings extends EventTarget {
     } catch {
       // Storage is denied or full: the choice holds until the page is closed.
     }
-    this.dispatchEvent(new Event("change"));
   }
 }
 

@@ -128,7 +128,6 @@ export function chatView(actions) {
   showState();
   return {
     element,
-    input,
     /** Shows a run. @param {import("../run.js").Run} next */
     show(next) {
       run = next;
@@ -168,11 +167,6 @@ export function chatView(actions) {
     /** What stands where no conversation is yet. */
     setHello(...children) {
       hello.replaceChildren(...children.filter(Boolean));
-    },
-    /** Text that waits to be sent. @param {string} text */
-    draft(text) {
-      input.value = text;
-      grow();
     },
     /** Whether nothing can be sent: a run is only looked at. @param {boolean} on */
     lock(on) {

@@ -225,7 +225,6 @@ export function editorView(actions) {
     element,
     tabs,
     open,
-    close,
     /** @param {import("../project.js").Project} next */
     show(next) {
       project = next;

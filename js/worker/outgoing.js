@@ -1,0 +1,182 @@
+// What leaves by a link: values as structured clone takes them, with markers for
+// what it does not take, and what moves or has to be kept along with them.
+
+import { EnvironmentError, HermitcrabError, text } from "../errors.js";
+
+/** Marks what stands for something else. Data that has it is wrapped. */
+export const MARK = "$hermitcrab";
+
+/** Functions of one owner, forgotten together. */
+export class Scope {
+  ids = new Set();
+}
+
+/** What stands for objects of any worker, also of one that is gone. */
+export const everProxies = new WeakSet();
+
+/** One message on its way out: what moves with it, and what lives as long. */
+export class Outgoing {
+  transfer = [];
+  #link;
+  #scope;
+  #ends = [];
+
+  /** @param {import("./link.js").Link} link @param {Scope} [scope] without one, functions live until the answer */
+  constructor(link, scope) {
+    this.#link = link;
+    this.#scope = scope;
+  }
+
+  /** The answer has come. */
+  end() {
+    for (const end of this.#ends) end();
+  }
+
+  /** What was thrown, or why it cannot be told. */
+  failure(error) {
+    try {
+      return this.encode(error);
+    } catch {
+      return this.encode(new HermitcrabError("io", text(error)));
+    }
+  }
+
+  /** As `encode`, of what a caller gave: that may be a circle. */
+  argument(value) {
+    try {
+      return this.encode(value);
+    } catch (error) {
+      if (!/stack|recursion/i.test(error?.message)) throw error;
+      throw new HermitcrabError("invalid_input", "an argument cannot be sent to the worker: it refers back to itself, or is nested too deeply", { cause: error });
+    }
+  }
+
+  encode(value) {
+    if (typeof value === "function") return this.#function(value);
+    if (typeof value === "symbol") return String(value);
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map((item) => this.encode(item));
+    if (isPlain(value)) return this.#plain(value);
+    if (ArrayBuffer.isView(value)) return this.#bytes(value);
+    if (value instanceof AbortSignal) return this.#signal(value);
+    if (isError(value)) return this.#error(value);
+    if (value instanceof Headers) return { [MARK]: "headers", entries: [...value.entries()] };
+    if (value instanceof Response) return this.#response(value);
+    if (value instanceof ReadableStream) return this.#stream(value);
+    if (value instanceof URL) return value.href;
+    if (typeof File === "function" && value instanceof File) return this.#file(value);
+    if (value instanceof Blob) return value;
+    const number = this.#link.numberOf(value);
+    if (number !== undefined) return { [MARK]: "own", id: number };
+    if (everProxies.has(value)) {
+      throw new EnvironmentError("not_found", "an argument was lost with the worker that had it");
+    }
+    if (isNative(value)) return value;
+    // A page's objects travel as what they hold, the worker's stay there.
+    return this.#link.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
+  }
+
+  #plain(value) {
+    if (!(MARK in value)) return mapValues(value, (item) => this.encode(item));
+    const entries = Object.entries(value).map(([name, item]) => [name, this.encode(item)]);
+    return { [MARK]: "data", entries };
+  }
+
+  #bytes(view) {
+    const { buffer, byteLength } = view;
+    if (!(buffer instanceof ArrayBuffer) || byteLength === 0) return view;
+    if (this.#link.movesBytes) {
+      if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
+      return view;
+    }
+    // Otherwise the whole buffer behind a small view would be copied.
+    return buffer.byteLength === byteLength || !(view instanceof Uint8Array) ? view : view.slice();
+  }
+
+  /** A copy of a `File` would lose its folder, and in Node its name. */
+  #file(file) {
+    const { name, webkitRelativePath, type, lastModified } = file;
+    return { [MARK]: "file", name: webkitRelativePath || name, type, lastModified, content: file.slice(0, file.size, type) };
+  }
+
+  #function(call) {
+    const scope = this.#scope ?? new Scope();
+    if (!this.#scope) this.#ends.push(() => this.#link.forget(scope));
+    const id = this.#link.keepFunction(call, scope);
+    return { [MARK]: "function", id, oneWay: this.#link.hasOneWay(call) };
+  }
+
+  #signal(signal) {
+    const id = this.#link.nextNumber();
+    const reason = signal.aborted ? this.encode(signal.reason) : undefined;
+    if (!signal.aborted) {
+      const told = () => {
+        this.#link.send({ type: "abort", signal: id, reason: this.failure(signal.reason) });
+      };
+      signal.addEventListener("abort", told, { once: true });
+      this.#ends.push(() => signal.removeEventListener("abort", told));
+    }
+    return { [MARK]: "signal", id, aborted: signal.aborted, reason };
+  }
+
+  #error({ name, message, kind, code, cause }) {
+    const inner = cause === undefined ? undefined : this.encode(cause);
+    return { [MARK]: "error", name, message: String(message), kind, code, cause: inner };
+  }
+
+  #response({ status, statusText, headers, redirected, type, bodyUsed, body }) {
+    return {
+      [MARK]: "response",
+      ...{ status, statusText, redirected, type, bodyUsed },
+      headers: [...headers.entries()],
+      body: body && this.#stream(body),
+    };
+  }
+
+  #stream(stream) {
+    if (stream.locked) return { [MARK]: "stream", locked: true };
+    return { [MARK]: "stream", id: this.#link.keepStream(stream), locked: false };
+  }
+
+  #handle(object) {
+    const promises = Object.entries(object)
+      .filter(([, value]) => value instanceof Promise)
+      .map(([name, promise]) => [name, this.#link.keepObject({ settled: () => promise })]);
+    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object), promises };
+  }
+}
+
+/** Whether an object is data: a record, not of a class. */
+export function isPlain(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function isError(value) {
+  return value instanceof Error || (typeof DOMException === "function" && value instanceof DOMException);
+}
+
+/** What the platform made, it knows how to clone. */
+function isNative({ constructor }) {
+  return typeof constructor === "function" && Function.prototype.toString.call(constructor).includes("[native code]");
+}
+
+function methodsOf(object) {
+  const names = new Set();
+  for (let from = object; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(from))) {
+      if (typeof value === "function" && name !== "constructor" && !name.startsWith("__")) names.add(name);
+    }
+  }
+  return [...names];
+}
+
+/** A record with `change`d values. */
+export function mapValues(object, change) {
+  const mapped = {};
+  for (const [name, value] of Object.entries(object)) {
+    // `__proto__` would set the prototype instead of a property.
+    Object.defineProperty(mapped, name, { value: change(value), enumerable: true, configurable: true, writable: true });
+  }
+  return mapped;
+}
