@@ -258,6 +258,21 @@ test("projects stand side by side; each keeps its files and its conversation", a
   assert.deepEqual(problems, []);
 });
 
+test("a project that is not saved yet has its name all the same", async (t) => {
+  const { page, problems } = await open(t, { init: () => {
+    // Nothing is ever written.
+    FileSystemFileHandle.prototype.createWritable = () => new Promise(() => {});
+  } });
+  await menu(page, "Open the sample");
+  await page.waitForSelector('#project-name:text-is("tide-pool-2")');
+  await menu(page, "Projects…");
+  await page.waitForSelector('.shelf li:has-text("tide-pool-2")');
+  await page.fill("#new-project", "tide-pool-2");
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector("dialog.projects .problem:text-is('There is a project tide-pool-2 already; open it or choose another name.')");
+  assert.deepEqual(problems, []);
+});
+
 test("a stored project that is damaged is told, and can be deleted", async (t) => {
   const { page } = await open(t);
   await saved(page);

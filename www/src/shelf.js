@@ -24,9 +24,11 @@ export class Shelf {
     this.#actions = actions;
   }
 
-  /** Names of the projects; none where nothing can be stored. */
+  /** Names of the projects: of those that are stored, and of the open one, which may not be yet. */
   async names() {
-    return listProjects().catch(() => []);
+    const names = await listProjects().catch(() => []);
+    const open = this.#project?.name;
+    return open === undefined || names.includes(open) ? names : [...names, open].sort();
   }
 
   /** The name of the project that was open last, if it is still there. */
