@@ -59,6 +59,10 @@ check("exported variables, and those of Python", {
   stdout: "me found\n",
 });
 check("an exit code", { command: "python3 -c 'import sys; sys.exit(7)'", exitCode: 7 });
+// As the system has it: the lowest byte.
+for (const [code, exitCode] of [[256, 0], [999, 231], [-1, 255]]) {
+  check(`an exit code of ${code}`, { command: `python3 -c 'import sys; sys.exit(${code})'`, exitCode });
+}
 check("an exit with a message", { command: `python3 -c 'raise SystemExit("no")'`, exitCode: 1, stderr: "no\n" });
 check("an exit in the middle", {
   command: `python3 -c 'import os; print("x", flush=True); os._exit(3)'`,
