@@ -181,15 +181,10 @@ fn an_effort_that_is_none() {
 
 #[test]
 fn limits_that_are_none() {
-    for (option, most) in [
-        ("--max-tool-rounds", u64::from(u32::MAX)),
-        ("--max-turns", u64::from(u32::MAX)),
-        ("--max-wall-ms", u64::MAX),
-    ] {
-        for value in ["0", "-1"] {
-            let range = format!("1..={most}");
+    for option in ["--max-tool-rounds", "--max-turns", "--max-wall-ms"] {
+        for value in ["0", "-1", "1.5", "99999999999999999999"] {
             let error = format!(
-                "error: invalid value '{value}' for '{option} <N>': {value} is not in {range}\n\nFor more information, try '--help'.\n"
+                "error: invalid value '{value}' for '{option} <N>': give a whole number from 1 on\n\nFor more information, try '--help'.\n"
             );
             check(&["run", option, value, "x"], b"", 2, &error);
         }

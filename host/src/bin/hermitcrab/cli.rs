@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -76,13 +77,13 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "E")]
     pub(crate) reasoning_effort: Option<String>,
     /// Tool rounds at most [default: 200]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u32>)]
     pub(crate) max_tool_rounds: Option<u32>,
     /// Model answers at most [default: no limit]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u32>)]
     pub(crate) max_turns: Option<u32>,
     /// Wall time at most, in ms [default: no limit]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u64>)]
     pub(crate) max_wall_ms: Option<u64>,
     /// File with your own instructions, appended to the system prompt
     #[arg(long, value_name = "FILE")]
@@ -108,6 +109,12 @@ pub(crate) struct RunOptions {
     /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
     #[arg(long, value_enum, default_value_t = Approve::Never)]
     pub(crate) approve: Approve,
+}
+
+/// A number that something may reach.
+fn limit<N: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<N, &'static str> {
+    let number = text.parse().ok().filter(|number| *number >= N::from(1));
+    number.ok_or("give a whole number from 1 on")
 }
 
 /// Names of tools.
