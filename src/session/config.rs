@@ -67,7 +67,8 @@ pub struct SessionConfig {
     pub connect_timeout_ms: u64,
     /// Retries of a model call that failed before any content arrived.
     pub retry: RetryPolicy,
-    /// Retries of a model stream that broke after content had arrived.
+    /// Retries of a model stream that broke after content had arrived, as far
+    /// apart as `retry` says.
     pub max_stream_retries: u32,
     /// Tokens that fit the model; absent: from the model catalogue.
     pub context_window: Option<u64>,

@@ -55,30 +55,27 @@ pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response
         if session.stopped().is_some() {
             return Err(ModelEnd::Stopped(broken.partial));
         }
-        let delay_ms = if broken.content {
-            let limit = session.config.borrow().max_stream_retries;
-            if stream_retries >= limit || !broken.error.retryable {
+        // A stream that broke is asked for again as patiently as a request that
+        // failed, but counted apart.
+        let mut policy = session.config.borrow().retry.clone();
+        let tries = if broken.content {
+            policy.max_retries = session.config.borrow().max_stream_retries;
+            &mut stream_retries
+        } else {
+            &mut retries
+        };
+        let random = session.random.unit();
+        let now = session.port.now_ms();
+        let delay_ms = match retry_delay_ms(&policy, *tries, &broken.error, random, now) {
+            RetryDecision::Retry { delay_ms } => delay_ms,
+            RetryDecision::TooLong { retry_after_ms } => {
+                return Err(ModelEnd::Failed(too_long(broken.error, retry_after_ms)));
+            }
+            RetryDecision::NotRetryable | RetryDecision::Exhausted => {
                 return Err(ModelEnd::Failed(broken.error));
             }
-            stream_retries += 1;
-            0
-        } else {
-            let policy = session.config.borrow().retry.clone();
-            let random = session.random.unit();
-            let now = session.port.now_ms();
-            match retry_delay_ms(&policy, retries, &broken.error, random, now) {
-                RetryDecision::Retry { delay_ms } => {
-                    retries += 1;
-                    delay_ms
-                }
-                RetryDecision::TooLong { retry_after_ms } => {
-                    return Err(ModelEnd::Failed(too_long(broken.error, retry_after_ms)));
-                }
-                RetryDecision::NotRetryable | RetryDecision::Exhausted => {
-                    return Err(ModelEnd::Failed(broken.error));
-                }
-            }
         };
+        *tries += 1;
         session.emit(EventKind::Retry {
             attempt: attempt + 1,
             delay_ms,
