@@ -201,6 +201,32 @@ fn base_url_that_is_none() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn variables_not_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let said = |name: &str, value: &[u8]| {
+        let mut command = hermitcrab(&["run", "--base-url", "http://127.0.0.1:1", "x"]);
+        command.env("ANTHROPIC_API_KEY", "k");
+        if name == "ANTHROPIC_BASE_URL" {
+            command = hermitcrab(&["run", "x"]);
+            command.env("ANTHROPIC_API_KEY", "k");
+        }
+        let output = command.env(name, OsStr::from_bytes(value)).output();
+        let output = output.expect("the binary");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        (output.status.code(), stderr)
+    };
+    let (code, stderr) = said("ANTHROPIC_API_KEY", b"k\xff");
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("ANTHROPIC_API_KEY"), "{stderr}");
+    let (code, stderr) = said("ANTHROPIC_BASE_URL", b"http://127.0.0.\xff:1");
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("ANTHROPIC_BASE_URL"), "{stderr}");
+}
+
 #[test]
 fn directory_that_does_not_exist() {
     let missing = Scratch::new().path("missing");

@@ -57,12 +57,11 @@ impl Secrets {
         taken.or_else(|| std::env::var_os(name))
     }
 
-    /// A variable: one that was taken, else one that is still there.
+    /// A variable as text. What is not UTF-8 is replaced, so that a key or a URL
+    /// that is none is refused as such, and not taken for one that is not set.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        match self.0.get(OsStr::new(name)) {
-            Some(value) => value.to_str().map(str::to_owned),
-            None => std::env::var(name).ok(),
-        }
+        let value = self.value(name)?;
+        Some(value.to_string_lossy().into_owned())
     }
 }
 
