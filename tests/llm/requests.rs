@@ -135,6 +135,7 @@ cases! {
     openai: [
         replay_of_reasoning_and_calls,
         replay_that_ends_in_reasoning,
+        replay_for_a_model_that_does_not_reason,
         long_call_ids_are_shortened,
         organization_and_project,
         effort_of_a_model_that_does_not_reason,
