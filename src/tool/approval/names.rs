@@ -28,6 +28,9 @@ pub(super) struct Names {
     pub(super) lookups: BTreeMap<String, Vec<String>>,
     /// Variables that change what programs do; `*` at one end.
     pub(super) dangerous_variables: Vec<String>,
+    /// Variables whose values bash takes for numbers, and counts.
+    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
+    pub(super) counting_variables: Vec<String>,
     /// Builtins whose arguments are assignments.
     #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) assigning_builtins: Vec<String>,

@@ -22,6 +22,8 @@ pub(in super::super) fn read(text: &str, names: &Names) -> Script {
         counted: Vec::new(),
         variables: Vec::new(),
         unsets: false,
+        arrays: false,
+        expanded: None,
     };
     match surface::concern(text) {
         Some(concern) => reader.concern(concern),
@@ -43,6 +45,11 @@ pub(super) struct Reader<'a> {
     pub(super) variables: Vec<((usize, usize), String)>,
     /// Whether something is unset, perhaps a function.
     pub(super) unsets: bool,
+    /// Whether a variable is, or may become, an array.
+    pub(super) arrays: bool,
+    /// A builtin that is given a value which is expanded once more if its
+    /// variable is an array.
+    pub(super) expanded: Option<String>,
 }
 
 impl Reader<'_> {
@@ -79,6 +86,11 @@ impl Reader<'_> {
             {
                 *argument = Argument::Value;
             }
+        }
+        if let Some(builtin) = self.expanded.take().filter(|_| self.arrays) {
+            self.concern(format!(
+                "`{builtin}` sets an array to a value that is only known when it runs"
+            ));
         }
         let doubtful = self.counted.iter().find(|name| {
             self.names.is_dangerous_variable(name) || self.assigned.get(*name) == Some(&false)

@@ -7,6 +7,16 @@ use super::read::Reader;
 use super::word::{argument, beginning};
 use super::{Argument, arithmetic};
 
+/// Arrays that bash itself has, beside those whose assignment is refused anyway.
+const ARRAYS: [&str; 6] = [
+    "PIPESTATUS",
+    "GROUPS",
+    "MAPFILE",
+    "COPROC",
+    "COMPREPLY",
+    "COMP_WORDS",
+];
+
 impl Reader<'_> {
     /// What builtins do to the meaning of the rest.
     pub(super) fn builtin(&mut self, name: &str, arguments: &[Word]) {
@@ -28,6 +38,7 @@ impl Reader<'_> {
     /// An argument of `export` and its like.
     fn declared(&mut self, builtin: &str, word: &Word) {
         if let [WordPart::CompoundAssignment { name, .. }] = word.parts.as_slice() {
+            self.arrays = true;
             return self.assign(name, false);
         }
         let (text, goes_on) = beginning(word);
@@ -36,6 +47,7 @@ impl Reader<'_> {
             if goes_on || letters.contains(['i', 'n']) && !(builtin == "export" && letters == "n") {
                 self.concern(format!("`{builtin}` has the option {text}"));
             }
+            self.arrays |= letters.contains(['a', 'A']);
             return;
         }
         let (name, value) = match text.split_once('=') {
@@ -47,6 +59,18 @@ impl Reader<'_> {
             return self.concern(format!(
                 "`{builtin}` sets a variable that is not plainly named"
             ));
+        }
+        // Of an array bash reads such a value again, and expands what is in it,
+        // whatever quotes are around the word.
+        match value.map(|value| value.trim_start()) {
+            Some(value) if value.starts_with('(') => {
+                self.concern(format!("`{builtin}` sets an array by a text"));
+            }
+            Some("") if goes_on => {
+                self.expanded = Some(builtin.to_owned());
+                self.arrays |= ARRAYS.contains(&name);
+            }
+            _ => {}
         }
         match value {
             Some(value) => self.assign(name, !goes_on && arithmetic::is_number(value)),
@@ -66,6 +90,7 @@ impl Reader<'_> {
         }
         self.unsets |= builtin == "unset";
         if text.starts_with('-') {
+            self.arrays |= text.contains('a');
             // A name may follow its option at once, as in `-aPATH`.
             let attached = text.get(2..).unwrap_or_default();
             if self.names.is_dangerous_variable(attached) {
@@ -98,6 +123,7 @@ impl Reader<'_> {
 
     pub(super) fn assignment(&mut self, assignment: &Assignment) {
         if let Some(index) = &assignment.index {
+            self.arrays = true;
             self.arithmetic(index);
             // Elsewhere than in bash `x[a > b]=1` is a command.
             if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char))
@@ -111,6 +137,7 @@ impl Reader<'_> {
                 self.assign(&assignment.name, is_number(word));
             }
             AssignmentValue::Array(words) => {
+                self.arrays = true;
                 self.words(words);
                 let numbers = words.iter().all(is_number);
                 self.assign(&assignment.name, numbers);
@@ -123,6 +150,14 @@ impl Reader<'_> {
             self.concern("it sets a variable that is not plainly named");
         } else if self.names.is_dangerous_variable(name) {
             self.concern(format!("it sets {name}, which changes what programs do"));
+        } else if !number
+            && self
+                .names
+                .counting_variables
+                .iter()
+                .any(|known| known == name)
+        {
+            self.concern(format!("it sets {name}, whose value bash counts"));
         }
         let known = self.assigned.entry(name.to_owned()).or_insert(true);
         *known &= number;
