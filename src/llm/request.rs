@@ -43,8 +43,8 @@ pub struct Request {
     /// Options that only one provider knows, by the name of its adapter or the
     /// name under which the client knows it: `{"openai": {…}, "gemini": {…}}`.
     /// Merged into the body last, first those of the adapter, then those of
-    /// the provider: objects merge into objects, `null` takes a field out,
-    /// everything else replaces. The module of an adapter names the keys that
+    /// the provider: objects merge into objects unless their `type` differs,
+    /// `null` takes a field out, everything else replaces. The module of an adapter names the keys that
     /// are not fields of the body, and those that it keeps for itself. Other
     /// adapters ignore it.
     pub provider_options: Value,

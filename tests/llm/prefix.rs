@@ -261,6 +261,21 @@ fn another_model_and_back() {
 }
 
 /// What was sent is not merged with what comes after a failure.
+/// Reasoning is kept for the models that take it, and stays away from others.
+#[test]
+fn a_model_that_does_not_reason_and_back() {
+    let mut conversation: Conversation = [text(Role::User, "Go")].into_iter().collect();
+    for round in 0..5 {
+        encode_for("openai", &conversation, "gpt-6-sol");
+        push_round_of("openai", &mut conversation, round);
+    }
+    let before = encode_for("openai", &conversation, "gpt-6-sol");
+    assert!(before.contains("\"type\":\"reasoning\""), "{before}");
+    let other = encode_for("openai", &conversation, "gpt-4.1");
+    assert!(!other.contains("\"type\":\"reasoning\""), "{other}");
+    assert_eq!(encode_for("openai", &conversation, "gpt-6-sol"), before);
+}
+
 #[test]
 fn messages_merge_only_before_they_are_sent() {
     let mut conversation: Conversation = [text(Role::User, "One"), text(Role::User, "Two")]

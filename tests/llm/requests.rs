@@ -121,6 +121,9 @@ cases! {
         cache_ttl_and_own_breakpoint,
         beta_headers,
         provider_options_last,
+        thinking_of_another_type,
+        thinking_of_another_type_by_budget,
+        thinking_of_the_same_type,
         json_schema,
         metadata,
         stop_sequences,
@@ -135,6 +138,7 @@ cases! {
     openai: [
         replay_of_reasoning_and_calls,
         replay_that_ends_in_reasoning,
+        replay_for_a_model_that_does_not_reason,
         long_call_ids_are_shortened,
         organization_and_project,
         effort_of_a_model_that_does_not_reason,

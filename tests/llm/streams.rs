@@ -350,6 +350,14 @@ cases! {
         wrong_types,
         call_that_is_no_object,
         call_without_name,
+        whole_answer,
+        whole_answer_on_many_lines,
+        whole_answer_without_call_ids,
+        whole_answer_without_a_finish_reason,
+        whole_answer_cut_by_length,
+        whole_answer_in_an_event,
+        whole_answer_that_breaks_off,
+        whole_message_after_its_pieces,
         after_the_end,
     ]
 }

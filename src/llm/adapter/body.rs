@@ -90,19 +90,27 @@ pub(super) fn options(
 }
 
 /// Merges objects into objects, replaces everything else, and takes out what
-/// is `null`.
+/// is `null`. An object of another `type` replaces, too: the fields of the one
+/// mean nothing in the other, and servers refuse them.
 pub(super) fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     for (name, value) in patch {
         match (target.get_mut(&name), value) {
             (_, Value::Null) => {
                 target.shift_remove(&name);
             }
-            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (Some(Value::Object(old)), Value::Object(new)) if !is_other_type(old, &new) => {
+                merge(old, new);
+            }
             (_, value) => {
                 target.insert(name, value);
             }
         }
     }
+}
+
+fn is_other_type(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+    let [old, new] = [old, new].map(|fields| fields.get("type").and_then(Value::as_str));
+    old.is_some() && new.is_some() && old != new
 }
 
 /// `value` without characters that a header must not hold, whoever gives it.

@@ -1,7 +1,7 @@
 //! The chunks of an answer: `{id, model, choices: [{delta, finish_reason}],
 //! usage}`, then `[DONE]`. Servers differ in details, so this reads
 //! generously: reasoning under three names, calls without index or id, an end
-//! without `[DONE]`.
+//! without `[DONE]`, a whole answer from those that do not stream.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -146,8 +146,16 @@ impl Answer for Events {
             }
             return Ok(());
         };
-        let delta = choice.get_mut("delta").map_or(Value::Null, Value::take);
-        self.delta(&delta, out)?;
+        let part = |choice: &mut Value, name| choice.get_mut(name).map_or(Value::Null, Value::take);
+        let delta = part(&mut choice, "delta");
+        let message = part(&mut choice, "message");
+        // Servers that ignore `stream` give the answer as one message. Others
+        // repeat it as one after its pieces.
+        let is_whole = delta.is_null() && message.is_object() && self.is_empty();
+        self.delta(if is_whole { &message } else { &delta }, out)?;
+        if is_whole {
+            self.finish = Some(String::new());
+        }
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finish = Some(reason.to_owned());
         }
@@ -370,9 +378,13 @@ impl Events {
         (!other_id && !other_name).then_some(position)
     }
 
+    /// Whether nothing has been said.
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.calls.is_empty() && self.reasoning.is_none()
+    }
+
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
-        let nothing = self.text.is_empty() && self.calls.is_empty() && self.reasoning.is_none();
-        if nothing && self.finish.is_none() {
+        if self.is_empty() && self.finish.is_none() {
             return Err(Misuse("it ended before it said anything".to_owned()));
         }
         let raw = self.finish.take().unwrap_or_default();

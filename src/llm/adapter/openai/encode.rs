@@ -33,6 +33,9 @@ pub(super) fn head(
         warnings,
     };
     writer.write()?;
+    let format = InputFormat {
+        reasoning: writer.reasons(),
+    };
     let Writer {
         mut fields,
         warnings,
@@ -43,7 +46,7 @@ pub(super) fn head(
     let url = format!("{base_url}/responses");
     let auth = body::auth(target, "authorization", "Bearer ");
     let http = body::post(target, url, headers(target), auth);
-    Ok(Head::new(http, &fields, "input", InputFormat, warnings))
+    Ok(Head::new(http, &fields, "input", format, warnings))
 }
 
 fn headers(target: &Endpoint) -> impl Iterator<Item = (&'static str, String)> {
@@ -144,8 +147,13 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Whether the model reasons, as far as anybody knows.
+    fn reasons(&self) -> bool {
+        self.info.is_none_or(|info| info.supports_reasoning)
+    }
+
     fn reasoning(&mut self) {
-        let reasons = self.info.is_none_or(|info| info.supports_reasoning);
+        let reasons = self.reasons();
         let mut reasoning = Map::new();
         if let Some(asked) = self.request.reasoning_effort.as_deref() {
             let model = &self.request.model;

@@ -30,13 +30,16 @@ fn replayed(call: &Value, field: &str) -> Value {
     call
 }
 
-/// How messages are written.
+/// How messages are written for one class of models.
 #[derive(Debug)]
-pub(super) struct InputFormat;
+pub(super) struct InputFormat {
+    /// Whether reasoning goes back: models that do not reason refuse it.
+    pub(super) reasoning: bool,
+}
 
 impl WireFormat for InputFormat {
     fn key(&self) -> String {
-        NAME.to_owned()
+        format!("{NAME} reasoning={}", self.reasoning)
     }
 
     fn append(
@@ -46,7 +49,11 @@ impl WireFormat for InputFormat {
         wire: &mut Wire,
         warnings: &mut Vec<Warning>,
     ) -> Result<(), LlmError> {
-        let mut writer = Writer { wire, warnings };
+        let mut writer = Writer {
+            format: self,
+            wire,
+            warnings,
+        };
         let mut calls = before;
         let is_assistant = |message: &Message| message.role == Role::Assistant;
         for run in group.chunk_by(|a, b| is_assistant(a) == is_assistant(b)) {
@@ -69,6 +76,7 @@ impl WireFormat for InputFormat {
 }
 
 struct Writer<'a> {
+    format: &'a InputFormat,
     wire: &'a mut Wire,
     warnings: &'a mut Vec<Warning>,
 }
@@ -82,12 +90,22 @@ impl Writer<'_> {
                 // Reasoning that nothing follows is refused.
                 let is_reasoning = |item: &Value| item["type"] == "reasoning";
                 let last = items.iter().rposition(|item| !is_reasoning(item));
+                // Without it, what it led to must not be known by its id: the
+                // API asks for the reasoning that belongs to that item.
+                let parted = !self.format.reasoning && items.iter().any(is_reasoning);
                 for item in &items[..last.map_or(0, |last| last + 1)] {
-                    match item["type"].as_str() {
-                        Some("function_call") => self.item(&replayed(item, "arguments")),
-                        Some("custom_tool_call") => self.item(&replayed(item, "input")),
-                        _ => self.item(item),
+                    if parted && is_reasoning(item) {
+                        continue;
                     }
+                    let mut item = match item["type"].as_str() {
+                        Some("function_call") => replayed(item, "arguments"),
+                        Some("custom_tool_call") => replayed(item, "input"),
+                        _ => item.clone(),
+                    };
+                    if parted && let Some(fields) = item.as_object_mut() {
+                        fields.shift_remove("id");
+                    }
+                    self.item(&item);
                 }
             }
             _ => {
