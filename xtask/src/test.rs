@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
-use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell};
+use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
 use crate::{browser, build, matrix, npm, python, web, www};
 
 /// What to test.
@@ -122,7 +122,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wants(Suite::Peers) {
         check_node(&shell)?;
         let peers = root().join("tests/peers/apply-patch.mjs");
+        let ours = target_dir().join("release/examples/apply_patch");
         cmd!(shell, "node --test {peers}")
+            .env("HERMITCRAB_APPLY_PATCH", ours)
             .run()
             .context("apply_patch differs from codex's")?;
     }
