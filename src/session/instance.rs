@@ -367,8 +367,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of the tools of a session that opens, or why it does not.
-    fn check(config: Value, expected: Result<&str, &str>) {
+    fn with_environment() -> (Instance, u32) {
         let mut instance = Instance::new([1; 32]);
         let environment = instance.add_remote_environment(EnvironmentInfo {
             working_directory: "/work".to_owned(),
@@ -376,6 +375,12 @@ mod tests {
             os_version: String::new(),
             utc_offset_minutes: 0,
         });
+        (instance, environment)
+    }
+
+    /// Names of the tools of a session that opens, or why it does not.
+    fn check(config: Value, expected: Result<&str, &str>) {
+        let (mut instance, environment) = with_environment();
         let opened = SessionConfig::from_json(&config.to_string())
             .and_then(|config| instance.open_session(environment, config));
         let actual = opened
@@ -407,13 +412,7 @@ mod tests {
 
     #[test]
     fn wrappers_lie_in_the_order_of_the_calls() {
-        let mut instance = Instance::new([1; 32]);
-        let environment = instance.add_remote_environment(EnvironmentInfo {
-            working_directory: "/work".to_owned(),
-            platform: "linux".to_owned(),
-            os_version: String::new(),
-            utc_offset_minutes: 0,
-        });
+        let (mut instance, environment) = with_environment();
         instance.log_calls(environment).expect("it exists");
         instance
             .make_read_only(environment, false)
