@@ -77,6 +77,9 @@ impl fmt::Debug for HostTool {
 
 /// Decides whether a tool may run. Without one, the answer is
 /// [`Approval::NoApprover`].
+///
+/// Called on the driver's task, in the order of the calls that need approval: it
+/// must not block. The futures it returns are awaited side by side.
 pub type ApprovalFn = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
 
 /// A question whether a tool may run.

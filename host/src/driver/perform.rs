@@ -197,18 +197,24 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
         } => {
             let session = driver.sessions.get(&effect.owner);
             let approval = session.and_then(|session| session.approval.clone());
+            let request = ApprovalRequest {
+                session_id: effect.owner,
+                tool_name,
+                call_id,
+                arguments,
+                reason,
+            };
+            // Asked here, so that questions of one round come in the order of
+            // its calls; only the answers are awaited side by side.
+            let ask = || approval.map(|approval| approval(request));
+            let asked = std::panic::catch_unwind(AssertUnwindSafe(ask));
             Box::new(move |performer| {
                 Box::pin(async move {
-                    let Some(approval) = approval else {
-                        return OutcomeKind::Approval(Approval::NoApprover);
+                    let answer = match asked {
+                        Ok(Some(answer)) => answer,
+                        Ok(None) => return OutcomeKind::Approval(Approval::NoApprover),
+                        Err(_) => return OutcomeKind::Cancelled,
                     };
-                    let answer = approval(ApprovalRequest {
-                        session_id: performer.owner.clone(),
-                        tool_name,
-                        call_id,
-                        arguments,
-                        reason,
-                    });
                     let answer = answer.map(OutcomeKind::Approval);
                     performer.unless_cancelled(answer).await
                 })

@@ -1,7 +1,7 @@
 //! Sessions and sandboxes through the public API, with a scripted model over
 //! loopback HTTP.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -12,8 +12,8 @@ use hermitcrab::script::ScriptedModel;
 use hermitcrab::tool::approval::{ApprovalSettings, ToolRule};
 use hermitcrab_host::serve_model::ServeModel;
 use hermitcrab_host::{
-    EnvironmentChoice, Event, Host, HostError, HostTool, HostToolResult, LocalEnvironment,
-    MemoryOptions, SessionConfig, SessionOptions, ToolDefinition,
+    Approval, ApprovalFn, ApprovalRequest, EnvironmentChoice, Event, Host, HostError, HostTool,
+    HostToolResult, LocalEnvironment, MemoryOptions, SessionConfig, SessionOptions, ToolDefinition,
 };
 use serde_json::json;
 
@@ -132,6 +132,61 @@ async fn nobody_to_approve_means_no() {
         end["error"],
         "Tool error (add_one): not approved: nobody is there to approve it: this tool needs approval"
     );
+}
+
+/// Calls `c0` to `c15` in one round, each of which needs approval; returns how
+/// they ended.
+async fn check_questions(approval: ApprovalFn) -> Vec<Event> {
+    let calls: Vec<_> = (0..16)
+        .map(|n| json!({"name": "add_one", "id": format!("c{n}"), "arguments": {"n": n}}))
+        .collect();
+    let model = serve(json!({"steps": [{"tool_calls": calls}, {"text": "done"}]}));
+    let host = with_key(component(), &model);
+    let config = SessionConfig {
+        approval: ApprovalSettings {
+            tools: [("add_one".to_owned(), ToolRule::Ask)].into(),
+            ..ApprovalSettings::default()
+        },
+        ..config(&model)
+    };
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let options = SessionOptions::new(config, memory)
+        .tool(add_one())
+        .approval(approval);
+    let mut session = host.open_session(options).await.expect("a session");
+    session.submit("add").await.expect("idle");
+    let mut events = until(&mut session, "PROCESSING_END").await;
+    events.retain(|event| event.kind() == "TOOL_CALL_END");
+    assert_eq!(events.len(), 16);
+    events
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn questions_come_in_the_order_of_the_calls() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let ends = check_questions({
+        let asked = asked.clone();
+        Arc::new(move |request: ApprovalRequest| {
+            let mut asked = asked.lock().expect("no panic while asking");
+            asked.push(request.call_id);
+            std::future::ready(Approval::Allow).boxed()
+        })
+    })
+    .await;
+    let asked = std::mem::take(&mut *asked.lock().expect("no panic while asking"));
+    let calls: Vec<_> = (0..16).map(|n| format!("c{n}")).collect();
+    assert_eq!(asked, calls);
+    assert!(ends.iter().all(|end| end.data()["is_error"] == false));
+}
+
+#[tokio::test]
+async fn an_approver_that_panics_allows_nothing() {
+    let ends = check_questions(Arc::new(|request: ApprovalRequest| {
+        assert_eq!(request.call_id, "", "an approver with a defect");
+        std::future::ready(Approval::Allow).boxed()
+    }))
+    .await;
+    assert!(ends.iter().all(|end| end.data()["is_error"] == true));
 }
 
 #[tokio::test]

@@ -78,11 +78,15 @@ pub(crate) fn on_terminal() -> Option<(ApprovalFn, Questions)> {
     let terminal = Arc::new(terminal);
     let (turns, questions) = mpsc::unbounded_channel();
     let approver: ApprovalFn = Arc::new(move |request: ApprovalRequest| {
-        let (terminal, turns) = (terminal.clone(), turns.clone());
+        let terminal = terminal.clone();
+        // Queued when the core asks, not when the future first runs: the
+        // person reads the questions in the order of the calls.
+        let (begin, begun) = oneshot::channel();
+        let (asking, over) = oneshot::channel();
+        let queued = turns.send(Turn { begin, over }).is_ok();
         async move {
-            let (begin, begun) = oneshot::channel();
-            let (_asking, over) = oneshot::channel();
-            if turns.send(Turn { begin, over }).is_err() || begun.await.is_err() {
+            let _asking = asking;
+            if !queued || begun.await.is_err() {
                 return deny("the run is over");
             }
             let asked = tokio::task::spawn_blocking(move || ask(&terminal, &request));
