@@ -11,6 +11,11 @@ pub mod drive;
 mod heap;
 mod import;
 pub mod narrow;
+#[cfg_attr(
+    not(all(target_arch = "wasm32", feature = "sandbox")),
+    allow(dead_code)
+)]
+mod now;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),

@@ -14,6 +14,7 @@ use bashkit::{
 };
 
 use super::filesystem::TreeFileSystem;
+use super::{clock, now};
 
 /// First names of the paths that bashkit's layer knows.
 const PLACES: [&str; 6] = ["bin", "dev", "etc", "proc", "root", "usr"];
@@ -85,7 +86,16 @@ impl FileSystemExt for RootFileSystem {
 #[async_trait]
 impl FileSystem for RootFileSystem {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
-        self.of(path).read_file(path).await
+        let mut content = self.of(path).read_file(path).await?;
+        let timeline = clock::current().zip(path.to_str());
+        if let Some((timeline, path)) = timeline
+            && timeline.is_filter_file(path)
+            && now::says_now(&content)
+        {
+            let definition = now::definition(timeline.peek_us());
+            content.splice(..0, definition.into_bytes());
+        }
+        Ok(content)
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {

@@ -24,6 +24,7 @@ use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
 use super::narrow::Narrow;
+use super::now::{self, Filter};
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
 use super::root::RootFileSystem;
@@ -181,12 +182,29 @@ impl Ground {
                         timeline.set_refusal(sentence);
                         return HookAction::Cancel("not supported".to_owned());
                     }
+                    tell_time(&mut event, &timeline);
                     let is_grep = event.name == "grep";
                     timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
                 HookAction::Continue(event)
             }))
     }
+}
+
+/// Gives the filter of `jq` the time, if it asks for it ([`now`]).
+fn tell_time(event: &mut ToolEvent, timeline: &Timeline) {
+    let file = match now::filter_of(&event.name, &event.args) {
+        Some(Filter::Argument { index, from }) => {
+            let filter = &mut event.args[index];
+            if now::says_now(&filter.as_bytes()[from..]) {
+                filter.insert_str(from, &now::definition(timeline.peek_us()));
+            }
+            None
+        }
+        Some(Filter::File(index)) => Some(event.args[index].clone()),
+        None => None,
+    };
+    timeline.set_filter_file(file);
 }
 
 impl Shells {

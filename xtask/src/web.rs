@@ -70,21 +70,51 @@ enum Core {
     Slim,
 }
 
+impl Core {
+    /// Cargo features. The default ones would bring the parser of commands into
+    /// the slim core.
+    fn features(self) -> &'static str {
+        match self {
+            Self::Full => "web,sandbox",
+            Self::Slim => "web",
+        }
+    }
+
+    /// Profile of `Cargo.toml`.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Full => "wasm",
+            Self::Slim => "wasm-slim",
+        }
+    }
+
+    /// More arguments for `cargo build`. LLVM copies a function that is marked
+    /// `#[inline]` into its callers up to a cost of 325, by its own count, also
+    /// where the profile asks for few bytes; profiles have no option for it.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &[
+                "--config",
+                "target.wasm32-unknown-unknown.rustflags=['-Cllvm-args=-inlinehint-threshold=60', '-Cllvm-args=-inline-threshold=25']",
+            ],
+            // `opt-level = "z"` has no such exception.
+            Self::Slim => &[],
+        }
+    }
+}
+
 /// Builds a core and writes `hermitcrab.js` and `hermitcrab_bg.wasm` to `out`.
 /// Returns the size of the latter in bytes.
 fn write(out: &Path, core: Core) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
-    // The default features would bring the parser of commands into the slim core.
-    let (features, profile) = match core {
-        Core::Full => ("web,sandbox", "wasm"),
-        Core::Slim => ("web", "wasm-slim"),
-    };
+    let profile = core.profile();
     cargo(&shell)
         .args(["build", "--package", "hermitcrab", "--lib"])
         .arg("--no-default-features")
         .args(["--profile", profile, "--target", WASM_TARGET])
-        .args(["--features", features])
+        .args(["--features", core.features()])
+        .args(core.arguments())
         .quiet()
         .run()?;
     let module = target_dir()

@@ -65,6 +65,7 @@ pub struct Timeline {
     device_bytes: Cell<usize>,
     streams_head: Cell<bool>,
     narrow: RefCell<Option<Narrow>>,
+    filter_file: RefCell<Option<String>>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
     last_words: Cell<LastWords>,
@@ -100,6 +101,7 @@ impl Timeline {
             device_bytes: Cell::new(DEVICE_BYTES),
             streams_head: Cell::new(false),
             narrow: RefCell::default(),
+            filter_file: RefCell::default(),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
             last_words: Cell::new(LastWords::None),
@@ -279,6 +281,18 @@ impl Timeline {
     /// Sets how the builtin that runs lists directories.
     pub fn set_narrow(&self, narrow: Option<Narrow>) {
         *self.narrow.borrow_mut() = narrow;
+    }
+
+    /// Whether `path` is the file whose filter the `jq` that runs reads now.
+    pub fn is_filter_file(&self, path: &str) -> bool {
+        let file = self.filter_file.borrow();
+        let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+        file.as_deref().is_some_and(|file| name(file) == name(path))
+    }
+
+    /// Sets the file of which the builtin that runs takes its filter.
+    pub fn set_filter_file(&self, file: Option<String>) {
+        *self.filter_file.borrow_mut() = file;
     }
 
     /// Units of work done in the last poll, or so far in this one.

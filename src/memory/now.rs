@@ -1,0 +1,166 @@
+//! `now` of `jq`. Its library asks std for the time, which on
+//! wasm32-unknown-unknown is a panic, and with it the end of the instance. A
+//! filter that says `now` gets a definition of it in front, with the time of the
+//! sandbox as the command begins.
+
+/// Where the filter of a call of `jq` or `yq` stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Filter {
+    /// In an argument, from this byte on.
+    Argument { index: usize, from: usize },
+    /// In the file that this argument names.
+    File(usize),
+}
+
+/// Arguments that take others with them, and how many.
+const JQ_VALUES: [(&str, usize); 5] = [
+    ("--arg", 2),
+    ("--argjson", 2),
+    ("--slurpfile", 2),
+    ("--rawfile", 2),
+    ("--indent", 1),
+];
+const YQ_VALUES: [(&str, usize); 6] = [
+    ("-p", 1),
+    ("--input-format", 1),
+    ("-o", 1),
+    ("--output-format", 1),
+    ("-I", 1),
+    ("--indent", 1),
+];
+const EXPRESSION: &str = "--expression";
+
+/// Finds the filter in the arguments of the builtin `name`.
+pub(super) fn filter_of(name: &str, args: &[String]) -> Option<Filter> {
+    let values: &[(&str, usize)] = match name {
+        "jq" => &JQ_VALUES,
+        "yq" => &YQ_VALUES,
+        _ => return None,
+    };
+    let mut first = None;
+    let mut only_words = false;
+    let mut index = 0;
+    while let Some(argument) = args.get(index) {
+        let is_option = !only_words && argument.len() > 1 && argument.starts_with('-');
+        if !is_option {
+            first.get_or_insert(Filter::Argument { index, from: 0 });
+        } else if argument == "--" {
+            only_words = true;
+        } else if name == "jq" && reads_file(argument) {
+            return (index + 1 < args.len()).then_some(Filter::File(index + 1));
+        } else if name == "yq" && argument == EXPRESSION {
+            let index = index + 1;
+            return (index < args.len()).then_some(Filter::Argument { index, from: 0 });
+        } else if name == "yq"
+            && let Some(filter) = argument.strip_prefix(EXPRESSION)
+            && filter.starts_with('=')
+        {
+            let from = EXPRESSION.len() + 1;
+            return Some(Filter::Argument { index, from });
+        } else if let Some((_, taken)) = values.iter().find(|(option, _)| option == argument) {
+            index += taken;
+        }
+        index += 1;
+    }
+    first
+}
+
+/// Whether this argument of `jq` is `--from-file`, or `-f` among short ones.
+fn reads_file(argument: &str) -> bool {
+    match argument.strip_prefix("--") {
+        Some(long) => long == "from-file",
+        None => argument.contains('f'),
+    }
+}
+
+/// Whether `filter` may call `now`; a text or a comment that says so counts, too.
+pub(super) fn says_now(filter: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut rest = filter;
+    let mut before = None;
+    while let Some(at) = memchr::memmem::find(rest, b"now") {
+        let before_it = at.checked_sub(1).map(|at| rest[at]).or(before);
+        let other = before_it.is_some_and(|byte| is_word(&byte) || matches!(byte, b'.' | b'$'));
+        rest = &rest[at + 3..];
+        if !other && !rest.first().is_some_and(is_word) {
+            return true;
+        }
+        before = Some(b'w');
+    }
+    false
+}
+
+/// The definition that stands in front of the filter, on its first line.
+pub(super) fn definition(micros: u64) -> String {
+    let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+    format!("def now: {seconds}.{rest:06}; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<Filter>) {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(filter_of(&words[0], &words[1..]), expected, "{line}");
+    }
+
+    fn argument(index: usize) -> Option<Filter> {
+        Some(Filter::Argument { index, from: 0 })
+    }
+
+    #[test]
+    fn filters_are_found() {
+        check("jq now", argument(0));
+        check("jq -n now", argument(1));
+        check("jq -nr now a.json", argument(1));
+        check("jq --arg x now .a", argument(3));
+        check("jq --indent 2 now", argument(2));
+        check("jq --slurpfile a b now", argument(3));
+        check("jq -n -- now", argument(2));
+        check("jq -- -now", argument(1));
+        check("jq now --args now", argument(0));
+        check("jq -nf a.jq b", Some(Filter::File(1)));
+        check("jq b --from-file a.jq", Some(Filter::File(2)));
+        check("jq -f", None);
+        check("jq -n", None);
+        check("yq -p json now", argument(2));
+        check("yq -I2 now", argument(1));
+        check("yq a.yaml --expression now", argument(2));
+        let from = "--expression=".len();
+        check(
+            "yq --expression=now a.yaml",
+            Some(Filter::Argument { index: 0, from }),
+        );
+        check("yq --expression", None);
+        check("awk now", None);
+    }
+
+    #[test]
+    fn calls_of_now_are_seen() {
+        for filter in [
+            "now",
+            "now|todate",
+            "{t:now}",
+            "known,now",
+            "nownow,now",
+            "[now-1]",
+        ] {
+            assert!(says_now(filter.as_bytes()), "{filter}");
+        }
+        for filter in [
+            "", ".now", "$now", "known", "nowhere", "now_", "nownow", "_now",
+        ] {
+            assert!(!says_now(filter.as_bytes()), "{filter}");
+        }
+    }
+
+    #[test]
+    fn times_have_six_digits() {
+        assert_eq!(
+            definition(1_700_000_000_000_042),
+            "def now: 1700000000.000042; "
+        );
+    }
+}
