@@ -27,7 +27,7 @@ const POLICY = [
 ].join("; ");
 
 /** Files of `public/` that the page asks for. */
-const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "preview-frame.js"];
+const PUBLIC = ["icon.svg", "preview.html", "preview-online.html"];
 
 /** Puts the policy into the built page; the dev server needs inline scripts. */
 function policy() {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import { downloaded, playground, ready, saved, shows, state, terminal } from "./playground-support.mjs";
+import { downloaded, playground, preview, ready, saved, shows, state, terminal } from "./playground-support.mjs";
 
 const FOLDER = "some/where/";
 const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
@@ -48,7 +48,7 @@ test("it works in a folder of any host", async (t) => {
   await shows(page, "42");
   await shows(page, "six 7");
   await page.click(".preview-toggle");
-  await page.frameLocator(".preview iframe").locator("text=/rock-roll").waitFor();
+  await preview(page).locator("text=/rock-roll").waitFor();
   assert.equal((await downloaded(page, "Export as zip")).name, "tide-pool.zip");
   assert.deepEqual(asked.filter((path) => !path.startsWith(`/${FOLDER}`)), []);
   assert.deepEqual(problems, []);

@@ -165,6 +165,16 @@ export function paths(page) {
   return page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
 }
 
+/** The page in the preview: its frame is inside one that holds the policy. */
+export function preview(page) {
+  return page.frameLocator(".preview iframe").frameLocator("iframe");
+}
+
+/** A text as a file that a chooser takes. @param {string} name @param {string} text */
+export function file(name, text) {
+  return { name, mimeType: "application/octet-stream", buffer: Buffer.from(text) };
+}
+
 /** The text of the file that the editor shows. */
 export function editorText(page) {
   return page.evaluate(() => document.querySelector(".cm-content").innerText.replaceAll("\u200b", ""));

@@ -20,7 +20,6 @@ const DEFAULTS = {
   provider: SCRIPTED,
   theme: "auto",
   approval: "never",
-  previewOnline: false,
   rememberKeys: false,
   /** By provider: {model, baseUrl, effort}. */
   providers: {},
