@@ -27,7 +27,7 @@ const POLICY = [
 ].join("; ");
 
 /** Files of `public/` that the page asks for. */
-const PUBLIC = ["icon.svg", "preview.html", "preview-online.html"];
+const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "node.html"];
 
 /** Puts the policy into the built page; the dev server needs inline scripts. */
 function policy() {

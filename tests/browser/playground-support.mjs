@@ -16,11 +16,11 @@ export const SCREENSHOTS = join(root, "target/screenshots");
 
 /**
  * The policy as a header too, so that a page without its meta element would be
- * caught as well. The project's own code runs in the frame of the preview, which
- * has a policy of its own, and by `node` in a worker that has to evaluate it.
+ * caught as well. The project's own code runs below documents with policies of
+ * their own.
  */
 function policy(path) {
-  const isForCode = path.startsWith("/preview") || path.includes("/javascript-worker");
+  const isForCode = path.startsWith("/preview") || path === "/node.html";
   return isForCode ? undefined : "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
 }
 
