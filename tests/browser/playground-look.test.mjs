@@ -69,7 +69,7 @@ test("the preview shows the project and follows it, in an origin of its own", as
   await page.waitForSelector(".console:has-text('from the page')");
   await terminal(page, "printf 'export const word = \"module\";' > part.js; printf '<script type=module>import { word } from \"./part.js\"; document.body.append(word)</script>' > index.html");
   await frame.locator("text=module").waitFor();
-  await terminal(page, "printf '<script>fetch(\"https://example.com/\").catch(() => document.body.append(\"no network\"))</script>' > index.html");
+  await terminal(page, "printf '<body><script>fetch(\"https://example.com/\").catch(() => document.body.append(\"no network\"))</script>' > index.html");
   await frame.locator("text=no network").waitFor();
   assert.deepEqual(problems.filter((text) => !/Content Security Policy|Content-Security-Policy/.test(text)), []);
 });

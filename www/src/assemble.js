@@ -12,6 +12,12 @@ const TYPES = {
 };
 
 /**
+ * Fragments are places in the page; other relative addresses are none. As text,
+ * because the policy of the playground forbids bases, also in what it parses.
+ */
+const BASE = '<base href="about:srcdoc">';
+
+/**
  * @param {Map<string, Uint8Array>} files of the project, by path
  * @param {string} page path of the HTML file
  * @param {boolean} network whether the page may reach it
@@ -56,18 +62,15 @@ export function assemble(files, page, network) {
     script.textContent = inScript(map);
     document.head.prepend(script);
   }
-  document.head.prepend(...first(document, { files: dataFiles(files), page, network }));
-  return `<!doctype html>\n${document.documentElement.outerHTML}`;
+  document.head.prepend(first(document, { files: dataFiles(files), page, network }));
+  return `<!doctype html>\n${BASE}${document.documentElement.outerHTML}`;
 }
 
-/** What the page begins with: its base, and what runs before its own code. */
+/** What runs before the page's own code. */
 function first(document, settings) {
-  const base = document.createElement("base");
-  // Fragments are places in the page; other relative addresses are none.
-  base.href = "about:srcdoc";
   const script = document.createElement("script");
   script.textContent = inScript(`(() => {\n${prelude}\nprelude(${JSON.stringify(settings)});\n})();`);
-  return [base, script];
+  return script;
 }
 
 /** Small files that a page may ask for, as data URLs by path. */

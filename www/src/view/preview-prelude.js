@@ -11,9 +11,11 @@ const UNCOVERED = ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChann
 function prelude({ files, page, network }) {
   // Its parent only holds the frame.
   const playground = parent.parent;
-  const send = (message) => playground.postMessage(message, "*");
+  const send = (message, ports) => playground.postMessage(message, "*", ports);
   if (!network) for (const name of UNCOVERED) delete window[name];
-  send({ kind: "shown" });
+  const { port1, port2 } = new MessageChannel();
+  send({ kind: "shown" }, [port2]);
+  addEventListener("pagehide", () => port1.postMessage("gone"));
   watch((level, values) => send({ kind: "console", level, text: values.map(show).join(" ") }));
   answerFetch(files, page);
 }

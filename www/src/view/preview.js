@@ -9,6 +9,8 @@
 import { assemble } from "../assemble.js";
 import { h, icon, iconButton } from "../dom.js";
 
+/** How long a page that loads itself again may be away, in ms. */
+const AWAY_MS = 300;
 /** Lines of the page's console that are shown. */
 const MOST_LINES = 500;
 
@@ -33,18 +35,22 @@ export function previewView() {
   const allowed = new WeakSet();
   let project;
   let chosen;
-  /** @type {{outer: HTMLIFrameElement, inner?: HTMLIFrameElement, loads: number, shows: number} | undefined} */
+  /** `pages`: of them that came, and did not go. @type {{outer: HTMLIFrameElement, inner?: HTMLIFrameElement, pages: number} | undefined} */
   let frame;
   let shown = false;
   let stale = true;
   let timer;
+  let judging;
 
   addEventListener("message", (event) => {
     if (!frame?.inner || event.source !== frame.inner.contentWindow) return;
     const { kind, text, level } = event.data ?? {};
     if (kind === "shown") {
-      frame.shows += 1;
-      judge(frame);
+      count(frame, 1);
+      const own = frame;
+      // Of a page that has gone, no message tells where it came from.
+      event.ports[0]?.addEventListener("message", () => count(own, -1), { once: true });
+      event.ports[0]?.start();
     } else if (kind === "console" && lines.childElementCount < MOST_LINES) {
       lines.hidden = false;
       lines.append(h("span", { class: String(level) }, `${String(text).slice(0, 5000)}\n`));
@@ -83,7 +89,7 @@ export function previewView() {
   function begin() {
     const network = online.checked;
     const outer = h("iframe", { title: `Preview of ${chosen}`, src: network ? "preview-online.html" : "preview.html" });
-    const own = { outer, loads: 0, shows: 0 };
+    const own = { outer, pages: 0 };
     frame = own;
     outer.addEventListener("load", () => own === frame && fill(own, network), { once: true });
     place.replaceChildren(outer);
@@ -100,20 +106,20 @@ export function previewView() {
     inner.title = own.outer.title;
     inner.setAttribute("sandbox", "allow-scripts allow-forms allow-modals");
     inner.srcdoc = assemble(project.files, chosen, network);
-    inner.addEventListener("load", () => {
-      own.loads += 1;
-      judge(own);
-    });
     own.inner = inner;
     holder.body.replaceChildren(inner);
   }
 
-  /** A document that does not tell that it is the page is another one. */
-  function judge(own) {
-    if (own !== frame) return;
-    const gone = own.loads > own.shows;
-    own.outer.hidden = gone;
-    if (gone) place.append(left);
+  /** One page of the frame's came or went. */
+  function count(own, change) {
+    own.pages += change;
+    clearTimeout(judging);
+    judging = setTimeout(() => own === frame && judge(own), AWAY_MS);
+  }
+
+  function judge({ outer, pages }) {
+    outer.hidden = pages === 0;
+    if (outer.hidden) place.append(left);
     else left.remove();
   }
 
