@@ -147,3 +147,13 @@ test("a file that misses the tree does not take the page's place", async (t) => 
   }));
   assert.deepEqual(told, [true, true]);
 });
+
+test("a browser that has no storage says so in words for people", async (t) => {
+  const init = () => {
+    Object.defineProperty(Navigator.prototype, "storage", { get: () => undefined });
+    Object.defineProperty(globalThis, "indexedDB", { get: () => undefined });
+  };
+  const { page } = await open(t, { init });
+  const told = await page.innerText(".toast.error span");
+  assert.ok(told.startsWith("Nothing can be stored here (there is no private file system; there is no IndexedDB): "), told);
+});
