@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -398,6 +398,28 @@ test("a lock whose process is gone, or that says nothing, is free", async (t) =>
     await writeFile(join(directory, "p", "lock"), lock);
     const again = await openProject("p", { storage });
     await again.close();
+  }
+});
+
+test("a lock whose process is gone is free, also if its number is another's now", { skip: process.platform !== "linux" }, async (t) => {
+  const directory = await folder(t);
+  const storage = directoryStorage(directory);
+  const file = join(directory, "p", "lock");
+  const one = await openProject("p", { storage });
+  const [pid, token, birth] = (await readFile(file, "utf8")).split(" ");
+  assert.equal(pid, String(process.pid));
+  await one.close();
+  const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
+  t.after(() => other.kill());
+  // As of a container before its restart, and of an older version in it.
+  for (const lock of [`${pid} ${token} boot:1`, `${pid} ${token} ${birth}1`, `${pid} ${token}`, `${other.pid} ${token} ${birth}`]) {
+    await writeFile(file, lock);
+    await (await openProject("p", { storage })).close();
+  }
+  // Of this process, as by another of its threads, and of one that says no birth.
+  for (const lock of [`${pid} ${token} ${birth}`, `${other.pid} ${token}`]) {
+    await writeFile(file, lock);
+    await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab or process/);
   }
 });
 
