@@ -73,10 +73,8 @@ export function directoryStorage(directory) {
         // At once, so that nobody else finds the place free.
         await writeFile(beside, own);
         await rename(beside, file);
-      } else if (!(await created(file, own, beside))) {
-        const said = await textOf(file);
-        if (said !== undefined && ((await isAlive(said)) || !(await removed(file, said, beside)))) return undefined;
-        if (!(await created(file, own, beside))) return undefined;
+      } else if (!(await created(file, own, beside)) && !(await inherited(file, own, beside))) {
+        return undefined;
       }
       await removeDrafts(place(project));
       const loser = holders.get(file);
@@ -119,20 +117,30 @@ async function createdEmpty(file, content) {
 }
 
 /**
- * Whether a lock that says `said` could be removed. Another process may have
- * done so since, and put its own in the place: that one stays.
+ * Whether a lock could be had whose process is gone. One at a time looks and
+ * takes it, in one step, so that nobody finds the place free in between.
  */
-async function removed(file, said, beside) {
+async function inherited(file, own, beside) {
+  const turn = `${file}-turn`;
+  if (!(await created(turn, own, beside)) && !(await freed(turn, own, beside))) return false;
   try {
-    await rename(file, beside);
-  } catch (error) {
-    if (error.code === "ENOENT") return true;
-    throw error;
+    const said = await textOf(file);
+    if (said === undefined) return await created(file, own, beside);
+    if (await isAlive(said)) return false;
+    await writeFile(beside, own);
+    await rename(beside, file);
+    return true;
+  } finally {
+    await rm(turn, { force: true });
   }
-  const isStale = (await textOf(beside)) === said;
-  if (!isStale) await link(beside, file).catch(() => {});
-  await rm(beside, { force: true });
-  return isStale;
+}
+
+/** Whether a turn could be had that a process has left behind. */
+async function freed(turn, own, beside) {
+  const said = await textOf(turn);
+  if (said === undefined || (await isAlive(said))) return false;
+  await rm(turn, { force: true });
+  return created(turn, own, beside);
 }
 
 /** Drafts of whoever had the project before, also of a process that was killed. */

@@ -417,10 +417,12 @@ test("a lock whose process is gone is free, also if its number is another's now"
     await (await openProject("p", { storage })).close();
   }
   // Of this process, as by another of its threads, and of one that says no birth.
+  await writeFile(`${file}-turn`, `${pid} ${token} boot:1`);
   for (const lock of [`${pid} ${token} ${birth}`, `${other.pid} ${token}`]) {
     await writeFile(file, lock);
     await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab or process/);
   }
+  assert.deepEqual((await readdir(join(directory, "p"))).filter((name) => name.startsWith("lock")), ["lock"]);
 });
 
 const DAMAGES = {
