@@ -63,6 +63,14 @@ export function directoryStorage(directory) {
         throw error;
       }
     },
+    async files(project) {
+      try {
+        return await readdir(place(project));
+      } catch (error) {
+        if (error.code === "ENOENT") return [];
+        throw error;
+      }
+    },
     async lock(project, takeOver, lost) {
       await mkdir(place(project), { recursive: true });
       const file = resolve(place(project, "lock"));

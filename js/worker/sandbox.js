@@ -1,10 +1,10 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
-import { guardSandbox, guardShell } from "../arguments.js";
+import { guardSandbox, guardShell, readInSession } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
 import { replaceContent } from "../handle.js";
-import { quiet } from "../quiet.js";
+import { hear, quiet } from "../quiet.js";
 import { collected, complete, connection } from "./connection.js";
 import { ROOT, oneWay } from "./link.js";
 import { Scope } from "./outgoing.js";
@@ -153,14 +153,19 @@ export class MemoryEnvironment {
     const stop = new AbortController();
     let failed = false;
     let failure;
+    const hearing = new Set();
+    const fail = (error) => {
+      if (failed) return;
+      failed = true;
+      failure = error;
+      stop.abort();
+    };
     const output = oneWay((...piece) => {
       if (failed) return;
       try {
-        onOutput(...piece);
+        hear(hearing, onOutput(...piece), fail);
       } catch (error) {
-        failed = true;
-        failure = error;
-        stop.abort();
+        fail(error);
       }
     });
     const abort = () => {
@@ -171,6 +176,7 @@ export class MemoryEnvironment {
     const asked = { ...options, signal: stop.signal, ...(onOutput && { onOutput: output }) };
     try {
       const result = await sandboxes.get(this).call("exec", [command, asked], { scope: undefined });
+      await Promise.all(hearing);
       if (failed) throw failure;
       return result;
     } catch (error) {
@@ -323,19 +329,25 @@ export async function place(env, link) {
     const number = connection.nextNumber();
     custom = { link, number, told: tell(env, number, link) };
     customs.set(env, custom);
+    custom.told.catch(() => customs.delete(env));
   }
   await custom.told;
   return { custom: custom.number };
 }
 
 async function tell(env, number, link) {
-  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
-  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log };
-  const methods = METHODS.filter((name) => typeof env[name] === "function");
-  Object.assign(object, functionsOf(weakly(env), methods, typeof log === "function"));
+  const object = readInSession("options.env", () => described(env));
   const scope = new Scope();
   await connection.call(link, ROOT, "addCustom", [number, object], { scope });
   collected(env, forgetting(link, number, scope));
+}
+
+/** What the worker is told of an environment. */
+function described(env) {
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
+  const methods = METHODS.filter((name) => typeof env[name] === "function");
+  const functions = functionsOf(weakly(env), methods, typeof log === "function");
+  return { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log, ...functions };
 }
 
 /** What the worker calls of an environment. Sessions hold that; the link need not. */
