@@ -3,7 +3,7 @@
 // argument. What only the core can judge, such as the values of settings, it
 // judges itself.
 
-import { data } from "./data.js";
+import { data, plainData } from "./data.js";
 import { EnvironmentError, HermitcrabError, SessionError, text as what } from "./errors.js";
 import { late } from "./hub.js";
 
@@ -35,6 +35,9 @@ const all = (...checks) => (value, name) => {
 };
 
 const text = kind("a string", (value) => typeof value === "string");
+/** Half a character would become another in UTF-8. @type {Check} */
+const utf8 = (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds half of a surrogate pair, which UTF-8 cannot carry; leave it out` : undefined);
+const unicode = all(text, utf8);
 const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
 const object = kind("an object", isObject);
 const callback = kind("a function", isFunction);
@@ -60,7 +63,7 @@ const script = kind("a string or an object", (value) => typeof value === "string
 const environment = kind("a MemoryEnvironment or an object with the methods of an environment", isObject);
 const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
-const project = kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== "" && value.length <= 100);
+const project = all(kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== "" && value.length <= 100), utf8);
 const storage = kind("an object with read, write, remove, delete and list", (value) =>
   hasMethods(value, ["read", "write", "remove", "delete", "list"]),
 );
@@ -72,27 +75,30 @@ const fields = (fields) => (value, name) => {
   return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
 };
 
-/** Half a character would become another in UTF-8. @type {Check} */
-const command = all(text, (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds half of a surrogate pair, which UTF-8 cannot carry; leave it out` : undefined));
-
 /** Data, but for some fields. @param {string[]} names @returns {Check} */
 const dataBut = (names) => (value, name) => {
   if (value === undefined) return undefined;
   return data(Object.fromEntries(Object.entries(value).filter(([field]) => !names.includes(field))), name);
 };
 
+/** Data that is an object; a date, for one, is a text once it is data. @type {Check} */
+const record = (value, name) => object(value, name) ?? data(value, name) ?? object(plainData(value, name), name);
+
 /** @param {Check} item @returns {Check} */
 const listOf = (item) => (value, name) =>
   Array.isArray(value) ? first(value.map((one, index) => item(one, `${name}[${index}]`))) : kind("an array", () => false)(value, name);
 
-/** @param {Check} item @returns {Check} */
-const recordOf = (item) => (value, name) =>
-  isObject(value) ? first(Object.entries(value).map(([key, one]) => item(one, `${name}[${JSON.stringify(key)}]`))) : object(value, name);
+/** @param {Check} item @param {Check} [key] @returns {Check} */
+const recordOf = (item, key = () => undefined) => (value, name) => {
+  if (!isObject(value)) return object(value, name);
+  const checked = ([field, one]) => key(field, `a name in ${name}`) ?? item(one, `${name}[${JSON.stringify(field)}]`);
+  return first(Object.entries(value).map(checked));
+};
 
 /** Files by path, or a list of them. @type {Check} */
 const files = (value, name) => {
   if (isObject(value) && isFunction(value[Symbol.iterator])) return undefined;
-  return isObject(value) ? recordOf(content)(value, name) : kind("an object of contents by path, or a list of files", () => false)(value, name);
+  return isObject(value) ? recordOf(content, utf8)(value, name) : kind("an object of contents by path, or a list of files", () => false)(value, name);
 };
 
 const first = (problems) => problems.find((problem) => problem !== undefined);
@@ -123,20 +129,20 @@ const worked = { workers: maybe(count), worker: maybe(callback) };
 const SANDBOX = {
   create: [["options", maybe(fields({ ...memory, readOnly: maybe(readOnly) }))]],
   exec: [
-    ["command", command],
+    ["command", unicode],
     ["options", maybe(fields({
-      timeoutMs: maybe(whole), cwd: orNull(text), env: maybe(recordOf(text)), signal: orNull(signal), onOutput: orNull(callback),
+      timeoutMs: maybe(whole), cwd: orNull(unicode), env: maybe(recordOf(unicode, utf8)), signal: orNull(signal), onOutput: orNull(callback),
     }))],
   ],
-  readBytes: [["path", text]],
-  readText: [["path", text]],
-  write: [["path", text], ["content", content]],
-  stat: [["path", text]],
-  exists: [["path", text]],
-  list: [["path", maybe(text)], ["options", maybe(fields({ depth: maybe(whole) }))]],
-  remove: [["path", text]],
-  rename: [["from", text], ["to", text]],
-  makeDir: [["path", text]],
+  readBytes: [["path", unicode]],
+  readText: [["path", unicode]],
+  write: [["path", unicode], ["content", content]],
+  stat: [["path", unicode]],
+  exists: [["path", unicode]],
+  list: [["path", maybe(unicode)], ["options", maybe(fields({ depth: maybe(whole) }))]],
+  remove: [["path", unicode]],
+  rename: [["from", unicode], ["to", unicode]],
+  makeDir: [["path", unicode]],
   importFiles: [["files", files], ["options", importing]],
   importTar: [["archive", packed], ["options", importing]],
   importZip: [["archive", packed], ["options", importing]],
@@ -145,7 +151,7 @@ const SANDBOX = {
   exportDirectory: [["handle", handle]],
   program: [["name", program], ["program", callback]],
   openShell: [["options", fields({
-    onData: callback, cols: maybe(count), rows: maybe(count), history: maybe(listOf(text)), env: maybe(recordOf(text)),
+    onData: callback, cols: maybe(count), rows: maybe(count), history: maybe(listOf(text)), env: maybe(recordOf(unicode, utf8)),
   })]],
   restore: [["snapshot", snapshot]],
   changesSince: [["snapshot", snapshot]],
@@ -169,7 +175,7 @@ const SESSION = {
   steer: [["message", input]],
   followUp: [["message", input]],
   addSystemTurn: [["content", input]],
-  configure: [["settings", all(fields(settings), data)]],
+  configure: [["settings", all(fields(settings), record)]],
   registerTool: [["tool", tool]],
   unregisterTool: [["name", text]],
   onActivity: [["callback", callback]],
@@ -244,6 +250,19 @@ const exitStatus = kind("a whole number from 0 to 255", (value) => Number.isInte
 export function acceptProgramResult(result) {
   const problem = programResult(result, "result");
   if (problem) throw new EnvironmentError("io", `what the program returned cannot be used: ${problem}`);
+}
+
+/**
+ * What `read` makes of `name`, an argument of `createSession` with getters of the caller's.
+ * @template T @param {string} name @param {() => T} read @returns {T}
+ */
+export function readInSession(name, read) {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof HermitcrabError) throw error;
+    throw new SessionError("invalid_input", `createSession: ${name} cannot be read: ${what(error)}`, { cause: error });
+  }
 }
 
 /** @param {string} call @param {...unknown} given */

@@ -63,20 +63,26 @@ export function directoryStorage(directory) {
         throw error;
       }
     },
+    async files(project) {
+      try {
+        return await readdir(place(project));
+      } catch (error) {
+        if (error.code === "ENOENT") return [];
+        throw error;
+      }
+    },
     async lock(project, takeOver, lost) {
       await mkdir(place(project), { recursive: true });
       const file = resolve(place(project, "lock"));
       const token = crypto.randomUUID();
-      const own = `${process.pid} ${token}`;
+      const own = [process.pid, token, await birthOf(process.pid)].join(" ").trim();
       const beside = `${file}-${token}`;
       if (takeOver) {
         // At once, so that nobody else finds the place free.
         await writeFile(beside, own);
         await rename(beside, file);
-      } else if (!(await created(file, own, beside))) {
-        const said = await textOf(file);
-        if (said !== undefined && (isAlive(said) || !(await removed(file, said, beside)))) return undefined;
-        if (!(await created(file, own, beside))) return undefined;
+      } else if (!(await created(file, own, beside)) && !(await inherited(file, own, beside))) {
+        return undefined;
       }
       await removeDrafts(place(project));
       const loser = holders.get(file);
@@ -119,20 +125,30 @@ async function createdEmpty(file, content) {
 }
 
 /**
- * Whether a lock that says `said` could be removed. Another process may have
- * done so since, and put its own in the place: that one stays.
+ * Whether a lock could be had whose process is gone. One at a time looks and
+ * takes it, in one step, so that nobody finds the place free in between.
  */
-async function removed(file, said, beside) {
+async function inherited(file, own, beside) {
+  const turn = `${file}-turn`;
+  if (!(await created(turn, own, beside)) && !(await freed(turn, own, beside))) return false;
   try {
-    await rename(file, beside);
-  } catch (error) {
-    if (error.code === "ENOENT") return true;
-    throw error;
+    const said = await textOf(file);
+    if (said === undefined) return await created(file, own, beside);
+    if (await isAlive(said)) return false;
+    await writeFile(beside, own);
+    await rename(beside, file);
+    return true;
+  } finally {
+    await rm(turn, { force: true });
   }
-  const isStale = (await textOf(beside)) === said;
-  if (!isStale) await link(beside, file).catch(() => {});
-  await rm(beside, { force: true });
-  return isStale;
+}
+
+/** Whether a turn could be had that a process has left behind. */
+async function freed(turn, own, beside) {
+  const said = await textOf(turn);
+  if (said === undefined || (await isAlive(said))) return false;
+  await rm(turn, { force: true });
+  return created(turn, own, beside);
 }
 
 /** Drafts of whoever had the project before, also of a process that was killed. */
@@ -142,9 +158,18 @@ async function removeDrafts(folder) {
 }
 
 /** Whether the process that a lock names is there. @param {string} said */
-function isAlive(said) {
-  const pid = parseInt(said, 10);
-  if (!(pid > 0)) return false;
+async function isAlive(said) {
+  const [number, , born] = said.split(" ");
+  const pid = parseInt(number, 10);
+  if (!(pid > 0) || !isRunning(pid)) return false;
+  const birth = await birthOf(pid);
+  if (birth === undefined) return true;
+  // One that names no birth, as older versions wrote it, is not this process's.
+  return born === undefined ? pid !== process.pid : born === birth;
+}
+
+/** Whether some process has this number. */
+function isRunning(pid) {
   try {
     process.kill(pid, 0);
     return true;
@@ -153,7 +178,23 @@ function isAlive(said) {
   }
 }
 
-/** What a lock says, if it is there: process and owner. */
+/**
+ * What tells a process from a later one of the same number: in a container
+ * they begin at 1 each time. The boot and the time since then, where the
+ * system tells (Linux: proc_pid_stat(5), field 22).
+ */
+async function birthOf(pid) {
+  try {
+    const [boot, stat] = await Promise.all([readFile("/proc/sys/kernel/random/boot_id", "utf8"), readFile(`/proc/${pid}/stat`, "utf8")]);
+    // The second field is a name, which may hold anything.
+    const started = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+    return `${boot.trim()}:${started}`;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a lock says, if it is there: process, owner and birth of the process. */
 async function textOf(file) {
   try {
     return await readFile(file, "utf8");

@@ -54,6 +54,9 @@ export function createDoor(fetch, credentials) {
     if (!isResponse(response)) {
       throw failure("broken", "fetch returned something that is not a Response with an unread body");
     }
+    if (!isStatus(response.status)) {
+      throw failure("invalid", `fetch returned a response with status ${response.status}, which HTTP does not have`);
+    }
     if (request.auth && redirects(response)) {
       await response.body?.cancel().catch(() => {});
       throw failure(
@@ -88,11 +91,17 @@ export function checkCredential(name, { key, baseUrl }) {
 /** What is wrong with a base URL, if anything; the sentence holds no password. @param {string} baseUrl */
 export function checkAddress(baseUrl) {
   // Also of what is no URL: one letter may be missing.
-  const shown = String(baseUrl).replace(/[^/\s]*@/g, "…@");
+  const shown = withoutUser(String(baseUrl));
   if (!isHttp(baseUrl)) return `baseUrl is not an absolute http or https URL: ${shown}`;
   const { username, password } = new URL(baseUrl);
   if (username === "" && password === "") return undefined;
   return `baseUrl holds a user name or a password, which no request carries: ${shown}; leave them out, and give a key as apiKey`;
+}
+
+/** Without what stands before an `@`; in time that grows with the length only. */
+function withoutUser(address) {
+  const hidden = (part) => (part.includes("@") ? `…${part.slice(part.lastIndexOf("@"))}` : part);
+  return address.split(/([/\s])/).map(hidden).join("");
 }
 
 function checkKey(name, key) {
@@ -141,6 +150,11 @@ function isResponse(response) {
   const { status, headers, body, bodyUsed } = response ?? {};
   if (typeof status !== "number" || typeof headers?.entries !== "function" || bodyUsed) return false;
   return !body || (typeof body.getReader === "function" && !body.locked);
+}
+
+/** 0: what a browser does not show. */
+function isStatus(status) {
+  return status === 0 || (Number.isInteger(status) && status >= 100 && status <= 999);
 }
 
 function redirects(response) {

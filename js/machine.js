@@ -27,8 +27,12 @@ export function machine() {
   return provided;
 }
 
-/** A Web Worker as a handle. @param {Worker} worker @returns {WorkerHandle} */
-export function webWorker(worker) {
+/**
+ * A Web Worker as a handle.
+ * @param {Worker} worker @param {string} remedy what to do if its script is not there
+ * @returns {WorkerHandle}
+ */
+export function webWorker(worker, remedy) {
   return {
     post: (message, transfer = []) => worker.postMessage(message, transfer),
     listen(onMessage, onError) {
@@ -36,7 +40,8 @@ export function webWorker(worker) {
       worker.onmessageerror = () => onError("a message could not be read");
       worker.onerror = (event) => {
         event.preventDefault?.();
-        onError(event.message || "it could not be loaded");
+        // Browsers do not say why a script could not be loaded.
+        onError(event.message || `its script could not be loaded; ${remedy}`);
       };
     },
     rest() {},

@@ -1,6 +1,8 @@
 // Keys that a server sends back, such as an error that quotes the one it
-// refuses, are replaced before the core sees them. The door alone knows them.
-// host/src/http/redact.rs does the same for the native faces.
+// refuses, are replaced before the core sees them: as they are, and as JSON may
+// write them (RFC 8259, section 7), because the core reads that afterwards. The
+// door alone knows them. host/src/http/redact.rs does the same for the native
+// faces.
 
 import { text } from "./errors.js";
 
@@ -14,26 +16,37 @@ const REDACTED = "[redacted]";
 const SHORTEST = 12;
 
 const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 const REPLACEMENT = ENCODER.encode(REDACTED);
+
+const BACKSLASH = 0x5c;
+/** `u`, after which four hexadecimal digits follow. */
+const UNICODE = 0x75;
+/** What a backslash may stand before, of what a key may hold: `"`, `/` and itself. */
+const ESCAPED = [0x22, 0x2f, BACKSLASH];
+
+/** How many bytes of something there are cannot be said: they end in the middle of it. */
+const UNFINISHED = Infinity;
 
 /** The keys to look for, and how to find them in bytes. */
 export class Keys {
   #keys;
-  #bytes;
-  /** By byte, whether a key begins with it. */
+  /** By byte, whether a key begins with it, or with an escape that does. */
   #firsts = new Uint8Array(256);
 
   /** @param {Iterable<string>} keys those that can be told from other text are looked for */
   constructor(keys) {
     // The longest first, for keys that begin with another.
-    this.#keys = [...keys].filter((key) => key.length >= SHORTEST).sort((a, b) => b.length - a.length);
-    this.#bytes = this.#keys.map((key) => ENCODER.encode(key));
-    for (const [first] of this.#bytes) this.#firsts[first] = 1;
+    const looked = [...keys].filter((key) => key.length >= SHORTEST).sort((a, b) => b.length - a.length);
+    this.#keys = looked.map((key) => ENCODER.encode(key));
+    for (const [first] of this.#keys) this.#firsts[first] = this.#firsts[BACKSLASH] = 1;
   }
 
   /** @param {string} text */
   replace(text) {
-    return this.#keys.reduce((text, key) => text.replaceAll(key, REDACTED), text);
+    const bytes = ENCODER.encode(text);
+    const { passed } = this.#scan(bytes, true);
+    return passed === bytes ? text : DECODER.decode(passed);
   }
 
   /** An error that says the same; the same one if it quotes no key. @param {unknown} error */
@@ -93,34 +106,67 @@ export class Keys {
     let from = 0;
     for (let at = 0; at < bytes.length; at += 1) {
       if (firsts[bytes[at]] === 0) continue;
-      const key = this.#at(bytes, at, last);
-      if (!key) continue;
-      if (key.length > bytes.length - at) {
+      const length = this.#lengthAt(bytes, at, last);
+      if (length === 0) continue;
+      if (length === UNFINISHED) {
         return { passed: joined([...pieces, bytes.subarray(from, at)]), rest: bytes.subarray(at) };
       }
       pieces.push(bytes.subarray(from, at), REPLACEMENT);
-      from = at + key.length;
+      from = at + length;
       at = from - 1;
     }
     return { passed: from === 0 ? bytes : joined([...pieces, bytes.subarray(from)]) };
   }
 
-  /** The key that `bytes` hold from `at` on or, unless they are the `last`, begin to. */
-  #at(bytes, at, last) {
-    for (const key of this.#bytes) {
-      if (begins(bytes, at, key) && (!last || key.length <= bytes.length - at)) return key;
+  /** Length of the key that `bytes` hold from `at` on or, unless they are the `last`, begin to; 0: none. */
+  #lengthAt(bytes, at, last) {
+    for (const key of this.#keys) {
+      for (const length of [plainLength(bytes, at, key), escapedLength(bytes, at, key)]) {
+        if (length > 0 && !(last && length === UNFINISHED)) return length;
+      }
     }
-    return undefined;
+    return 0;
   }
 }
 
-/** Whether `bytes` from `at` on are `key`, or its beginning if they end before it. */
-function begins(bytes, at, key) {
+/** Length of `key` in `bytes` from `at` on, as it is; 0: it is not there. */
+function plainLength(bytes, at, key) {
   const length = Math.min(key.length, bytes.length - at);
   for (let index = 0; index < length; index += 1) {
-    if (bytes[at + index] !== key[index]) return false;
+    if (bytes[at + index] !== key[index]) return 0;
   }
-  return true;
+  return length < key.length ? UNFINISHED : length;
+}
+
+/** The same, as JSON may write it: each character for itself, or escaped. */
+function escapedLength(bytes, at, key) {
+  let end = at;
+  for (const code of key) {
+    if (end >= bytes.length) return UNFINISHED;
+    const length = characterLength(bytes, end, code);
+    if (length === 0 || length === UNFINISHED) return length;
+    end += length;
+  }
+  return end - at;
+}
+
+/** Length of what JSON has for the character `code`, if `bytes` have it at `at`; 0: they have not. */
+function characterLength(bytes, at, code) {
+  if (bytes[at] !== BACKSLASH) return bytes[at] === code ? 1 : 0;
+  if (at + 1 === bytes.length) return UNFINISHED;
+  if (bytes[at + 1] === UNICODE) return hexLength(bytes, at, code);
+  return bytes[at + 1] === code && ESCAPED.includes(code) ? 2 : 0;
+}
+
+/** The same for `\u` and the code in four digits. */
+function hexLength(bytes, at, code) {
+  const digits = code.toString(16).padStart(4, "0");
+  for (let index = 0; index < digits.length; index += 1) {
+    const place = at + 2 + index;
+    if (place >= bytes.length) return UNFINISHED;
+    if (String.fromCharCode(bytes[place]).toLowerCase() !== digits[index]) return 0;
+  }
+  return 6;
 }
 
 function joined(pieces) {

@@ -6,7 +6,7 @@ import { macrotask } from "./clock.js";
 import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
-import { quiet } from "./quiet.js";
+import { hear, quiet } from "./quiet.js";
 
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
 
@@ -157,19 +157,19 @@ export class Runtime {
   }
 
   /**
-   * Starts a job and resolves with its last report.
+   * Starts a job and resolves with its last report, once `onOutput` is done, too.
    * @param {(core: Core) => string} start
-   * @param {{signal?: AbortSignal, onOutput?: (stream: string, data: Uint8Array) => void}} [options]
+   * @param {{signal?: AbortSignal, onOutput?: (stream: string, data: Uint8Array) => unknown}} [options]
    */
   job(start, { signal, onOutput } = {}) {
     signal?.throwIfAborted();
     const id = this.call(start, EnvironmentError);
     const cancel = () => {
-      if (!this.#failure) this.call((core) => core.cancelJob(id));
+      if (!this.#failure && this.#jobs.has(id)) this.call((core) => core.cancelJob(id));
     };
     signal?.addEventListener("abort", cancel, { once: true });
     const result = new Promise((resolve, reject) => {
-      this.#jobs.set(id, { onOutput, resolve, reject, cancel });
+      this.#jobs.set(id, { onOutput, resolve, reject, cancel, hearing: new Set() });
     });
     return result.finally(() => signal?.removeEventListener("abort", cancel));
   }
@@ -180,18 +180,22 @@ export class Runtime {
     if (kind === "output") return this.#output(job, news);
     this.#jobs.delete(id);
     if (kind === "failed") job.reject(new EnvironmentError(news.error.kind, news.error.message));
-    else job.resolve(kind === "exec" ? news.status : news.reply);
+    else if (kind === "exec") void Promise.all(job.hearing).then(() => job.resolve(news.status));
+    else job.resolve(news.reply);
   }
 
-  /** Hands output to the user's callback; one that throws ends its job. */
+  /** Hands output to the user's callback; one that throws, or rejects, ends its job. */
   #output(job, { stream, data }) {
-    try {
-      job.onOutput?.(stream, data);
-    } catch (error) {
+    const fail = (error) => {
       job.onOutput = undefined;
       job.reject(error);
       // Not now: the core is in the middle of telling its news.
       queueMicrotask(job.cancel);
+    };
+    try {
+      hear(job.hearing, job.onOutput?.(stream, data), fail);
+    } catch (error) {
+      fail(error);
     }
   }
 

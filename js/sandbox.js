@@ -58,6 +58,9 @@ import { packZip } from "./zip.js";
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
 
+/** What a snapshot can be asked. */
+const READS = ["deltaSince", "entries", "exportTar", "isSame", "read"];
+
 /** Environments of this realm, so that the states of their files have names of their own. */
 let lineages = 0;
 /** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
@@ -105,7 +108,8 @@ export class MemoryEnvironment {
    * result with `cancelled: true`.
    * @param {string} command
    * @param {{timeoutMs?: number, cwd?: string, env?: Record<string, string>, signal?: AbortSignal,
-   *   onOutput?: (stream: "stdout" | "stderr", data: Uint8Array) => void}} [options]
+   *   onOutput?: (stream: "stdout" | "stderr", data: Uint8Array) => unknown}} [options] the result
+   *   waits for an `onOutput` that is async; one that throws or rejects ends the command
    * @returns {Promise<{exitCode: number, stdout: string, stderr: string, timedOut: boolean,
    *   cancelled: boolean, durationMs: number}>} `durationMs` is virtual time
    */
@@ -116,7 +120,7 @@ export class MemoryEnvironment {
       signal,
       onOutput: (stream, data) => {
         output[stream].push(data);
-        onOutput?.(stream, data);
+        return onOutput?.(stream, data);
       },
     });
     return {
@@ -291,7 +295,18 @@ export class MemoryEnvironment {
       if (snapshot.__wbg_ptr !== 0) free();
     };
     this.#snapshots.add(snapshot);
+    for (const name of READS) this.#guard(snapshot, name);
     return snapshot;
+  }
+
+  /** Has a method of a snapshot look whether that is still there, and throw errors of our types. */
+  #guard(snapshot, name) {
+    const method = snapshot[name];
+    const value = (...args) => {
+      for (const used of [snapshot, ...args.filter((given) => typeof given === "object")]) this.#own(used);
+      return this.#runtime.call(() => method.apply(snapshot, args), EnvironmentError);
+    };
+    Object.defineProperty(snapshot, name, { value });
   }
 
   /**

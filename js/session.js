@@ -24,8 +24,8 @@ import { definition } from "./tool.js";
  * @property {number} [timeoutMs] a call that gives no result within it is an
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
- *   what it resolves to goes to the model: a string, `{content, isError}`, or
- *   anything else as JSON; what it throws is an error that the model can read
+ *   what it resolves to goes to the model: a string, bytes of UTF-8, `{content,
+ *   isError}` with one of these, or anything else as JSON; what it throws is an error that the model can read
  *
  * @typedef {object} ApprovalCall a call that needs approval
  * @property {string} name of the tool

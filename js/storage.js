@@ -13,6 +13,8 @@ import { replaceContent } from "./handle.js";
  * @property {(project: string, file: string) => Promise<void>} remove a file; none is fine
  * @property {(project: string) => Promise<void>} delete a project with all its files
  * @property {() => Promise<string[]>} list names of the projects, sorted
+ * @property {(project: string) => Promise<string[]>} [files] names of a project's files, to
+ *   tell one that has lost some from a new one
  * @property {(project: string, takeOver: boolean, lost: () => void) => Promise<Release | undefined>} [lock]
  *   resolves with what gives the project free, or with `undefined` if somebody
  *   else has it; `lost` is called when somebody takes it over, as far as that
@@ -47,9 +49,17 @@ export async function browserStorage() {
   );
 }
 
+/** Bytes that the name of a folder may have on most disks. */
+const FOLDER_NAME_BYTES = 255;
+
 /** A folder for each name, also for `..`. @param {string} project */
 export function folderName(project) {
-  return encodeURIComponent(project).replaceAll(".", "%2E");
+  const name = encodeURIComponent(project).replaceAll(".", "%2E");
+  if (name.length <= FOLDER_NAME_BYTES) return name;
+  throw new EnvironmentError(
+    "invalid_input",
+    `the name ${project} takes ${name.length} bytes as that of a folder, and ${FOLDER_NAME_BYTES} are the most; give a shorter one: characters other than letters from A to Z, digits, - and _ take 3 to 12`,
+  );
 }
 
 /** What `folderName` made a folder of; `undefined`: the folder is none of ours. @param {string} folder */
@@ -97,6 +107,15 @@ export async function privateFiles() {
       for await (const name of folder.keys()) names.push(projectName(name));
       return names.filter((name) => name !== undefined).sort();
     },
+    async files(project) {
+      const names = [];
+      await ignoreMissing(
+        inProject(project, false).then(async (directory) => {
+          for await (const name of directory.keys()) names.push(name);
+        }),
+      );
+      return names;
+    },
   };
 }
 
@@ -131,6 +150,7 @@ export async function database() {
       const keys = await ask((store) => store.getAllKeys());
       return [...new Set(keys.map(([project]) => project))].sort();
     },
+    files: async (project) => (await ask((store) => store.getAllKeys(whole(project)))).map(([, file]) => file),
   };
 }
 

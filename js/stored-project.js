@@ -52,7 +52,10 @@ export async function load(name, storage) {
     return bytes;
   };
   const bytes = await read(INDEX);
-  if (!bytes) return undefined;
+  if (!bytes) {
+    if (await hasLaterParts(name, storage)) throw damaged(name, `${INDEX} is missing`);
+    return undefined;
+  }
   let index;
   try {
     index = JSON.parse(new TextDecoder().decode(bytes));
@@ -60,10 +63,12 @@ export async function load(name, storage) {
     throw damaged(name, error.message);
   }
   if (typeof index !== "object" || index === null) throw damaged(name, `${INDEX} holds no object`);
-  if (index.version !== VERSION) throw damaged(name, `it has format ${index.version}, this version reads format ${VERSION}`);
+  if (Number.isSafeInteger(index.version) && index.version !== VERSION) throw ofAnotherVersion(name, index.version);
+  if (index.version !== VERSION) throw damaged(name, `${INDEX} does not say which format it has`);
   if (!Array.isArray(index.parts) || index.parts.length === 0 || !Number.isSafeInteger(index.number)) {
     throw damaged(name, `${INDEX} does not say what it is stored in`);
   }
+  if (typeof (index.history ?? {}) !== "object") throw damaged(name, `${INDEX} holds a history that is none`);
   const parts = [];
   for (const part of index.parts) {
     if (!isPart(part)) throw damaged(name, `${INDEX} names a part that this package did not store`);
@@ -73,6 +78,20 @@ export async function load(name, storage) {
     parts.push({ ...part, archive });
   }
   return { parts, number: index.number, history: index.history ?? undefined, data: index.data ?? undefined };
+}
+
+/**
+ * Whether there are pieces that an index has named. The first is written before
+ * any index: alone, it is of a page that was closed in the middle of that.
+ */
+async function hasLaterParts(name, storage) {
+  let files;
+  try {
+    files = (await storage.files?.(name)) ?? [];
+  } catch (error) {
+    throw unreadable(name, error);
+  }
+  return files.some((file) => PART.test(file) && parseInt(file.slice("files-".length), 10) > 1);
 }
 
 function isPart(part) {
@@ -104,6 +123,10 @@ export async function restore(name, [{ archive, file }, ...deltas], env) {
 
 function damaged(name, why) {
   return new EnvironmentError("io", `the saved project ${name} cannot be read: ${why}; put its stored files back from a copy, or delete it to begin anew`);
+}
+
+function ofAnotherVersion(name, version) {
+  return new EnvironmentError("unsupported", `the saved project ${name} has format ${version}, this version reads format ${VERSION}; open it with the version that saved it`);
 }
 
 export function unreadable(name, error) {

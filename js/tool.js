@@ -70,11 +70,19 @@ async function withLimit({ name, timeoutMs = TIMEOUT_MS }, signal, execute) {
 }
 
 function toolResult({ name }, result) {
-  if (typeof result === "string") return { content: result, isError: false };
-  if (typeof result?.content === "string") return { content: result.content, isError: Boolean(result.isError) };
+  const whole = textOf(result);
+  if (whole !== undefined) return { content: whole, isError: false };
+  const content = textOf(result?.content);
+  if (content !== undefined) return { content, isError: Boolean(result.isError) };
   try {
     return { content: JSON.stringify(result) ?? "", isError: false };
   } catch (error) {
     throw new Error(`the tool ${name} ran, but its result cannot be written as JSON: ${text(error)}`);
   }
+}
+
+/** A text, or bytes as one; other values are none. */
+function textOf(value) {
+  if (typeof value === "string") return value;
+  return value instanceof ArrayBuffer || ArrayBuffer.isView(value) ? new TextDecoder().decode(value) : undefined;
 }

@@ -23,6 +23,12 @@ const NETWORK = "fetch XMLHttpRequest WebSocket WebSocketStream EventSource WebT
 const post = globalThis.postMessage.bind(globalThis);
 const host = globalThis.process;
 
+/**
+ * Where the files of this worker are. Asked for while the globals are whole:
+ * bundlers make an address of the page's kind from `import.meta.url`.
+ */
+const OURS = new URL(".", globalThis.location?.href ?? import.meta.url).href;
+
 let settings;
 const receive = ({ data: { kind, ...data } }) => {
   if (kind === "setup") settings = data;
@@ -178,12 +184,11 @@ function close(names) {
 
 /** Stack traces name the program's code only; where the engine is not V8, they stay as they are. */
 function showOwnFrames() {
-  const ours = new URL(".", import.meta.url).href;
   Error.prepareStackTrace = (error, frames) => {
     const lines = frames
       .filter((frame) => {
         const file = frame.getFileName() ?? frame.getScriptNameOrSourceURL();
-        return file && !file.startsWith(ours) && !file.startsWith("node:");
+        return file && !file.startsWith(OURS) && !file.startsWith("node:");
       })
       .map((frame) => `    at ${String(frame).replace(/^(?:\w+\.)?eval \(/, "<module> (")}`);
     return [Error.prototype.toString.call(error), ...lines].join("\n");

@@ -7,12 +7,15 @@ import { Pool } from "./pool.js";
 /** Bytes that one call may print to each stream. */
 const OUTPUT_BYTES = 64 << 20;
 
+/** What bundlers need that ship no worker by themselves. */
+const REMEDY = "make hermitcrab/javascript/worker an entry point of your bundle, and say with jsProgram({ worker }) where it is";
+
 /**
  * @typedef {object} JsOptions
  * @property {boolean} [network] leave `fetch`, `WebSocket` and the like to programs
  * @property {number} [workers] calls that may run at the same time, 4 by default
- * @property {() => Worker | Promise<Worker>} [worker] starts `javascript-worker.js`, for bundlers
- *   that do not find workers by themselves, and for pages whose policy forbids
+ * @property {() => Worker | Promise<Worker>} [worker] starts `hermitcrab/javascript/worker`, for
+ *   bundlers that do not find workers by themselves, and for pages whose policy forbids
  *   `eval`: the worker obeys the policy that its own file is served with, and
  *   that must have `script-src 'unsafe-eval'`
  */
@@ -35,7 +38,7 @@ export function jsProgram(options = {}) {
   acceptInEnvironment("jsProgram", options);
   const { network = false, workers = 4, worker } = options;
   const start = async () => {
-    const handle = worker ? webWorker(await worker()) : startWorker();
+    const handle = worker ? webWorker(await worker(), REMEDY) : startWorker();
     handle.post({ kind: "setup", network, outputBytes: OUTPUT_BYTES });
     return handle;
   };
@@ -48,5 +51,5 @@ function startWorker() {
   const { startWorker } = machine();
   if (startWorker) return startWorker(new URL("./javascript-worker.js", here));
   // Bundlers recognise this form and ship the worker.
-  return webWorker(new Worker(new URL("./javascript-worker.js", import.meta.url), { type: "module" }));
+  return webWorker(new Worker(new URL("./javascript-worker.js", import.meta.url), { type: "module" }), REMEDY);
 }

@@ -118,9 +118,9 @@ export class Pool {
             else settle(result);
           },
           (message) => {
-            this.#end(place);
             output.stderr.push(`${call.name}: ended by an error of its worker: ${message}\n`);
             settle({ exitCode: BROKEN, files: "lost" });
+            this.#end(place);
           },
         );
         const buffers = new Set(call.changes.map(({ content }) => content?.buffer));

@@ -10,15 +10,18 @@ const OUTPUT_BYTES = 64 << 20;
 /** A worker without a call lives this long. */
 const IDLE_MS = 60_000;
 
+/** What bundlers need that ship no worker by themselves. */
+const REMEDY = "make hermitcrab/python/worker an entry point of your bundle, and say with pythonProgram({ worker }) where it is";
+
 /**
  * @typedef {object} PythonOptions
- * @property {string | URL} [url] of `python.tar.gz`, which the package ships; by
- *   default the copy beside this file
+ * @property {string | URL} [url] of `hermitcrab/python.tar.gz`; by default the
+ *   copy beside this file
  * @property {(progress: {loaded: number, total?: number}) => void} [onProgress]
  *   bytes that have arrived, of how many
  * @property {number} [workers] calls that may run at the same time, 4 by default
- * @property {() => Worker | Promise<Worker>} [worker] starts `python-worker.js`, for bundlers that
- *   do not find workers by themselves
+ * @property {() => Worker | Promise<Worker>} [worker] starts `hermitcrab/python/worker`, for bundlers
+ *   that do not find workers by themselves
  */
 
 /**
@@ -46,7 +49,7 @@ export function pythonProgram(options = {}) {
   };
   const start = async () => {
     const python = await load();
-    const handle = worker ? webWorker(await worker()) : startWorker();
+    const handle = worker ? webWorker(await worker(), REMEDY) : startWorker();
     handle.post({ kind: "setup", ...python, outputBytes: OUTPUT_BYTES });
     return handle;
   };
@@ -62,11 +65,13 @@ function startWorker() {
   const { startWorker } = machine();
   if (startWorker) return startWorker(new URL("./python-worker.js", here));
   // Bundlers recognise this form and ship the worker.
-  return webWorker(new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" }));
+  return webWorker(new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" }), REMEDY);
 }
 
 async function loadPython(url, onProgress) {
-  const files = await unpack(url, onProgress);
+  const files = await unpack(url, onProgress).catch((error) => {
+    throw new Error(`${error.message}; pythonProgram({ url }) says where python.tar.gz is`, { cause: error });
+  });
   for (const name of ["python.wasm", "python314.zip"]) {
     if (!files.has(name)) throw new Error(`${url} holds no ${name}; build it with \`cargo xtask python\``);
   }

@@ -340,12 +340,20 @@ export class Remote {
       Object.defineProperty(this, name, { get });
     }
     define("handle", { id, methods });
-    left?.register(this, () => link.release([id, ...promises.map(([, number]) => number)]));
+    collected(this, releaseOf(link, [id, ...promises.map(([, number]) => number)]));
   }
 }
 
+/** Not made where the object is in sight: a function keeps all that is. */
+const releaseOf = (link, ids) => () => link.release(ids);
+
 const left =
   typeof FinalizationRegistry === "function" ? new FinalizationRegistry((release) => release()) : undefined;
+
+/** Calls `release`, which must not hold `object`, some time after nobody has that any more. */
+export function collected(object, release) {
+  left?.register(object, release);
+}
 
 /** What the worker's objects can do, the page's can. */
 export function complete(Class, methods, call) {

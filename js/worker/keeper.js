@@ -44,6 +44,12 @@ export class Keeper {
     this.#last = this.#core((core) => core.snapshot(this.#number));
   }
 
+  /** Gives the memory of what it remembers back; the sandbox itself is closed by then. */
+  free() {
+    this.#last.free();
+    if (this.#last !== this.#birth) this.#birth.free();
+  }
+
   /** Tells what has changed since the last time. */
   save() {
     if (this.#runtime.failed) return;

@@ -1,11 +1,11 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
-import { guardSandbox, guardShell } from "../arguments.js";
+import { guardSandbox, guardShell, readInSession } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
 import { replaceContent } from "../handle.js";
-import { quiet } from "../quiet.js";
-import { complete, connection } from "./connection.js";
+import { hear, quiet } from "../quiet.js";
+import { collected, complete, connection } from "./connection.js";
 import { ROOT, oneWay } from "./link.js";
 import { Scope } from "./outgoing.js";
 
@@ -29,6 +29,7 @@ class Sandbox {
   #deltas = [];
   #made;
   #here;
+  #disposing;
   /** Whether no worker could take it, as without a network. */
   #stranded = false;
   watchers = new Set();
@@ -104,19 +105,26 @@ class Sandbox {
     }
   }
 
-  async dispose() {
+  dispose() {
+    this.#disposing ??= this.#dispose();
+    return this.#disposing;
+  }
+
+  async #dispose() {
     // First: no other worker needs it any more, whatever becomes of this one.
     connection.removeSandbox(this.#number);
     try {
-      const { link } = await this.#made;
+      const { link, remote } = await this.#made;
       await this.call("dispose", []);
       link.forget(this.#scope);
       await connection.call(link, ROOT, "forget", [this.#number]);
+      link.release([remote.handle.id]);
     } catch (error) {
+      // A worker that is gone took it along.
       if (!(error instanceof CoreError || error.cause instanceof CoreError)) throw error;
-      // Its worker is gone, and it with that.
-      this.lose(new EnvironmentError("cancelled", "the environment was closed"));
     }
+    this.#deltas = [];
+    this.lose(new EnvironmentError("cancelled", "the environment was closed"));
   }
 
   async #make(starting, files, deltas) {
@@ -145,14 +153,19 @@ export class MemoryEnvironment {
     const stop = new AbortController();
     let failed = false;
     let failure;
+    const hearing = new Set();
+    const fail = (error) => {
+      if (failed) return;
+      failed = true;
+      failure = error;
+      stop.abort();
+    };
     const output = oneWay((...piece) => {
       if (failed) return;
       try {
-        onOutput(...piece);
+        hear(hearing, onOutput(...piece), fail);
       } catch (error) {
-        failed = true;
-        failure = error;
-        stop.abort();
+        fail(error);
       }
     });
     const abort = () => {
@@ -163,6 +176,7 @@ export class MemoryEnvironment {
     const asked = { ...options, signal: stop.signal, ...(onOutput && { onOutput: output }) };
     try {
       const result = await sandboxes.get(this).call("exec", [command, asked], { scope: undefined });
+      await Promise.all(hearing);
       if (failed) throw failure;
       return result;
     } catch (error) {
@@ -315,17 +329,41 @@ export async function place(env, link) {
     const number = connection.nextNumber();
     custom = { link, number, told: tell(env, number, link) };
     customs.set(env, custom);
+    custom.told.catch(() => customs.delete(env));
   }
   await custom.told;
   return { custom: custom.number };
 }
 
 async function tell(env, number, link) {
-  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
-  const object = { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log };
-  if (typeof log === "function") object.log = oneWay(quiet((line) => env.log(line)));
-  for (const name of METHODS) {
-    if (typeof env[name] === "function") object[name] = (...args) => env[name](...args);
-  }
-  await connection.call(link, ROOT, "addCustom", [number, object], { scope: new Scope() });
+  const object = readInSession("options.env", () => described(env));
+  const scope = new Scope();
+  await connection.call(link, ROOT, "addCustom", [number, object], { scope });
+  collected(env, forgetting(link, number, scope));
 }
+
+/** What the worker is told of an environment. */
+function described(env) {
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
+  const methods = METHODS.filter((name) => typeof env[name] === "function");
+  const functions = functionsOf(weakly(env), methods, typeof log === "function");
+  return { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log, ...functions };
+}
+
+/** What the worker calls of an environment. Sessions hold that; the link need not. */
+function functionsOf(held, methods, logs) {
+  const functions = Object.fromEntries(methods.map((name) => [name, (...args) => held.deref()[name](...args)]));
+  if (logs) functions.log = oneWay(quiet((line) => held.deref()?.log(line)));
+  return functions;
+}
+
+/** A reference that does not keep `object`, where there is such a thing. */
+function weakly(object) {
+  return typeof WeakRef === "function" ? new WeakRef(object) : { deref: () => object };
+}
+
+/** Holds nothing else, so that the environment can go. */
+const forgetting = (link, number, scope) => () => {
+  link.forget(scope);
+  void connection.call(link, ROOT, "forgetCustom", [number]).catch(() => {});
+};

@@ -2,7 +2,7 @@
 
 import { acceptInSession } from "../arguments.js";
 import { SessionError } from "../errors.js";
-import { connection } from "./connection.js";
+import { collected, connection } from "./connection.js";
 import { ROOT } from "./link.js";
 
 /** Scripts by the function that stands for their model. */
@@ -19,6 +19,9 @@ export async function scriptedFetch(script) {
   return play;
 }
 
+/** Holds nothing else, so that the function can go. */
+const forgetting = (link, number) => () => void connection.call(link, ROOT, "forgetScript", [number]).catch(() => {});
+
 /**
  * What the worker's `createSession` needs to find the model; after a restart
  * that is a new one, which plays from the start.
@@ -30,6 +33,7 @@ export async function playerOf(fetch, link) {
   if (player.link !== link) {
     const number = connection.nextNumber();
     Object.assign(player, { link, number, made: connection.call(link, ROOT, "addScript", [number, player.script]) });
+    collected(fetch, forgetting(link, number));
   }
   await player.made;
   return { player: player.number };

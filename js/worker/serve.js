@@ -129,7 +129,18 @@ class Root {
 
   /** The page has disposed of it. */
   forget(number) {
+    this.#keepers.get(number)?.free();
     this.#keepers.delete(number);
+  }
+
+  /** The page can open no more sessions with it; those that there are have it themselves. */
+  forgetScript(number) {
+    this.#players.delete(number);
+  }
+
+  /** As `forgetScript`, of an environment. */
+  forgetCustom(number) {
+    this.#customs.delete(number);
   }
 
   full({ session, full }) {

@@ -19,7 +19,7 @@ export async function createSession(given = {}) {
   const link = await connection.link();
   const scope = new Scope();
   const number = connection.nextNumber();
-  const session = new Session(number, link, scope);
+  const session = new Session(number, link, scope, env);
   try {
     const asked = { ...rest, ...told, ...(await place(env, link)), ...(await playerOf(fetch, link)) };
     const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
@@ -53,11 +53,14 @@ export class Session {
   #seq = 0;
   #full = false;
   #close;
+  /** Kept as long as the worker may call it. */
+  #env;
 
-  constructor(number, link, scope) {
+  constructor(number, link, scope, env) {
     this.#number = number;
     this.#link = link;
     this.#scope = scope;
+    this.#env = env;
     this.closed = new Promise((resolve) => (this.#close = resolve));
     // Its first events may come before the answer that it is open.
     connection.add(number, this);
@@ -153,6 +156,7 @@ export class Session {
 
   #over() {
     this.#state = "CLOSED";
+    this.#env = undefined;
     connection.remove(this.#number);
     this.#hub.end();
     this.#link.forget(this.#scope);

@@ -73,6 +73,12 @@ const SANDBOX = [
   [() => env.importZip(new ArrayBuffer(0)), "archive is empty; give the bytes of an archive"],
   [() => env.importArchive(new Blob([])), "archive is empty; give the bytes of an archive"],
   [() => env.exec("echo \ud800"), "command holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.exec("echo", { cwd: "\ud800" }), "options.cwd holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.exec("echo", { env: { "\udfff": "" } }), "a name in options.env holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.write("\ud800", ""), "path holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.readText("a\udc00b"), "path holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.rename("keep", "\ud800"), "to holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
+  [() => env.importFiles({ "\ud800": "" }), "a name in files holds half of a surrogate pair, which UTF-8 cannot carry; leave it out"],
   [() => env.importDirectory(null), "handle must be a directory handle, not null"],
   [() => env.exportDirectory({}), "handle must be a directory handle, not an object"],
   [() => env.program("no name", onData), "name must be one word without a slash, not a string"],
@@ -131,6 +137,10 @@ const SESSION = [
   [() => session.followUp({}), "message must be a text that is not blank, not an object"],
   [() => session.addSystemTurn(""), "content must be a text that is not blank, not a blank text"],
   [() => session.configure(null), "settings must be an object, not null"],
+  [() => session.configure(new Date(NaN)), "settings must be an object, not null"],
+  [() => session.configure(new Date(0)), "settings must be an object, not a string"],
+  [() => createSession({ env: { get workingDirectory() { throw new RangeError("a getter"); } } }), "options.env cannot be read: a getter"],
+  [() => createSession({ env: { get read() { return () => ""; }, get log() { throw new Error("a getter"); } } }), "options.env cannot be read: a getter"],
   [() => session.registerTool(null), "tool must be an object with name, description, parameters and execute, not null"],
   [() => session.unregisterTool(5), "name must be a string, not a number"],
   [() => session.onActivity("x"), "callback must be a function, not a string"],
@@ -203,6 +213,22 @@ test("after all of them everything is as it was", async () => {
   const events = await collect(session.run("go"));
   assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "go" }]);
   assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
+});
+
+test("a snapshot that was freed says so, whatever it is asked", async () => {
+  const [kept, freed] = [await env.snapshot(), await env.snapshot()];
+  await freed.free();
+  const calls = [() => freed.exportTar("/"), () => freed.read("/x"), () => freed.entries("/"), () => freed.deltaSince(kept), () => kept.deltaSince(freed), () => kept.isSame(freed)];
+  for (const call of [...calls, () => env.restore(freed)]) {
+    await assert.rejects(async () => call(), (error) => {
+      assert.ok(error instanceof EnvironmentError, error.stack);
+      assert.deepEqual([error.kind, error.message], ["invalid_input", "the snapshot was freed; take another with snapshot()"]);
+      return true;
+    });
+  }
+  await assert.rejects(async () => kept.read("/no/such"), EnvironmentError);
+  assert.equal(await kept.deltaSince(kept), undefined);
+  await kept.free();
 });
 
 test("the snapshot of another sandbox is refused, and the way to its files is named", async () => {

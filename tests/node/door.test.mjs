@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
-import { createDoor } from "../../js/door.js";
+import { checkAddress, createDoor } from "../../js/door.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
 import { callStep, collect, dataOf, listen, serveModel } from "./support.mjs";
 
@@ -177,6 +177,20 @@ for (const [what, fetch] of NO_RESPONSES) {
     assert.match(error.message, /not a Response/);
   });
 }
+
+for (const status of [99_999, 99, 200.5, NaN, -1]) {
+  test(`a fetch that returns a response with status ${status} is an error that says so`, async () => {
+    const fetch = async () => ({ status, headers: new Headers(), body: null });
+    const error = await errorOf({ baseUrl: "https://api.example", fetch });
+    assert.match(error.message, new RegExp(`fetch returned a response with status ${status}, which HTTP does not have`));
+  });
+}
+
+test("a long address is judged at once", { timeout: 20_000 }, async () => {
+  const long = "a".repeat(1_000_000);
+  assert.equal(checkAddress(`https://x/${long}`), undefined);
+  assert.equal(checkAddress(`https//u:${long}@v@x/y z@w`), "baseUrl is not an absolute http or https URL: https//…@x/y …@w");
+});
 
 test("a key may come from a function, which is asked for each request", async (t) => {
   const model = await serveModel(t, { steps: [callStep("shell", { command: "true" }), { text: "Done." }] });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -401,11 +401,36 @@ test("a lock whose process is gone, or that says nothing, is free", async (t) =>
   }
 });
 
+test("a lock whose process is gone is free, also if its number is another's now", { skip: process.platform !== "linux" }, async (t) => {
+  const directory = await folder(t);
+  const storage = directoryStorage(directory);
+  const file = join(directory, "p", "lock");
+  const one = await openProject("p", { storage });
+  const [pid, token, birth] = (await readFile(file, "utf8")).split(" ");
+  assert.equal(pid, String(process.pid));
+  await one.close();
+  const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
+  t.after(() => other.kill());
+  // As of a container before its restart, and of an older version in it.
+  for (const lock of [`${pid} ${token} boot:1`, `${pid} ${token} ${birth}1`, `${pid} ${token}`, `${other.pid} ${token} ${birth}`]) {
+    await writeFile(file, lock);
+    await (await openProject("p", { storage })).close();
+  }
+  // Of this process, as by another of its threads, and of one that says no birth.
+  await writeFile(`${file}-turn`, `${pid} ${token} boot:1`);
+  for (const lock of [`${pid} ${token} ${birth}`, `${other.pid} ${token}`]) {
+    await writeFile(file, lock);
+    await rejectsWith(openProject("p", { storage }), "locked", /project p is open in another tab or process/);
+  }
+  assert.deepEqual((await readdir(join(directory, "p"))).filter((name) => name.startsWith("lock")), ["lock"]);
+});
+
 const DAMAGES = {
   "no object": [() => "null", /project\.json holds no object/],
+  "no format": [(index) => JSON.stringify({ ...index, version: undefined }), /project\.json does not say which format it has/],
+  "a history that is none": [(index) => JSON.stringify({ ...index, history: "zzz" }), /project\.json holds a history that is none/],
   "no parts": [() => '{"version":1}', /project\.json does not say what it is stored in/],
   "an empty list of parts": [(index) => JSON.stringify({ ...index, parts: [] }), /does not say what it is stored in/],
-  "another format": [() => '{"version":2}', /it has format 2, this version reads format 1/],
   "a part elsewhere": [(index) => JSON.stringify({ ...index, parts: [{ ...index.parts[0], file: "../q/files-1.tar" }] }), /names a part that this package did not store/],
   "a part that is null": [(index) => JSON.stringify({ ...index, parts: [null] }), /names a part that this package did not store/],
   "a part that is cut off": [(index, cut) => cut((bytes) => bytes.subarray(0, 100)), /files-1-\w+\.tar has 100 bytes instead of \d+/],
@@ -433,6 +458,50 @@ for (const [name, [damage, message]] of Object.entries(DAMAGES)) {
     await deleteProject("p", { storage });
   });
 }
+
+test("a stored project of another version is told, and not to be deleted", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  await (await openProject("p", { storage })).close();
+  const index = JSON.parse(new TextDecoder().decode(await storage.read("p", "project.json")));
+  await storage.write("p", "project.json", new TextEncoder().encode(JSON.stringify({ ...index, version: 2 })));
+  for (const readOnly of [false, true]) {
+    await rejectsWith(
+      openProject("p", { storage, readOnly }),
+      "unsupported",
+      /^the saved project p has format 2, this version reads format 1; open it with the version that saved it$/,
+    );
+  }
+});
+
+test("a stored project without its index is damaged, unless it never had one", async (t) => {
+  const directory = await folder(t);
+  const storage = directoryStorage(directory);
+  const one = await openProject("p", { storage, files: { a: "1" } });
+  await one.save();
+  const first = (await readdir(join(directory, "p"))).find((name) => name.startsWith("files-1-"));
+  await one.env.write("a", "2");
+  await one.close();
+  await rm(join(directory, "p", "project.json"));
+  const missing = /^the saved project p cannot be read: project\.json is missing; put its stored files back from a copy, or delete it/;
+  await rejectsWith(openProject("p", { storage }), "io", missing);
+  const broken = { ...storage, files: () => { throw new Error("boom"); } };
+  await rejectsWith(openProject("p", { storage: broken }), "io", /its storage failed: boom/);
+  // As of a page that was closed in the middle of its first save.
+  for (const name of await readdir(join(directory, "p"))) if (name !== first) await rm(join(directory, "p", name));
+  const again = await openProject("p", { storage, files: { a: "3" } });
+  assert.equal(again.isNew, true);
+  await again.close();
+});
+
+test("a name that no folder can have is told as that", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const long = "日".repeat(29);
+  await rejectsWith(openProject(long, { storage }), "invalid_input", /^the name 日+ takes 261 bytes as that of a folder, and 255 are the most; give a shorter one/);
+  await rejectsWith(deleteProject(long, { storage }), "invalid_input", /261 bytes/);
+  await rejectsWith(openProject("\ud800", { storage }), "invalid_input", /name holds half of a surrogate pair, which UTF-8 cannot carry; leave it out/);
+  await (await openProject("日".repeat(28), { storage })).close();
+  assert.deepEqual(await listProjects({ storage }), ["日".repeat(28)]);
+});
 
 test("a storage that throws while it is read is told with a type", async (t) => {
   const files = directoryStorage(await folder(t));

@@ -11,7 +11,9 @@ import { initSync } from "../../js/wasm/hermitcrab.js";
 import { listen } from "./support.mjs";
 
 const KEY = "sk-canary-0123456789";
-const KEYS = [KEY, "sk-other-9876543210", "sk-canary-0123456789-and-more", "short"];
+/** With all that JSON has an escape for and a header can carry. */
+const ODD = 'zbcd/EFGH+"ij"\\kl==';
+const KEYS = [KEY, "sk-other-9876543210", "sk-canary-0123456789-and-more", ODD, "short"];
 
 after(worker.terminate);
 
@@ -23,6 +25,13 @@ const bodyOf = (chunks) =>
       controller.close();
     },
   });
+
+/** A text as JSON may write it, each character by its number. */
+const byNumber = (text, digits = (number) => number) =>
+  [...text].map((character) => `\\u${digits(character.charCodeAt(0).toString(16).padStart(4, "0"))}`).join("");
+const upper = (number) => number.toUpperCase();
+/** The same by what stands after a backslash for itself. */
+const slashed = (text) => text.replace(/["/\\]/g, "\\$&");
 
 /** What of a body of `chunks` is passed on, piece by piece. */
 async function passed(chunks) {
@@ -44,6 +53,13 @@ const BODIES = [
   ["the beginning of a key at the end", ["ends with sk-canary"], ["ends with ", "sk-canary"]],
   ["a key that another begins with", [`${KEY}-and-not`, `, ${KEY}-and-`, "more"], ["[redacted]-and-not", ", ", "[redacted]"]],
   ["a key at the end that another begins with", [`it is ${KEY}`], ["it is ", "[redacted]"]],
+  ["a key by its numbers", [`{"m":"no ${byNumber(ODD)}, ${byNumber(ODD, upper)}"}`], ['{"m":"no [redacted], [redacted]"}']],
+  ["a key with escapes", [`{"m":"no ${slashed(ODD)}, ${JSON.stringify(ODD).slice(1, -1)}"}`], ['{"m":"no [redacted], [redacted]"}']],
+  ["a key as it is, with what JSON would escape", [`no ${ODD}.`], ["no [redacted]."]],
+  ["a key written in all ways", [`no ${ODD.slice(0, 4)}${byNumber(ODD.slice(4, 7))}${slashed(ODD.slice(7))}.`], ["no [redacted]."]],
+  ["a key by its numbers, across pieces", ["no \\u0", ...byNumber(KEYS[1]).slice(3).match(/.{1,7}/g), "."], ["no ", "[redacted]", "."]],
+  ["a key with escapes, byte by byte", [..."x", ...slashed(ODD), ..."\\"], ["x", "[redacted]", "\\"]],
+  ["what only begins like an escaped key", [`${byNumber("sk-c")}\\n`, '\\"\\', "\\/", "\\u00", "e4 \\"], [`${byNumber("sk-c")}\\n`, '\\"', "\\\\/", "\\u00e4 ", "\\"]],
   ["a short one is a word", ["a short word"], ["a short word"]],
   ["nothing", [], []],
 ];
@@ -129,6 +145,10 @@ const ANSWERS = {
     response.writeHead(401, { "content-type": "application/json", "request-id": `req-${key}` });
     const error = { type: "authentication_error", message: `invalid x-api-key: ${key} (witness)` };
     response.end(JSON.stringify({ type: "error", error }));
+  },
+  "an error that quotes it by the numbers of its characters": (response, key) => {
+    response.writeHead(401, { "content-type": "application/json", "request-id": `req-${key}` });
+    response.end(`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key: ${byNumber(key)} (witness)"}}`);
   },
   "a stream that is cut in the middle of it": async (response, key, started) => {
     response.writeHead(200, { "content-type": "text/event-stream", "request-id": `req-${key}` });

@@ -121,6 +121,10 @@ class Money {
 const RESULTS = [
   ["text", () => "as it is", "as it is"],
   ["content", () => ({ content: "no", isError: true }), "no", true],
+  ["bytes", () => new TextEncoder().encode("naïve"), "naïve"],
+  ["a buffer", () => new TextEncoder().encode("naïve").buffer, "naïve"],
+  ["bytes of Node's", () => Buffer.from("naïve"), "naïve"],
+  ["content in bytes", () => ({ content: new TextEncoder().encode("no"), isError: true }), "no", true],
   ["nothing", () => undefined, ""],
   ["null", () => null, "null"],
   ["an array", () => [1, "b"], '[1,"b"]'],

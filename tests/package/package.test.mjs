@@ -24,6 +24,19 @@ const run = promisify(execFile);
 
 const RESULT = { worker: SANDBOXED, page: SANDBOXED, slim: HOSTED };
 
+/** What `lent` gives: `[exitCode, stdout, stderr]` of each command. */
+const ANSWERS = [
+  [0, "42 undefined undefined\n", ""],
+  [0, "42", ""],
+  [
+    1,
+    "",
+    "Error: boom\n    at f (/workspace/boom.js:2:9)\n    at <module> (/workspace/boom.js:4:1)\n\nNode.js v22.0.0 (sandbox)\n",
+  ],
+  [0, "42 1024\n", ""],
+];
+const LENT = { page: ANSWERS, worker: ANSWERS };
+
 /** A copy of a project with the package in it. */
 async function project(t, name) {
   const directory = await mkdtemp(join(tmpdir(), `hermitcrab-${name}-`));
@@ -40,11 +53,11 @@ async function models(t, count = 3) {
   return (await Promise.all(started)).map(({ url }) => url);
 }
 
-async function checkPage(t, root, { path = "", policy } = {}) {
+async function checkPage(t, root, { path = "", policy, lent } = {}) {
   const url = await serveFiles(t, root, { policy });
   const browser = await launch(t);
   const { result, told } = await resultOf(browser, `${url}/${path}?models=${await models(t)}`);
-  assert.deepEqual(result, { ...RESULT, isolated: false });
+  assert.deepEqual(result, { ...RESULT, isolated: false, ...(lent && { lent }) });
   assert.deepEqual(told, []);
 }
 
@@ -108,9 +121,26 @@ for (const [name, root] of [["vite", "dist"], ["webpack", "dist"], ["esbuild", "
     const directory = await project(t, name);
     await run("npm", ["run", "build"], { cwd: directory });
     if (name !== "vite") await cp(join(directory, "index.html"), join(directory, root, "index.html"));
-    await checkPage(t, join(directory, root));
+    await checkPage(t, join(directory, root), { lent: LENT });
   });
 }
+
+test("a page bundled by esbuild that does not say where its programs are is told how to", async (t) => {
+  const directory = await project(t, "esbuild");
+  await run("npm", ["run", "build"], { cwd: directory });
+  await cp(join(directory, "lost.html"), join(directory, "dist/lost.html"));
+  const url = await serveFiles(t, join(directory, "dist"));
+  const { result, told } = await resultOf(await launch(t), `${url}/lost.html`);
+  const lost = (program, entry) =>
+    `its script could not be loaded; make hermitcrab/${entry}/worker an entry point of your bundle, and say with ${program}({ worker }) where it is\n`;
+  assert.deepEqual(result, [
+    [134, `node: ended by an error of its worker: ${lost("jsProgram", "javascript")}`],
+    [126, `python3: cannot download ${url.replace(/\/$/, "")}/python/python.tar.gz: status 404; pythonProgram({ url }) says where python.tar.gz is\n`],
+    [134, `python3: ended by an error of its worker: ${lost("pythonProgram", "python")}`],
+  ]);
+  const missing = ["javascript-worker.js", "python/python.tar.gz", "python-worker.js"];
+  assert.deepEqual(told, missing.map((file) => `404 ${url}/${file}`));
+});
 
 for (const [file, expected] of [["isolate.js", SANDBOXED], ["isolate-slim.js", HOSTED]]) {
   test(`an edge isolate: ${file}`, async (t) => {

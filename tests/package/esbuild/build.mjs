@@ -1,13 +1,19 @@
-// esbuild knows neither workers nor files beside a module: the worker's script
-// is an entry point of its own, and pages say where the files are.
+// esbuild knows neither workers nor files beside a module: the workers' scripts
+// are entry points of their own, and pages say where the files are.
 
 import { build } from "esbuild";
 
 await build({
-  entryPoints: { main: "main.js", worker: "hermitcrab/worker/main" },
+  entryPoints: {
+    main: "main.js",
+    lost: "lost.js",
+    worker: "hermitcrab/worker/main",
+    node: "hermitcrab/javascript/worker",
+    python: "hermitcrab/python/worker",
+  },
   bundle: true,
   format: "esm",
   outdir: "dist",
-  loader: { ".wasm": "file" },
+  loader: { ".wasm": "file", ".gz": "file" },
   assetNames: "[name]",
 });

@@ -1,9 +1,18 @@
 import { init } from "hermitcrab";
 import wasm from "hermitcrab/hermitcrab.wasm";
+import archive from "hermitcrab/python.tar.gz";
 
 import { models, play, report } from "./page.js";
+import { lent } from "./programs.js";
 
 const core = new URL(wasm, import.meta.url);
-const worker = () => new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+const url = new URL(archive, import.meta.url);
+const start = (name) => () => new Worker(new URL(`${name}.js`, import.meta.url), { type: "module" });
 
-report(init({ wasm: core }).then(() => play(models(), { wasm: core, worker })));
+async function all() {
+  await init({ wasm: core });
+  const result = await play(models(), { wasm: core, worker: start("worker") });
+  return { ...result, lent: await lent({ worker: start("node") }, { url, worker: start("python") }) };
+}
+
+report(all());

@@ -1,3 +1,4 @@
 import { models, play, report } from "./page.js";
+import { lent } from "./programs.js";
 
-report(play(models()));
+report(play(models()).then(async (result) => ({ ...result, lent: await lent() })));

@@ -1,0 +1,122 @@
+// What is closed and let go gives its memory back, in the page and in the
+// worker.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Worker } from "node:worker_threads";
+
+import { MemoryEnvironment, createSession, init, scriptedFetch, terminate } from "../../js/worker-node.js";
+import { collect } from "./support.mjs";
+
+setFlagsFromString("--expose-gc");
+const gc = runInNewContext("gc");
+
+const MB = 1 << 20;
+const at = (path) => JSON.stringify(new URL(path, import.meta.url).href);
+
+/** A worker that says how large the core's memory is. */
+const SCRIPT = `const { parentPort } = require("node:worker_threads");
+import(${at("../../js/worker/main-node.js")});
+parentPort.on("message", async ({ type }) => {
+  if (type !== "measure") return;
+  const { initSync } = await import(${at("../../js/wasm/hermitcrab.js")});
+  parentPort.postMessage({ type: "measured", bytes: initSync().memory.buffer.byteLength });
+});`;
+
+/** What the page has sent, message by message. */
+const sent = [];
+let worker;
+
+await init({
+  worker: () => {
+    worker = new Worker(SCRIPT, { eval: true });
+    const post = worker.postMessage.bind(worker);
+    worker.postMessage = (message, transfer) => {
+      sent.push(...(message.messages ?? [message]));
+      post(message, transfer);
+    };
+    return worker;
+  },
+});
+after(terminate);
+
+function coreBytes() {
+  return new Promise((resolve) => {
+    worker.on("message", function listen({ type, bytes }) {
+      if (type !== "measured") return;
+      worker.off("message", listen);
+      worker.unref();
+      resolve(bytes);
+    });
+    worker.ref();
+    worker.postMessage({ type: "measure" });
+  });
+}
+
+/** Collects garbage until `done`, or until that is hopeless. */
+async function collectedUntil(done) {
+  for (let round = 0; round < 100 && !done(); round += 1) {
+    gc();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return done();
+}
+
+/** Numbers of the worker's objects that the page has given back. */
+const released = () => new Set(sent.filter(({ type }) => type === "release").flatMap(({ objects }) => objects));
+
+const called = (name) => sent.filter(({ type, method }) => type === "call" && method === name).length;
+
+const STEPS = { steps: [{ text: "Done." }] };
+
+test("a sandbox that is closed leaves nothing in the core", { timeout: 120_000 }, async () => {
+  const use = async () => {
+    const env = await MemoryEnvironment.create({ files: { big: new Uint8Array(10 * MB) } });
+    await env.write("more", new Uint8Array(2 * MB));
+    await env.dispose();
+    await assert.rejects(env.readText("more"), { kind: "cancelled", message: "the environment was closed" });
+    await env.dispose();
+  };
+  for (let round = 0; round < 3; round += 1) await use();
+  const before = await coreBytes();
+  for (let round = 0; round < 12; round += 1) await use();
+  const grown = (await coreBytes()) - before;
+  assert.ok(grown < 40 * MB, `${grown} bytes more`);
+});
+
+test("sessions, sandboxes and snapshots that nobody has any more are given back to the worker", async () => {
+  const ROUNDS = 20;
+  const use = async () => {
+    const env = await MemoryEnvironment.create();
+    const session = await createSession({ env, script: STEPS });
+    await collect(session.run("go"));
+    await session.close();
+    (await env.snapshot()).free();
+    await env.dispose();
+  };
+  const before = released().size;
+  for (let round = 0; round < ROUNDS; round += 1) await use();
+  // The last ones may still be on the stack: a session, its promise, a sandbox, a snapshot each.
+  const enough = 4 * (ROUNDS - 2);
+  const count = () => released().size - before;
+  assert.ok(await collectedUntil(() => count() >= enough), `${count()} of ${enough} were given back`);
+});
+
+test("environments and scripted models of the page's are given back, too", async () => {
+  const ROUNDS = 10;
+  const life = [];
+  const use = async () => {
+    const env = { read: async () => "", exec: async () => ({ exitCode: 0 }), cleanup: async () => void life.push("cleanup") };
+    const session = await createSession({ env, apiKey: null, fetch: await scriptedFetch(STEPS) });
+    // As long as the session is open, it has its environment.
+    gc();
+    await collect(session.run("go"));
+    await session.close();
+  };
+  for (let round = 0; round < ROUNDS; round += 1) await use();
+  assert.equal(life.length, ROUNDS);
+  const counts = () => ["forgetCustom", "forgetScript"].map(called);
+  assert.ok(await collectedUntil(() => Math.min(...counts()) >= ROUNDS - 2), String(counts()));
+});
