@@ -15,8 +15,14 @@ async function begin(t) {
   await create(page, "mine");
   await terminal(page, "echo start > n.txt");
   await page.click('.tree [data-path="n.txt"]');
-  await page.click(".cm-content");
+  await atStart(page);
   return opened;
+}
+
+/** Goes to the beginning of the text. */
+async function atStart(page) {
+  await page.click(".cm-content");
+  await page.keyboard.press("Control+Home");
 }
 
 /** Reloads, and tells whether the page asked before. */
@@ -122,9 +128,8 @@ async function agentRuns(t, page, command) {
 for (const [button, left] of [["Keep mine", "PRECIOUS start"], ["Close it", undefined]]) {
   test(`a file with unsaved text that is deleted stays to be asked about: ${button}`, async (t) => {
     const { page, problems } = await begin(t);
-    // What keeps it from being saved first is that it has changed already.
-    const agent = await agentRuns(t, page, "echo theirs > n.txt; rm n.txt");
-    await page.click(".cm-content");
+    const agent = await agentRuns(t, page, "rm n.txt");
+    await atStart(page);
     await page.keyboard.type("PRECIOUS ");
     await agent.release("go");
     await page.waitForSelector(".conflict:has-text('This file was deleted in the sandbox while you were editing it.')");
@@ -147,28 +152,27 @@ test("a file that its user deletes is closed, with what was not saved", async (t
   await page.click('[aria-label="Delete n.txt"]');
   await page.waitForSelector('.tab[data-path="n.txt"]', { state: "detached" });
   assert.equal(await page.locator(".conflict").isVisible(), false);
-  assert.deepEqual(await paths(page), []);
+  await page.waitForSelector('.tree [data-path="n.txt"]', { state: "detached" });
   assert.deepEqual(problems, []);
 });
 
 test("a save does not overwrite what a running command has written", async (t) => {
   const { page, problems } = await begin(t);
   const agent = await serveModel(t, { steps: [
-    callStep("shell", { command: "echo AGENT > n.txt; while [ ! -e go ]; do sleep 0.1; done; cat n.txt" }, "a"),
+    callStep("shell", { command: "echo AGENT > n.txt; echo written; while [ ! -e go ]; do sleep 0.1; done; cat n.txt" }, "a"),
     { text: "Done." },
   ] });
   await choose(page, { baseUrl: agent.url });
   await say(page, "do it");
   await page.waitForSelector(".tool[data-state='running']");
-  // What it has written is there before anything is typed.
-  await terminal(page, "while ! grep -q AGENT n.txt; do sleep 0.1; done");
-  await page.click(".cm-content");
+  await page.waitForFunction(() => document.querySelector(".tool .output").textContent.includes("written"));
+  await atStart(page);
   await page.keyboard.type("MINE ");
   await page.keyboard.press("Control+s");
   await page.waitForSelector(".conflict:has-text('This file changed in the sandbox while you were editing it.')");
   await terminal(page, "touch go");
   await page.waitForSelector(".answer:has-text('Done.')");
-  assert.equal((await page.locator(".tool .output").evaluate((element) => element.textContent)).trim(), "AGENT");
+  assert.match(await page.locator(".tool .output").evaluate((element) => element.textContent), /^written\nAGENT\n/);
   await page.click('.conflict button:text-is("Take the new text")');
   await page.waitForFunction(() => document.querySelector(".cm-content").innerText.trim() === "AGENT");
   assert.deepEqual(problems, []);

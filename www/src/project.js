@@ -83,40 +83,34 @@ export class Project extends EventTarget {
 
   /** @param {string} path */
   async makeDirectory(path) {
-    await this.sandbox.makeDir(this.absolute(path));
-    await this.sync();
+    await this.#change(() => this.sandbox.makeDir(this.absolute(path)));
   }
 
   /** @param {string} path a file, or a directory with all it holds */
   async remove(path) {
-    await this.sandbox.remove(this.absolute(path));
-    await this.sync();
+    await this.#change(() => this.sandbox.remove(this.absolute(path)));
   }
 
   /** @param {string} from @param {string} to */
   async rename(from, to) {
     checkPath(to);
     if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
-    await this.sandbox.rename(this.absolute(from), this.absolute(to));
-    await this.sync();
+    await this.#change(() => this.sandbox.rename(this.absolute(from), this.absolute(to)));
   }
 
   /** @param {Record<string, string | Uint8Array>} files */
   async add(files) {
-    await this.sandbox.importFiles(files);
-    await this.sync();
+    await this.#change(() => this.sandbox.importFiles(files));
   }
 
   /** A folder of the disk. @param {FileSystemDirectoryHandle} handle @param {string[]} exclude names that are left out */
   async addFolder(handle, exclude) {
-    await this.sandbox.importDirectory(handle, { exclude });
-    return this.sync();
+    return this.#change(() => this.sandbox.importDirectory(handle, { exclude }));
   }
 
   /** Unpacks a zip or tar archive. @param {Blob} archive */
   async unpack(archive) {
-    await this.sandbox.importArchive(archive);
-    await this.sync();
+    await this.#change(() => this.sandbox.importArchive(archive));
   }
 
   /** @param {string} path */
@@ -165,6 +159,14 @@ export class Project extends EventTarget {
 
   #tell(changes, call) {
     if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
+  }
+
+  /** Does `work` in the sandbox and looks what has come of it. */
+  #change(work) {
+    return this.#next(async () => {
+      await work();
+      return this.#look();
+    });
   }
 
   /** One after the other: what one has seen is what the next begins with. */

@@ -7,6 +7,7 @@ import * as demo from "./demo/index.js";
 import { announce, download, perFrame, pickFiles } from "./dom.js";
 import { sentence } from "./explain.js";
 import { guard, tell } from "./guard.js";
+import { watchKeys } from "./keys.js";
 import { watchLeaving } from "./leaving.js";
 import { openRun, packRun } from "./share.js";
 import { Shelf } from "./shelf.js";
@@ -20,7 +21,7 @@ import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
 import { header } from "./view/header.js";
 import { projectHello, sampleHello } from "./view/hello.js";
-import { PANES, layout } from "./view/layout.js";
+import { layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { projectsDialog } from "./view/projects-dialog.js";
 import { replayView } from "./view/replay.js";
@@ -116,9 +117,14 @@ export class Workbench {
     this.#views.terminal.theme();
     document.addEventListener("themechange", () => this.#views.terminal.theme());
     watchLeaving({ isOpen: () => this.#isUnkept, store: () => this.#store() });
-    document.addEventListener("keydown", (event) => this.#onEscape(event));
-    // Before the terminal and the editor, which take most keys.
-    document.addEventListener("keydown", (event) => this.#onPaneKey(event), true);
+    watchKeys({
+      isWorking: () => this.#conversation?.working ?? false,
+      stop: () => void this.#conversation.stop(),
+      goTo: (pane) => {
+        this.#layout.show(pane);
+        this.#layout.focus(pane);
+      },
+    });
   }
 
   async start() {
@@ -379,11 +385,11 @@ export class Workbench {
 
   /** @param {string | undefined} reason why the project is left alone */
   #lock(reason) {
-    const { chat, files, editor, terminal } = this.#views;
+    // The terminal is not seen meanwhile.
+    const { chat, files, editor } = this.#views;
     chat.lock(Boolean(reason));
     editor.lock(Boolean(reason));
     files.lock(reason);
-    terminal.lock(reason);
     this.#header.lock(reason);
   }
 
@@ -396,22 +402,5 @@ export class Workbench {
     this.#layout.setPreview(preview.hasPage);
     document.getElementById("project-name").textContent = project.name;
     if (path && project.files.has(path)) editor.open(path);
-  }
-
-  /** Escape stops the agent, except where it means something else. */
-  #onEscape(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || !this.#conversation.working) return;
-    if (document.activeElement?.closest(".editor, .terminal, dialog, .menu")) return;
-    void this.#conversation.stop();
-  }
-
-  /** Alt+1 to Alt+5 go to the parts. */
-  #onPaneKey(event) {
-    if (!event.altKey || event.ctrlKey || event.metaKey || !/^Digit[1-5]$/.test(event.code)) return;
-    const pane = PANES[Number(event.code.at(-1)) - 1][0];
-    this.#layout.show(pane);
-    this.#layout.focus(pane);
-    event.preventDefault();
-    event.stopPropagation();
   }
 }

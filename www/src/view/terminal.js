@@ -17,8 +17,7 @@ const DOWNLOAD_MS = 10_000;
  */
 export function terminalView(actions) {
   const screen = h("div", { class: "screen" });
-  const locked = h("p", { class: "locked", hidden: true });
-  const element = h("div", { class: "terminal" }, screen, locked);
+  const element = h("div", { class: "terminal" }, screen);
   // Phones have no Ctrl.
   const stop = h("button", { type: "button", class: "stop", title: "Stop what runs in the terminal (Ctrl+C)", disabled: true, onClick: () => input("\x03") },
     icon("stop"), h("span", null, "Stop"), h("kbd", null, "Ctrl C"));
@@ -144,12 +143,6 @@ export function terminalView(actions) {
     /** Whether a line runs. */
     get running() {
       return pending > 0;
-    },
-    /** @param {string} [reason] why nothing can be typed; none: it can */
-    lock(reason) {
-      term.options.disableStdin = Boolean(reason);
-      locked.textContent = reason ?? "";
-      locked.hidden = !reason;
     },
     /** A fresh screen and shell, for another project. */
     async reset() {
