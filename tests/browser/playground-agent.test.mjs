@@ -124,25 +124,6 @@ test("two messages that are sent at once are one conversation", async (t) => {
   assert.deepEqual(problems, []);
 });
 
-test("what is sent around a stop stays in its order", async (t) => {
-  const { page, problems } = await open(t);
-  const answering = await serveModel(t, { steps: [
-    { text: "On it.", hold: "never", hold_before: "end" },
-    { expect: { contains: ["one", "two", "three", "four"] }, text: "I have read all four." },
-  ] });
-  await choose(page, { baseUrl: answering.url });
-  await say(page, "one");
-  await page.waitForSelector(".answer:has-text('On it.')");
-  for (const text of ["two", "three"]) await say(page, text);
-  await page.waitForSelector(".queue li:has-text('three')");
-  await page.click(".stop");
-  await state(page, "IDLE");
-  await say(page, "four");
-  await page.waitForSelector(".answer:has-text('I have read all four.')");
-  assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["one", "two", "three", "four"]);
-  assert.deepEqual(problems, []);
-});
-
 test("a demo that is begun twice runs once", async (t) => {
   const { page, problems } = await open(t);
   await page.evaluate(() => {

@@ -74,10 +74,7 @@ export class Conversation extends EventTarget {
     await this.#next(async () => {
       if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
       await this.#ready();
-      if (!this.run.waits) return this.#session.submit(text);
-      // Behind what was said before the stop: an input of its own would come first.
-      await this.#session.steer(text);
-      return this.#session.proceed();
+      return this.#session.submit(text);
     });
   }
 

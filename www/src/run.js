@@ -58,11 +58,6 @@ export class Run extends EventTarget {
     return this.state === "PROCESSING";
   }
 
-  /** Whether the last task was stopped, and what steers it waits for the next. */
-  get waits() {
-    return this.state === "IDLE" && this.queued.length > 0;
-  }
-
   /** @param {Entry} entry */
   apply(entry) {
     if (entry.event) this.#event(entry.event);
