@@ -242,9 +242,9 @@ mod builtin {
     ) -> ProgramResult {
         timeline.enter_outside();
         let _outside = Outside(timeline.clone());
-        let limit_ms = timeline.remaining_us().div_ceil(1_000);
         // The program is cancelled by its own signal at the time limit, the
-        // timer by its own once the program has ended; both are waited for.
+        // timer by its own once the program has ended; both are waited for. A
+        // `timeout` around the program looks at the clock when it is polled.
         let (program_cancel, _program_guard) = scope.cancel.child();
         let (timer_cancel, _timer_guard) = scope.cancel.child();
         let owned = |cancel| Scope {
@@ -255,16 +255,21 @@ mod builtin {
         let (program_scope, timer_scope) =
             (owned(program_cancel.clone()), owned(timer_cancel.clone()));
         let mut program = pin!(lender.port.run(&program_scope, request));
-        let mut timer = Some(Box::pin(lender.port.sleep(&timer_scope, limit_ms)));
+        let start_timer = || {
+            let limit_ms = timeline.until_deadline_us().div_ceil(1_000);
+            Box::pin(lender.port.sleep(&timer_scope, limit_ms))
+        };
+        let mut timer = Some(start_timer());
         poll_fn(|cx| {
-            if let Some(running) = &mut timer
+            while let Some(running) = &mut timer
                 && running.as_mut().poll(cx).is_ready()
             {
-                timer = None;
                 timeline.count_outside();
+                let is_over = timeline.remaining_us() == 0 || timer_cancel.is_cancelled();
                 if timeline.remaining_us() == 0 {
                     program_cancel.cancel();
                 }
+                timer = (!is_over).then(&start_timer);
             }
             let polled = program.as_mut().poll(cx);
             if polled.is_ready() {

@@ -46,8 +46,6 @@ const TERMINATED: i32 = 143;
 /// Exit code of a command that held too much: 128 + SIGKILL, as of one that
 /// Linux ends for it.
 const KILLED: i32 = 137;
-const OUT_OF_MEMORY: &str =
-    "hermitcrab: the command was ended: it held more memory than the sandbox has for one\n";
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
@@ -336,13 +334,14 @@ impl Shells {
             timeline.stop(reason);
         }
         let stopped = match timeline.stopped() {
+            Some(Stop::Cancelled) => Some(Stop::Cancelled),
             // The core heard nothing while it worked: a cancellation that was
             // asked for meanwhile arrives with the next step, and came first.
-            Some(Stop::Timeout | Stop::Work | Stop::Memory)
-                if timeline.poll_work() >= DEAF_WORK =>
-            {
-                clock::pause().await;
+            // The loops of awk count no work.
+            _ if timeline.poll_work() >= DEAF_WORK || request.command.contains("awk") => {
+                clock::end_step().await;
                 let cancelled = scope.cancel.is_cancelled().then_some(Stop::Cancelled);
+                cancelled.inspect(|reason| timeline.stop(*reason));
                 cancelled.or(timeline.stopped())
             }
             stopped => stopped,
@@ -363,7 +362,11 @@ impl Shells {
                 status.timed_out = true;
             }
             Some(Stop::Memory) => {
-                output(OutputStream::Stderr, OUT_OF_MEMORY.as_bytes());
+                let sentence = format!(
+                    "hermitcrab: the command was ended: it held more memory than the {} MiB that the sandboxes' files leave for one\n",
+                    timeline.memory_bytes() >> 20
+                );
+                output(OutputStream::Stderr, sentence.as_bytes());
                 status.exit_code = KILLED;
             }
             Some(Stop::Cancelled) => {

@@ -2,6 +2,8 @@
 //! text of a command or in the arguments of a builtin, and refused with a
 //! sentence.
 
+use super::now::{Filter, filter_of};
+
 /// Words that one `{1..9}` may have in bashkit, which leaves a longer one as it
 /// is.
 const BRACE_WORDS: u64 = 10_000;
@@ -36,6 +38,14 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
             "hermitcrab: ln: hard links are not supported in the sandbox; use ln -s, or cp\n"
                 .to_owned(),
         );
+    }
+    if let Some(Filter::File(index)) = filter_of(name, args)
+        && args[index].starts_with("/dev/")
+    {
+        return Some(format!(
+            "hermitcrab: {name}: a filter from {} is not supported in the sandbox; put it into a file\n",
+            args[index]
+        ));
     }
     if !NESTING.contains(&name) {
         return None;

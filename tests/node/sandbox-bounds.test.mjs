@@ -122,6 +122,14 @@ test("a cancellation asked for during deaf work is one, whatever ended the work"
   assert.deepEqual([exitCode, timedOut, cancelled, stdout], [143, false, true, "before\n"]);
 });
 
+test("a cancellation asked for during deaf work that ends by itself is one, too", { timeout: 120_000 }, async () => {
+  const env = await MemoryEnvironment.create();
+  const stop = new AbortController();
+  const onOutput = () => stop.abort();
+  const { exitCode, timedOut, cancelled } = await env.exec("echo before; awk 'BEGIN { while (1) {} }'", { signal: stop.signal, onOutput, timeoutMs: 3_600_000 });
+  assert.deepEqual([exitCode, timedOut, cancelled], [143, false, true]);
+});
+
 test("an awk loop that does nothing is ended by the number of its turns", { timeout: 120_000 }, async () => {
   const env = await MemoryEnvironment.create();
   const { exitCode, stderr } = await env.exec("awk 'BEGIN { while (1) {} }'");

@@ -85,6 +85,22 @@ test("going back to a snapshot repeats the randomness", GUARD, async () => {
   assert.equal(await draw(), first);
 });
 
+test("timeout ends a lent program, and the line goes on", GUARD, async () => {
+  const ended = [];
+  const forever = ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => (ended.push("aborted"), reject(signal.reason))));
+  const env = await MemoryEnvironment.create({ programs: { forever, brief: async () => ({ exitCode: 3 }) } });
+  for (const [command, stdout] of [
+    ["timeout 0.2 forever; echo $?", "124\n"],
+    ["timeout 60 sh -c 'timeout 0.2 forever; echo $?'; echo $?", "124\n0\n"],
+    ["timeout 0.2 sh -c 'timeout 60 forever'; echo $?", "124\n"],
+    ["timeout 0.1 true; timeout 0.3 forever; echo $?; timeout 60 brief; echo $?", "124\n3\n"],
+  ]) {
+    assert.equal((await env.exec(command, { timeoutMs: 50_000 })).stdout, stdout, command);
+  }
+  assert.deepEqual(ended, ["aborted", "aborted", "aborted", "aborted"]);
+  env.dispose();
+});
+
 test("lent programs work at every place of a pipe", GUARD, async () => {
   const programs = { up: async ({ stdin }) => ({ exitCode: 0, stdout: new TextDecoder().decode(stdin).toUpperCase() }) };
   const env = await MemoryEnvironment.create({ programs });

@@ -1,12 +1,16 @@
 //! Keys that a server sends back, such as an error that quotes the one it
 //! refuses, are replaced before anyone sees them. The host alone knows them.
+//!
+//! A key is found as it is and as JSON may write it: with a backslash before
+//! some of its letters (`\/`), or with `\u002f` in their place. In a text within
+//! a text the backslashes are several.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::effect::OutcomeKind;
-use memchr::memmem::Finder;
+use memchr::memchr2_iter;
 
 use super::OutcomeSink;
 
@@ -17,13 +21,16 @@ const REDACTED: &str = "[redacted]";
 /// place of one (`ollama`, `lm-studio`) are words that an answer may hold.
 const SHORTEST: usize = 12;
 
+/// Backslashes in a row that are looked over.
+const MOST_BACKSLASHES: usize = 8;
+
 /// The keys to look for.
-pub(super) type Keys = Arc<[Finder<'static>]>;
+pub(super) type Keys = Arc<[Box<[u8]>]>;
 
 /// Those of `keys` that can be told from other text.
 pub(super) fn searched<'a>(keys: impl Iterator<Item = &'a str>) -> Keys {
     keys.filter(|key| key.len() >= SHORTEST)
-        .map(|key| Finder::new(key).into_owned())
+        .map(|key| key.as_bytes().into())
         .collect()
 }
 
@@ -55,9 +62,9 @@ impl<'a> Redacting<'a> {
             }
         };
         let mut chunk = replace(&self.keys, chunk);
-        let held = self.keys.iter().map(|key| begun(key.needle(), &chunk));
-        let held = held.max().unwrap_or_default();
-        self.held = chunk.split_off(chunk.len() - held).to_vec();
+        let begun = self.keys.iter().filter_map(|key| begun(key, &chunk));
+        let end = begun.min().unwrap_or(chunk.len());
+        self.held = chunk.split_off(end).to_vec();
         chunk
     }
 }
@@ -78,12 +85,9 @@ impl OutcomeSink for Redacting<'_> {
                 mut headers,
             } => {
                 for (_, value) in &mut headers {
-                    for key in &*self.keys {
-                        if let Ok(key) = std::str::from_utf8(key.needle())
-                            && value.contains(key)
-                        {
-                            *value = value.replace(key, REDACTED);
-                        }
+                    let without = replace(&self.keys, Bytes::copy_from_slice(value.as_bytes()));
+                    if without != value.as_bytes() {
+                        *value = String::from_utf8_lossy(&without).into_owned();
                     }
                 }
                 OutcomeKind::HttpHead { status, headers }
@@ -101,40 +105,87 @@ impl OutcomeSink for Redacting<'_> {
 }
 
 /// `bytes` without keys; the same bytes if they hold none.
-fn replace(keys: &[Finder<'static>], mut bytes: Bytes) -> Bytes {
+fn replace(keys: &[Box<[u8]>], mut bytes: Bytes) -> Bytes {
     for key in keys {
-        let mut found = key.find_iter(&bytes).peekable();
-        if found.peek().is_none() {
-            continue;
-        }
-        let mut without = Vec::with_capacity(bytes.len());
+        let mut without = Vec::new();
         let mut end = 0;
-        for start in found {
-            without.extend_from_slice(&bytes[end..start]);
-            without.extend_from_slice(REDACTED.as_bytes());
-            end = start + key.needle().len();
+        for start in memchr2_iter(key[0], b'\\', &bytes) {
+            if start < end {
+                continue;
+            }
+            if let Begins::Whole(length) = begins(&bytes[start..], key) {
+                without.extend_from_slice(&bytes[end..start]);
+                without.extend_from_slice(REDACTED.as_bytes());
+                end = start + length;
+            }
         }
-        without.extend_from_slice(&bytes[end..]);
-        bytes = without.into();
+        if end > 0 {
+            without.extend_from_slice(&bytes[end..]);
+            bytes = without.into();
+        }
     }
     bytes
 }
 
-/// Length of the longest end of `bytes` that `key` begins with.
-fn begun(key: &[u8], bytes: &[u8]) -> usize {
-    let longest = bytes.len().min(key.len() - 1);
-    let lengths = (1..=longest).rev();
-    lengths
-        .into_iter()
-        .find(|length| key.starts_with(&bytes[bytes.len() - length..]))
-        .unwrap_or_default()
+/// Where at the end of `bytes` something begins that may become `key`.
+fn begun(key: &[u8], bytes: &[u8]) -> Option<usize> {
+    let longest = key.len() * (MOST_BACKSLASHES + "u002f".len());
+    let from = bytes.len().saturating_sub(longest);
+    let mut starts = memchr2_iter(key[0], b'\\', &bytes[from..]).map(|start| from + start);
+    starts.find(|start| matches!(begins(&bytes[*start..], key), Begins::Cut))
+}
+
+/// How some bytes begin with what is looked for.
+enum Begins {
+    /// With all of it, which takes this many bytes.
+    Whole(usize),
+    /// They end too early to say.
+    Cut,
+    Not,
+}
+
+fn begins(bytes: &[u8], key: &[u8]) -> Begins {
+    let mut at = 0;
+    for letter in key {
+        match begins_with_letter(&bytes[at..], *letter) {
+            Begins::Whole(length) => at += length,
+            other => return other,
+        }
+    }
+    Begins::Whole(at)
+}
+
+fn begins_with_letter(bytes: &[u8], letter: u8) -> Begins {
+    let bounded = &bytes[..bytes.len().min(MOST_BACKSLASHES + 1)];
+    let backslashes = bounded.iter().take_while(|byte| **byte == b'\\').count();
+    match &bytes[backslashes..] {
+        _ if backslashes > MOST_BACKSLASHES => Begins::Not,
+        [] => Begins::Cut,
+        _ if letter == b'\\' && backslashes > 0 => Begins::Whole(backslashes),
+        [b'u', digits @ ..] if backslashes > 0 => {
+            let expected = format!("{letter:04x}");
+            let given = &digits[..digits.len().min(expected.len())];
+            match expected.as_bytes()[..given.len()].eq_ignore_ascii_case(given) {
+                true if given.len() == expected.len() => Begins::Whole(backslashes + 5),
+                true => Begins::Cut,
+                false => Begins::Not,
+            }
+        }
+        [first, ..] if *first == letter => Begins::Whole(backslashes + 1),
+        _ => Begins::Not,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KEYS: [&str; 3] = ["sk-canary-0123456789", "sk-other-9876543210", "short"];
+    const KEYS: [&str; 4] = [
+        "sk-canary-0123456789",
+        "sk-other-9876543210",
+        "abcd/EFGH+ijkl==",
+        "short",
+    ];
 
     /// Sends `chunks` and compares what arrives, chunk by chunk.
     #[track_caller]
@@ -172,18 +223,45 @@ mod tests {
             &["no sk-can", "ary-01234", "56789 on", " file"],
             &["no ", "[redacted] on", " file"],
         );
-        let bytes: Vec<String> = "a sk-canary-0123456789 b"
+        let bytes: Vec<String> = "x sk-canary-0123456789 y"
             .chars()
             .map(String::from)
             .collect();
         let bytes: Vec<&str> = bytes.iter().map(String::as_str).collect();
-        check(&bytes, &["a", " ", "[redacted]", " ", "b"]);
+        check(&bytes, &["x", " ", "[redacted]", " ", "y"]);
     }
 
     #[test]
     fn the_beginning_of_a_key_is_no_key() {
         check(&["sk-", "sk-canary-", "x"], &["sk-", "sk-canary-x"]);
         check(&["ends with sk-canary"], &["ends with ", "sk-canary"]);
+    }
+
+    #[test]
+    fn a_key_as_json_writes_it() {
+        for written in [
+            r"abcd\/EFGH+ijkl==",
+            r"abcd\\/EFGH+ijkl==",
+            r"abcd\u002fEFGH\u002Bijkl\u003d\u003D",
+            r"\u0061bcd/EFGH+ijkl=\\\u003d",
+        ] {
+            check(&[&format!("<{written}>")], &["<[redacted]>"]);
+            for cut in 1..written.len() {
+                let (first, second) = written.split_at(cut);
+                check(
+                    &[&format!("<{first}"), &format!("{second}>")],
+                    &["<", "[redacted]>"],
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn backslashes_are_no_key() {
+        let many = r"\".repeat(100);
+        check(&[&many, "a"], &[&many[..92], &format!("{}a", &many[92..])]);
+        check(&[r"abcd\u00", "30"], &[r"abcd\u0030"]);
+        check(&[r"abcd\", "n"], &[r"abcd\n"]);
     }
 
     #[test]

@@ -108,6 +108,21 @@ impl Timeline {
         marks.insert(self.now_us.get().saturating_add(us));
     }
 
+    /// Time until the command times out, or something that [`Timeline::mark`]
+    /// announced looks at the clock, in µs.
+    pub fn until_deadline_us(&self) -> u64 {
+        let now = self.now_us.get();
+        let until_mark = self.next_mark_us().map(|mark| mark - now);
+        self.remaining_us().min(until_mark.unwrap_or(u64::MAX))
+    }
+
+    fn next_mark_us(&self) -> Option<u64> {
+        let now = self.now_us.get();
+        let mut marks = self.turns.marks.borrow_mut();
+        marks.retain(|mark| *mark > now);
+        marks.first().copied()
+    }
+
     pub(super) fn wake_sleepers(&self) {
         for sleeper in self.turns.sleepers.take().into_values() {
             sleeper.waker.wake();
@@ -148,9 +163,7 @@ impl Timeline {
         let now = self.now_us.get();
         let sleepers = turns.sleepers.borrow();
         let first = sleepers.values().map(|s| s.until_us).min()?;
-        let mut marks = turns.marks.borrow_mut();
-        marks.retain(|mark| *mark > now);
-        let mark = marks.first().copied().unwrap_or(u64::MAX);
+        let mark = self.next_mark_us().unwrap_or(u64::MAX);
         // Timers inside bashkit (`read -t`) are not known here: time moves in
         // slices that grow with the wait, so that each of them ends about right.
         let waited = now.saturating_sub(turns.idle_since_us.get());

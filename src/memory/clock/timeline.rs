@@ -72,6 +72,7 @@ pub struct Timeline {
     cancelled: Cell<bool>,
     refusal: RefCell<Option<String>>,
     /// Bytes of all that may be allocated while it runs.
+    memory_bytes: usize,
     heap_limit: usize,
 }
 
@@ -84,6 +85,7 @@ impl Timeline {
         work_bound: u64,
         random: Random,
     ) -> Self {
+        let held = heap::live();
         Self {
             clock,
             id,
@@ -107,8 +109,14 @@ impl Timeline {
             last_words: Cell::new(LastWords::None),
             cancelled: Cell::new(false),
             refusal: RefCell::default(),
-            heap_limit: heap_limit(heap::live()),
+            memory_bytes: memory_bytes(held),
+            heap_limit: held + memory_bytes(held),
         }
+    }
+
+    /// Memory that the command may hold.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// The time without reading the clock, in µs since 1970-01-01 UTC.
@@ -354,9 +362,10 @@ impl Timeline {
     }
 }
 
-fn heap_limit(held: usize) -> usize {
+/// Memory for a command that begins while `held` bytes are in use.
+fn memory_bytes(held: usize) -> usize {
     let left = HEAP_BYTES.saturating_sub(held);
-    held + HELD_BYTES.min(left / 3)
+    HELD_BYTES.min(left / 3)
 }
 
 impl Drop for Timeline {

@@ -19,7 +19,7 @@ pub struct TreeLimits {
 impl Default for TreeLimits {
     fn default() -> Self {
         Self {
-            total_bytes: 1 << 30,
+            total_bytes: 512 << 20,
             file_bytes: 256 << 20,
             entries: 1_000_000,
             path_bytes: 4096,
