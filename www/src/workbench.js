@@ -105,11 +105,7 @@ export class Workbench {
       }),
     };
     this.#header = header({
-      entries: this.#entries(dialogs).map((entry) => {
-        if (!entry) return entry;
-        const [label, act, ofProject] = entry;
-        return [label, guard(ofProject ? this.#ofProject(act) : act), ofProject];
-      }),
+      entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[2] ? this.#ofProject(entry[1]) : entry[1]), entry[2]]),
       openSettings: () => dialogs.settings.open(),
       showTheme: (button) => themeButton(settings, button),
     });
