@@ -5,7 +5,7 @@
 
 import { EnvironmentError } from "./errors.js";
 import { replaceContent } from "./handle.js";
-import { packTar, tarEntries } from "./tar.js";
+import { BLOCK, beginsTar, packTar, tarEntries } from "./tar.js";
 import { batches, openZip, pump } from "./zip.js";
 
 /**
@@ -262,10 +262,15 @@ export async function exportHandle(entries, read, handle) {
   return { files, skipped };
 }
 
-/** Whether an archive is a zip file, by its first bytes. @param {Uint8Array | ArrayBuffer | Blob} archive */
-export async function looksLikeZip(archive) {
-  const head = archive instanceof Blob ? new Uint8Array(await archive.slice(0, 4).arrayBuffer()) : bytesOf(archive);
-  return head[0] === 0x50 && head[1] === 0x4b;
+/**
+ * What an archive is, by its first bytes; `undefined`: nothing that can be unpacked.
+ * @param {Uint8Array | ArrayBuffer | Blob} archive @returns {Promise<"zip" | "tar" | undefined>}
+ */
+export async function kindOf(archive) {
+  const head = archive instanceof Blob ? new Uint8Array(await archive.slice(0, BLOCK).arrayBuffer()) : bytesOf(archive).subarray(0, BLOCK);
+  if (head[0] === 0x50 && head[1] === 0x4b) return "zip";
+  const isGzip = head[0] === 0x1f && head[1] === 0x8b;
+  return isGzip || beginsTar(head) ? "tar" : undefined;
 }
 
 function bytesOf(archive) {

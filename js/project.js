@@ -111,7 +111,7 @@ export class Project {
    */
   #stored = { snapshot: undefined, parts: [], rest: undefined };
   /** In the names of what is stored from now on. */
-  #owner = crypto.randomUUID().slice(0, 8);
+  #owner = hex(crypto.getRandomValues(new Uint8Array(4)));
   /** Why nothing is saved any more. @type {EnvironmentError | undefined} */
   #lost;
   #data;
@@ -396,6 +396,11 @@ export class Project {
 }
 
 guardProject(Project);
+
+/** Pages without https have no `crypto.randomUUID`. @param {Uint8Array} bytes */
+function hex(bytes) {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 
 /** Gives a snapshot's memory back, wherever it is. */
 function free(snapshot) {

@@ -1,6 +1,6 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
-import { Budget, exportHandle, importFileList, importHandle, importZip, looksLikeZip, placing, tarBytes } from "./archive.js";
+import { Budget, exportHandle, importFileList, importHandle, importZip, kindOf, placing, tarBytes } from "./archive.js";
 import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
@@ -228,7 +228,9 @@ export class MemoryEnvironment {
 
   /** `importZip` or `importTar`, whatever the archive is. @param {Archive} archive @param {ImportOptions} [options] */
   async importArchive(archive, options) {
-    return (await looksLikeZip(archive)) ? this.importZip(archive, options) : this.importTar(archive, options);
+    const kind = await kindOf(archive);
+    if (!kind) throw new EnvironmentError("invalid_input", "the archive is neither a zip nor a tar file, or is damaged");
+    return kind === "zip" ? this.importZip(archive, options) : this.importTar(archive, options);
   }
 
   /**

@@ -64,7 +64,8 @@ export function projectName(folder) {
 
 /** The private file system. @returns {Promise<ProjectStorage>} */
 export async function privateFiles() {
-  if (typeof globalThis.FileSystemFileHandle?.prototype.createWritable !== "function") {
+  const writes = typeof globalThis.FileSystemFileHandle?.prototype.createWritable === "function";
+  if (!writes || !navigator.storage?.getDirectory) {
     throw new Error("there is no private file system");
   }
   const root = await navigator.storage.getDirectory();

@@ -5,7 +5,8 @@
 import { EnvironmentError } from "./errors.js";
 import { join } from "./zip.js";
 
-const BLOCK = 512;
+/** Bytes of a header; contents are padded to a multiple. */
+export const BLOCK = 512;
 /** Offset and length of the fields of a header that matter here. */
 const NAME = [0, 100];
 const SIZE = [124, 12];
@@ -29,6 +30,14 @@ const EXTENDED_AGAIN = 504;
  * @property {Uint8Array} data what follows the header, padding included
  * @property {number} stored bytes of the content in the archive
  */
+
+/** Whether a tar archive may begin like this. @param {Uint8Array} head its first block */
+export function beginsTar(head) {
+  if (head.length < BLOCK) return false;
+  if (head.every((byte) => byte === 0)) return true;
+  const sum = /^ *([0-7]+)[\0 ]*$/.exec(new TextDecoder().decode(field(head, CHECKSUM)));
+  return sum !== null && parseInt(sum[1], 8) === checksum(head);
+}
 
 /**
  * The entries of an archive. Records that only describe the next entry are part

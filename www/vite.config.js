@@ -27,7 +27,7 @@ const POLICY = [
 ].join("; ");
 
 /** Files of `public/` that the page asks for. */
-const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "preview-frame.js"];
+const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "node.html"];
 
 /** Puts the policy into the built page; the dev server needs inline scripts. */
 function policy() {
@@ -53,8 +53,8 @@ function offline() {
     generateBundle: {
       order: "post",
       handler(_options, bundle) {
-        // Python is large and only for those who call it.
-        const files = Object.keys(bundle).filter((name) => !/\.(map|gz)$/.test(name));
+        const all = Object.keys(bundle);
+        const files = all.filter((name) => !/\.(map|gz)$/.test(name));
         const hash = createHash("sha256");
         for (const name of files.sort()) {
           const { code, source } = bundle[name];
@@ -63,7 +63,9 @@ function offline() {
         const version = hash.digest("hex").slice(0, 16);
         const source = readFileSync(here("src/offline.js"), "utf8")
           .replace("__VERSION__", JSON.stringify(version))
-          .replace("__FILES__", JSON.stringify([...files, ...PUBLIC]));
+          .replace("__FILES__", JSON.stringify([...files, ...PUBLIC]))
+          // Python is only for those who call it.
+          .replace("__LARGE__", JSON.stringify(all.filter((name) => name.endsWith(".gz"))));
         this.emitFile({ type: "asset", fileName: "sw.js", source });
       },
     },

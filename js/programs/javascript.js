@@ -11,7 +11,7 @@ const OUTPUT_BYTES = 64 << 20;
  * @typedef {object} JsOptions
  * @property {boolean} [network] leave `fetch`, `WebSocket` and the like to programs
  * @property {number} [workers] calls that may run at the same time, 4 by default
- * @property {() => Worker} [worker] starts `javascript-worker.js`, for bundlers
+ * @property {() => Worker | Promise<Worker>} [worker] starts `javascript-worker.js`, for bundlers
  *   that do not find workers by themselves, and for pages whose policy forbids
  *   `eval`: the worker obeys the policy that its own file is served with, and
  *   that must have `script-src 'unsafe-eval'`
@@ -35,7 +35,7 @@ export function jsProgram(options = {}) {
   acceptInEnvironment("jsProgram", options);
   const { network = false, workers = 4, worker } = options;
   const start = async () => {
-    const handle = worker ? webWorker(worker()) : startWorker();
+    const handle = worker ? webWorker(await worker()) : startWorker();
     handle.post({ kind: "setup", network, outputBytes: OUTPUT_BYTES });
     return handle;
   };

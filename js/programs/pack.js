@@ -42,7 +42,7 @@ async function read(url) {
   try {
     response = await fetch(url);
   } catch (error) {
-    throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}`, { cause: error });
+    throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}; check the network and try again`, { cause: error });
   }
   if (!response.ok || !response.body) throw new Error(`cannot download ${url}: status ${response.status}`);
   // Of a response that its server compressed, the length is another one.

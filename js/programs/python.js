@@ -17,7 +17,7 @@ const IDLE_MS = 60_000;
  * @property {(progress: {loaded: number, total?: number}) => void} [onProgress]
  *   bytes that have arrived, of how many
  * @property {number} [workers] calls that may run at the same time, 4 by default
- * @property {() => Worker} [worker] starts `python-worker.js`, for bundlers that
+ * @property {() => Worker | Promise<Worker>} [worker] starts `python-worker.js`, for bundlers that
  *   do not find workers by themselves
  */
 
@@ -46,7 +46,7 @@ export function pythonProgram(options = {}) {
   };
   const start = async () => {
     const python = await load();
-    const handle = worker ? webWorker(worker()) : startWorker();
+    const handle = worker ? webWorker(await worker()) : startWorker();
     handle.post({ kind: "setup", ...python, outputBytes: OUTPUT_BYTES });
     return handle;
   };

@@ -11,6 +11,8 @@ import { chromium } from "playwright-core";
 const FLAGS = [
   ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
   ...["--disable-component-update", "--disable-sync"],
+  // A host that is not this computer, for the browser.
+  "--host-resolver-rules=MAP play.test 127.0.0.1",
 ];
 
 const TYPES = {

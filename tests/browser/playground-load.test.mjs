@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import { downloaded, playground, ready, saved, shows, state, terminal } from "./playground-support.mjs";
+import { downloaded, editorText, playground, preview, ready, saved, shows, state, terminal } from "./playground-support.mjs";
 
 const FOLDER = "some/where/";
 const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
@@ -48,7 +48,7 @@ test("it works in a folder of any host", async (t) => {
   await shows(page, "42");
   await shows(page, "six 7");
   await page.click(".preview-toggle");
-  await page.frameLocator(".preview iframe").locator("text=/rock-roll").waitFor();
+  await preview(page).locator("text=/rock-roll").waitFor();
   assert.equal((await downloaded(page, "Export as zip")).name, "tide-pool.zip");
   assert.deepEqual(asked.filter((path) => !path.startsWith(`/${FOLDER}`)), []);
   assert.deepEqual(problems, []);
@@ -83,13 +83,15 @@ test("a load that fails says what is missing", async (t) => {
   await ready(page);
 });
 
+/** Waits until the service worker keeps the page and answers for it. */
+async function kept(page) {
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+}
+
 test("a reload without a network works", async (t) => {
   const { context, page } = await open(t, { at: FOLDER });
-  await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.waitForFunction(async () => {
-    const [name] = await caches.keys();
-    return name && (await (await caches.open(name)).keys()).length > 10;
-  });
+  await kept(page);
   await terminal(page, "echo offline > kept.txt");
   await saved(page);
   await context.setOffline(true);
@@ -99,8 +101,49 @@ test("a reload without a network works", async (t) => {
   await shows(page, "offline");
   await page.click("#run-demo");
   await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
+  if ((await page.getAttribute(".preview-toggle", "aria-pressed")) !== "true") await page.click(".preview-toggle");
+  await preview(page).locator("text=/rock-roll").waitFor();
+  await terminal(page, "node -p '6 * 7'");
+  await shows(page, "42");
 });
 
+test("what was used once is there without a network: python", async (t) => {
+  const { context, page } = await open(t, { at: FOLDER });
+  await kept(page);
+  await terminal(page, "python3 -c 'print(\"six\", 7)'");
+  await shows(page, "six 7");
+  await page.waitForFunction(async () => (await (await caches.open("hermitcrab-large")).keys()).length === 1);
+  await saved(page);
+  // The browser's own cache may hold it, too.
+  const session = await context.newCDPSession(page);
+  await session.send("Network.clearBrowserCache");
+  await context.setOffline(true);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "python3 -c 'print(\"seven\", 8)'");
+  await shows(page, "seven 8");
+});
+
+test("what never came says so without a network: python", async (t) => {
+  const { context, page } = await open(t, { at: FOLDER });
+  await kept(page);
+  await saved(page);
+  await context.setOffline(true);
+  await page.reload();
+  await ready(page);
+  await terminal(page, "python3 -c 1 2> told.txt");
+  await page.click('.tree [data-path="told.txt"]');
+  assert.match(await editorText(page), /^python3: cannot download \S+python\.tar\S*\.gz: .+; check the network and try again\s*$/);
+});
+
+test("a host without the preview's frame says so", async (t) => {
+  const { page } = await open(t, { at: FOLDER, serviceWorkers: "block" });
+  await page.route("**/preview.html", (route) => route.fulfill({ status: 404, body: "nothing" }));
+  if ((await page.getAttribute(".preview-toggle", "aria-pressed")) === "true") await page.click(".preview-toggle");
+  await page.click(".preview-toggle");
+  await page.waitForSelector(".preview >> text=frame cannot be loaded.");
+  assert.equal(await page.locator(".preview iframe").count(), 0);
+});
 
 test("a language that cannot be downloaded leaves its text without colours", async (t) => {
   const { page, problems } = await open(t, { at: FOLDER, serviceWorkers: "block" });

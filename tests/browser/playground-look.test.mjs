@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, menu, playground, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { choose, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -60,15 +60,16 @@ for (const [size, viewport] of Object.entries(SIZES)) {
 
 test("the preview shows the project and follows it, in an origin of its own", async (t) => {
   const { page, problems } = await open(t, { viewport: SIZES.wide });
-  const frame = page.frameLocator(".preview iframe");
+  const frame = preview(page);
   await frame.locator("text=/rock---roll").waitFor();
-  assert.equal(await page.getAttribute(".preview iframe", "sandbox"), "allow-scripts allow-forms allow-modals");
+  const inner = page.frameLocator(".preview iframe").locator("iframe");
+  assert.equal(await inner.getAttribute("sandbox"), "allow-scripts allow-forms allow-modals");
   await terminal(page, "echo 'document.body.dataset.answer = `${origin} ${1 + 1}`; console.log(\"from the page\")' >> app.js");
   await frame.locator('body[data-answer="null 2"]').waitFor();
   await page.waitForSelector(".console:has-text('from the page')");
   await terminal(page, "printf 'export const word = \"module\";' > part.js; printf '<script type=module>import { word } from \"./part.js\"; document.body.append(word)</script>' > index.html");
   await frame.locator("text=module").waitFor();
-  await terminal(page, "printf '<script>fetch(\"https://example.com/\").catch(() => document.body.append(\"no network\"))</script>' > index.html");
+  await terminal(page, "printf '<body><script>fetch(\"https://example.com/\").catch(() => document.body.append(\"no network\"))</script>' > index.html");
   await frame.locator("text=no network").waitFor();
   assert.deepEqual(problems.filter((text) => !/Content Security Policy|Content-Security-Policy/.test(text)), []);
 });

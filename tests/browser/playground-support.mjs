@@ -16,11 +16,11 @@ export const SCREENSHOTS = join(root, "target/screenshots");
 
 /**
  * The policy as a header too, so that a page without its meta element would be
- * caught as well. The project's own code runs in the frame of the preview, which
- * has a policy of its own, and by `node` in a worker that has to evaluate it.
+ * caught as well. The project's own code runs below documents with policies of
+ * their own.
  */
 function policy(path) {
-  const isForCode = path.startsWith("/preview") || path.includes("/javascript-worker");
+  const isForCode = path.startsWith("/preview") || path === "/node.html";
   return isForCode ? undefined : "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
 }
 
@@ -163,6 +163,16 @@ export async function create(page, name) {
 /** The paths that the file tree shows. */
 export function paths(page) {
   return page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
+}
+
+/** The page in the preview: its frame is inside one that holds the policy. */
+export function preview(page) {
+  return page.frameLocator(".preview iframe").frameLocator("iframe");
+}
+
+/** A text as a file that a chooser takes. @param {string} name @param {string} text */
+export function file(name, text) {
+  return { name, mimeType: "application/octet-stream", buffer: Buffer.from(text) };
 }
 
 /** The text of the file that the editor shows. */

@@ -34,7 +34,9 @@ async function project(t) {
 async function sums(page) {
   await terminal(page, "clear");
   await terminal(page, "find . -type f | sort | xargs -d '\\n' sha256sum > /tmp/sums; sha256sum /tmp/sums");
-  return page.evaluate(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)[0]);
+  // The terminal draws a moment after the command has ended.
+  const shown = await page.waitForFunction(() => document.querySelector(".xterm-rows").innerText.match(/[0-9a-f]{64}(?=\s+\/tmp\/sums)/)?.[0]);
+  return shown.jsonValue();
 }
 
 const ODD_FILES = "printf 'caf\\303\\251\\000\\377' > bytes.bin; mkdir -p 'deep/er dir'; echo x > 'deep/er dir/ü.txt'";

@@ -378,3 +378,12 @@ test("a directory handle comes in and goes out, also of a page's own making", as
     assert.deepEqual(aborted, options.fill ? ["latin.txt"] : []);
   }
 });
+
+for (const [name, content] of [["a text", "just text, and more of it"], ["a long text", "x".repeat(5000)], ["bytes", new Uint8Array(2000).fill(200)]]) {
+  test(`what is no archive is told as such: ${name}`, async () => {
+    const env = await MemoryEnvironment.create();
+    const archive = new Blob([content]);
+    await assert.rejects(env.importArchive(archive), { kind: "invalid_input", message: "the archive is neither a zip nor a tar file, or is damaged" });
+    assert.deepEqual(await env.list(), []);
+  });
+}

@@ -7,6 +7,7 @@ import { createSession, init, openProject } from "hermitcrab/worker";
 
 import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
+import { sealedWorker } from "./sealed.js";
 
 export { deleteProject, listProjects } from "hermitcrab/worker";
 
@@ -58,7 +59,7 @@ export const downloads = new EventTarget();
 const python = pythonProgram({
   onProgress: ({ loaded, total }) => downloads.dispatchEvent(new CustomEvent("progress", { detail: { name: "Python", loaded, total } })),
 });
-const programs = { python3: python, python, node: jsProgram() };
+const programs = { python3: python, python, node: jsProgram({ worker: sealedWorker }) };
 
 /**
  * A project of this browser's, or a new one with `files`.

@@ -3,6 +3,7 @@
 // reach nothing. What is on other sites stays as it is.
 
 import { decode } from "./project.js";
+import prelude from "./view/preview-prelude.js?raw";
 
 const TYPES = {
   css: "text/css", js: "text/javascript", mjs: "text/javascript", json: "application/json", html: "text/html", txt: "text/plain",
@@ -11,11 +12,18 @@ const TYPES = {
 };
 
 /**
+ * Fragments are places in the page; other relative addresses are none. As text,
+ * because the policy of the playground forbids bases, also in what it parses.
+ */
+const BASE = '<base href="about:srcdoc">';
+
+/**
  * @param {Map<string, Uint8Array>} files of the project, by path
  * @param {string} page path of the HTML file
+ * @param {boolean} network whether the page may reach it
  * @returns {string}
  */
-export function assemble(files, page) {
+export function assemble(files, page, network) {
   const document = new DOMParser().parseFromString(decode(files.get(page)) ?? "", "text/html");
   const find = (address, from) => locate(files, address, from);
   for (const link of document.querySelectorAll('link[rel~="stylesheet"][href]')) {
@@ -54,11 +62,21 @@ export function assemble(files, page) {
     script.textContent = inScript(map);
     document.head.prepend(script);
   }
-  const small = [...files].filter(([path, bytes]) => /\.(json|txt|csv|xml|md|svg|html)$/i.test(path) && bytes.length < 500_000).slice(0, 200);
-  const data = document.createElement("script");
-  data.textContent = inScript(`window.__files = ${JSON.stringify(Object.fromEntries(small.map(([path]) => [path, dataUrl(files, path)])))}; window.__page = ${JSON.stringify(page)};`);
-  document.head.prepend(data);
-  return `<!doctype html>\n${document.documentElement.outerHTML}`;
+  document.head.prepend(first(document, { files: dataFiles(files), page, network }));
+  return `<!doctype html>\n${BASE}${document.documentElement.outerHTML}`;
+}
+
+/** What runs before the page's own code. */
+function first(document, settings) {
+  const script = document.createElement("script");
+  script.textContent = inScript(`(() => {\n${prelude}\nprelude(${JSON.stringify(settings)});\n})();`);
+  return script;
+}
+
+/** Small files that a page may ask for, as data URLs by path. */
+function dataFiles(files) {
+  const small = [...files].filter(([path, bytes]) => /\.(json|txt|csv|xml|md|svg|html)$/i.test(path) && bytes.length < 500_000);
+  return Object.fromEntries(small.slice(0, 200).map(([path]) => [path, dataUrl(files, path)]));
 }
 
 /** The path in the project that an address means, if there is such a file. */

@@ -8,6 +8,7 @@ import { start as startAgent } from "./agent.js";
 import { h } from "./dom.js";
 import { Settings } from "./settings.js";
 import { applyTheme } from "./theme.js";
+import { toast } from "./toast.js";
 import { Workbench } from "./workbench.js";
 
 const settings = new Settings();
@@ -27,7 +28,11 @@ async function start() {
   await workbench.start();
   document.getElementById("boot").remove();
   document.body.dataset.ready = "yes";
+  if (!globalThis.isSecureContext) toast(PLAIN, "error");
 }
+
+/** What browsers keep from pages that may have been changed on the way. */
+const PLAIN = "This page came over plain http, where browsers offer less: it does not load without a network, and tabs do not notice each other, so open a project in one tab only. Over https, or from this computer, all of it works.";
 
 start().catch((error) => {
   console.error(error);
@@ -40,6 +45,16 @@ start().catch((error) => {
     : `The playground cannot start: ${error.message.replace(/\.?$/, ".")}`;
   label.className = "failed";
 });
+
+// What misses the tree would otherwise take the place of the page.
+for (const kind of ["dragover", "drop"]) {
+  addEventListener(kind, (event) => {
+    // The editor takes the text of files.
+    if (event.defaultPrevented || event.target.closest?.(".cm-editor") || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+  });
+}
 
 // Not in the dev server, whose files change.
 if (import.meta.env.PROD && "serviceWorker" in navigator) {

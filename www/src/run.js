@@ -1,7 +1,7 @@
 // What a run looks like: turns the entries of a log into items for people.
 // Live sessions, restored ones and shared files all come through here.
 
-import { explain, sentence } from "./explain.js";
+import { again, explain, sentence } from "./explain.js";
 
 /**
  * An entry of a log: an event of the session, files that changed after it, or
@@ -117,7 +117,7 @@ export class Run extends EventTarget {
           Object.assign(lane.answer, { text: "", thinking: "" });
           this.#changed(lane.answer);
         }
-        return this.#add(lane, { type: "notice", kind: "warning", text: `${sentence(data.message)} Attempt ${data.attempt} follows.` });
+        return this.#retry(lane, again(data));
       case "WARNING":
         return this.#add(lane, { type: "notice", kind: "warning", text: sentence(data.message) });
       case "LOOP_DETECTION":
@@ -162,6 +162,14 @@ export class Run extends EventTarget {
     this.dispatchEvent(new CustomEvent("add", { detail: item }));
     if (lane.item) this.#changed(lane.item);
     return undefined;
+  }
+
+  /** One notice, however often it is tried. */
+  #retry(lane, text) {
+    const last = lane.items.at(-1);
+    if (!last?.retry) return this.#add(lane, { type: "notice", kind: "warning", retry: true, text });
+    last.text = text;
+    return this.#changed(last);
   }
 
   /** The answer that is being written. */

@@ -99,10 +99,7 @@ export class Workbench {
         before: () => this.#views.editor.saveAll(),
         after: () => this.#project.sync().catch(() => {}),
       }),
-      preview: previewView({
-        online: () => settings.get("previewOnline"),
-        setOnline: (on) => settings.set("previewOnline", on),
-      }),
+      preview: previewView(),
     };
     this.#header = header({
       entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[2] ? this.#ofProject(entry[1]) : entry[1]), entry[2]]),

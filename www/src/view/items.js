@@ -168,9 +168,10 @@ function notice(item, { openSettings, resume }) {
     resume();
   };
   const button = settle.includes(item.code) ? link("Open settings", openSettings) : item.resume && link("Go on", goOn);
+  const text = new Text(item.text);
   const element = h("div", { class: `item notice ${item.kind}`, role: item.kind === "error" ? "alert" : undefined },
-    item.kind !== "info" && icon("warn"), h("span", null, item.text, button && [" ", button]));
-  return { element, update() {} };
+    item.kind !== "info" && icon("warn"), h("span", null, text, button && [" ", button]));
+  return { element, update: () => text.replaceData(0, text.length, item.text) };
 }
 
 function agent(item) {

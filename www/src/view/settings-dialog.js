@@ -1,5 +1,6 @@
 // The settings: provider, model, keys, proxies, and when the agent asks.
 
+import { mayAsk, speakable, whyNot } from "../address.js";
 import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent.js";
 import { count, h, icon, iconButton } from "../dom.js";
 
@@ -10,6 +11,7 @@ export function settingsDialog(settings, changed) {
   /** What is typed, by provider, until it is saved. @type {Record<string, {model: string, key: string, baseUrl: string, effort: string}>} */
   let draft = {};
   let shown = SCRIPTED;
+  let remembered = false;
 
   const provider = h("select", { id: "set-provider", onChange: () => { keep(); fill(provider.value); } },
     PROVIDERS.map(({ id, name }) => h("option", { value: id }, name)));
@@ -32,7 +34,7 @@ export function settingsDialog(settings, changed) {
     field("Effort", "set-effort", effort),
     field("Key", "set-key", key),
     field("Proxy or base URL", "set-base", base,
-      h("p", { class: "quiet" }, "Empty: the provider's own address. Some providers refuse requests from web pages (CORS); a proxy of yours passes them on and allows this page.")),
+      h("p", { class: "quiet" }, "Empty: the provider's own address. Some providers refuse requests from web pages (CORS); a proxy of yours passes them on and allows this page. Over plain http only this computer can be asked.")),
     more,
     h("div", { class: "remember" },
       h("label", { class: "check" }, remember, "Remember keys in this browser"),
@@ -55,9 +57,9 @@ export function settingsDialog(settings, changed) {
 
   /** Takes over what is typed. */
   function keep() {
-    for (const input of others.querySelectorAll("input")) draft[input.dataset.provider][input.dataset.name] = input.value.trim();
+    for (const input of others.querySelectorAll("input")) draft[input.dataset.provider][input.dataset.name] = speakable(input.value.trim());
     if (shown === SCRIPTED) return;
-    draft[shown] = { model: name.value.trim(), key: key.value.trim(), baseUrl: base.value.trim(), effort: effort.value };
+    draft[shown] = { model: name.value.trim(), key: key.value.trim(), baseUrl: speakable(base.value.trim()), effort: effort.value };
   }
 
   /** Shows a provider. @param {string} id */
@@ -114,7 +116,8 @@ export function settingsDialog(settings, changed) {
     problem.textContent = complaint ?? "";
     problem.scrollIntoView({ block: "nearest" });
     if (complaint) return;
-    settings.set("rememberKeys", remember.checked);
+    // Another tab may have changed it meanwhile.
+    if (remember.checked !== remembered) settings.rememberKeys(remember.checked);
     settings.set("approval", approval.value);
     settings.choose(shown, draft);
     dialog.close();
@@ -125,7 +128,8 @@ export function settingsDialog(settings, changed) {
     open() {
       draft = Object.fromEntries(REAL.map(({ id }) => [id, settings.of(id)]));
       others.replaceChildren();
-      remember.checked = settings.get("rememberKeys");
+      remembered = settings.get("rememberKeys");
+      remember.checked = remembered;
       approval.value = settings.get("approval");
       fill(settings.choice.provider);
       dialog.showModal();
@@ -141,6 +145,8 @@ function placeholderOf(provider) {
 function wrong(provider, draft) {
   const bad = REAL.find(({ id }) => draft[id].baseUrl && !isAddress(draft[id].baseUrl));
   if (bad) return `The address for ${bad.name} must start with https:// or http://.`;
+  const closed = REAL.find(({ id }) => draft[id].baseUrl && !mayAsk(draft[id].baseUrl));
+  if (closed) return whyNot(draft[closed.id].baseUrl);
   const named = REAL.find(({ id }) => draft[id].baseUrl && hasUser(draft[id].baseUrl));
   if (named) return `The address for ${named.name} holds a user name or a password, which requests cannot carry; leave them out.`;
   if (provider === SCRIPTED) return undefined;
