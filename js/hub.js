@@ -52,7 +52,7 @@ export class EventHub {
       for (const subscription of this.#subscriptions) subscription.push(event);
     }
     if (this.#backlog && this.#subscriptions.size === 0) {
-      this.#backlog.push(...events);
+      for (const event of events) this.#backlog.push(event);
       if (this.#backlog.length > BACKLOG) this.#backlog = null;
     }
   }

@@ -126,7 +126,8 @@ export class Line {
   insert(text) {
     const added = characters(text);
     const atEnd = this.#cursor === this.#characters.length;
-    this.#characters.splice(this.#cursor, 0, ...added);
+    // A paste may have more characters than a call takes arguments.
+    this.#characters = this.#characters.slice(0, this.#cursor).concat(added, this.#characters.slice(this.#cursor));
     this.#cursor += added.length;
     // A mark of the last character's own would make one of the two.
     if (!atEnd || /^\p{M}/u.test(text)) {

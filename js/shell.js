@@ -72,7 +72,8 @@ export class Shell {
 
   /**
    * Takes what was typed or pasted, as a terminal sends it. Resolves when it is
-   * dealt with, commands included.
+   * dealt with, commands included. What cannot be dealt with is dropped, and the
+   * next text is taken as ever.
    * @param {string | Uint8Array} data
    */
   async write(data) {
@@ -89,6 +90,10 @@ export class Shell {
     this.#feeding = true;
     try {
       await this.#feed();
+    } catch (error) {
+      // It would fail again, whatever is typed behind it.
+      this.#waiting = "";
+      throw error;
     } finally {
       this.#feeding = false;
     }
@@ -284,7 +289,7 @@ function prompt(variable, { working_directory: cwd, home }) {
 
 /** Names in columns, as `ls` sets them. */
 function columns(names, cols) {
-  const width = Math.max(...names.map((name) => name.length)) + 2;
+  const width = names.reduce((most, { length }) => Math.max(most, length), 0) + 2;
   const across = Math.max(1, Math.floor(cols / width));
   const down = Math.ceil(names.length / across);
   let text = "";

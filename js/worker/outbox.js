@@ -30,7 +30,7 @@ export class Outbox {
    */
   add(note, transfer = [], events = 1) {
     this.#notes.push(note);
-    this.#transfer.push(...transfer);
+    for (const each of transfer) this.#transfer.push(each);
     this.#events += events;
     this.#schedule();
   }

@@ -161,6 +161,9 @@ test("a run is shared as one file and played again", async (t) => {
 });
 
 const RUN = { format: "hermitcrab-run", version: 1, name: "x", saved: "2026-01-01T00:00:00Z", files: { "a.txt": "YQ==" }, log: [{ event: { kind: "USER_INPUT", data: { content: "hello" } } }] };
+const ENDED = { call_id: "a", is_error: false, duration_ms: 1, output_bytes: 0, output_complete: true };
+const event = (kind, data, more) => ({ ...RUN, log: [{ event: { kind, data, ...more } }] });
+const damaged = (what) => new RegExp(`^The file x\\.json is damaged: ${what}\\.$`);
 const REFUSED = {
   "that is not JSON": ["hello", /^The file x\.json is not a run: it is not JSON\.$/],
   "of something else": ["{}", /^The file x\.json is not a run that the playground has written\.$/],
@@ -174,6 +177,19 @@ const REFUSED = {
   "with an entry that says nothing": [{ ...RUN, log: [{}] }, /^The file x\.json is damaged: entry 1 of its log is neither/],
   "with an event that lacks something": [{ ...RUN, log: [...RUN.log, { event: { kind: "USER_INPUT", data: {} } }] }, /^The file x\.json is damaged: entry 2 of its log is an event USER_INPUT without content\.$/],
   "with output that is no text": [{ ...RUN, log: [{ event: { kind: "TOOL_CALL_END", data: { call_id: "a", output: {} } } }] }, /^The file x\.json is damaged: entry 1 of its log is an event TOOL_CALL_END whose output is no text\.$/],
+  "without a name": [{ ...RUN, name: "" }, damaged("its name is no text of 1 to 100 characters")],
+  "with a long name": [{ ...RUN, name: "x".repeat(101) }, damaged("its name is no text of 1 to 100 characters")],
+  "with a name that is no text": [{ ...RUN, name: { toString: 1 } }, damaged("its name is no text of 1 to 100 characters")],
+  "with a path that the sandbox does not take": [{ ...RUN, files: { ["x".repeat(300)]: "YQ==" } }, damaged("the path \"x{60}…\" is too long or holds a zero byte")],
+  "with content that is a number": [{ ...RUN, files: { a: 12345678 } }, damaged("the content of a is not base64")],
+  "with a file that is a directory": [{ ...RUN, files: { a: "eA==", "a/b": "eA==" } }, damaged("a is both a file and a directory")],
+  "with a file that becomes a directory": [{ ...RUN, log: [{ changes: [{ path: "a.txt/b", after: "x" }] }] }, damaged("entry 1 of its log makes a.txt both a file and a directory")],
+  "with tokens that are no numbers": [event("USAGE", { input_tokens: "<b>x", output_tokens: 1 }), damaged("entry 1 of its log is an event USAGE whose input_tokens is no count")],
+  "with a call that has no duration": [event("TOOL_CALL_END", { ...ENDED, duration_ms: undefined }), damaged("entry 1 of its log is an event TOOL_CALL_END without duration_ms")],
+  "with a state that there is not": [event("STATE_CHANGED", { to: "ASLEEP" }), damaged("entry 1 of its log is an event STATE_CHANGED whose to is no state of a session")],
+  "with a subagent that is no text": [event("USER_INPUT", { content: "x" }, { agent_id: { a: 1 } }), damaged("entry 1 of its log is an event USER_INPUT whose agent_id is no text")],
+  "with a note of another kind": [{ ...RUN, log: [{ note: "n", kind: "<x>" }] }, damaged("entry 1 of its log is a note of no known kind")],
+  "with a change of no call": [{ ...RUN, log: [{ changes: [], call: 1 }] }, damaged("entry 1 of its log has changes of a call that is no text")],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
 };
 for (const [name, [content, expected]] of Object.entries(REFUSED)) {
@@ -189,12 +205,31 @@ for (const [name, [content, expected]] of Object.entries(REFUSED)) {
 
 test("a run with events that this version does not know is played", async (t) => {
   const { page, problems } = await open(t);
-  const log = [...RUN.log, { event: { kind: "OF_THE_FUTURE", data: {} } }, { event: { kind: "TOOL_CALL_END", data: { call_id: "none" } } }];
+  const log = [...RUN.log, { event: { kind: "OF_THE_FUTURE", data: {} } }, { event: { kind: "TOOL_CALL_END", data: { ...ENDED, call_id: "none" } } }];
   // Any name will do for a file.
   const files = JSON.stringify({ ...RUN, log }).replace('"a.txt":', '"__proto__":"YQ==","a.txt":');
   await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(files) });
   await page.waitForSelector(".replay:has-text('3 / 3')");
   assert.deepEqual(await paths(page), ["__proto__", "a.txt"]);
+  assert.deepEqual(problems, []);
+});
+
+test("a run that was saved in the middle says so, and nothing of it goes on", async (t) => {
+  const { page, problems } = await open(t);
+  const log = [
+    ...event("STATE_CHANGED", { from: "IDLE", to: "PROCESSING" }).log, ...RUN.log,
+    { event: { kind: "TOOL_CALL_START", data: { call_id: "a", tool_name: "shell", arguments: { command: "sleep 9" } } } },
+    { note: "The page was closed.", kind: "warning", at: 1, resume: true },
+  ];
+  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify({ ...RUN, log })) });
+  await page.waitForSelector(".replay:has-text('4 / 4')");
+  await page.waitForSelector(".notice:has-text('This run was saved in the middle of the work; what came after is not in it.')");
+  assert.equal(await page.locator(".tool .time").innerText(), "cut off");
+  assert.equal(await page.locator('.notice button:text-is("Go on")').count(), 0);
+  // At an earlier point it works still.
+  await page.locator('.replay input[type="range"]').fill("3");
+  await page.waitForSelector(".tool[data-state='running']");
+  assert.equal(await page.locator(".notice").count(), 0);
   assert.deepEqual(problems, []);
 });
 

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import xterm from "@xterm/headless";
-import { MemoryEnvironment } from "./face.mjs";
+import { Line } from "../../js/line.js";
+import { MemoryEnvironment, inWorker } from "./face.mjs";
 
 /** A terminal with a shell behind it. */
 async function open({ files = {}, cols = 60, rows = 20, env, ...options } = {}) {
@@ -194,3 +195,29 @@ test("history and variables can be given", async () => {
   assert.equal(screen().at(0), "/workspace $ echo $WHO");
 });
 
+if (!inWorker) test("a paste of 198 kB arrives", async () => {
+  const { env, shell, type } = await open();
+  const text = "0123456789 0123456789 0123456789\n".repeat(6_000);
+  await type(`\x1b[200~cat > pasted <<'END'\n${text}END\x1b[201~`);
+  await type("\r");
+  assert.equal(await env.readText("pasted"), text);
+  await shell.close();
+});
+
+// In a worker there is no reaching inside.
+if (!inWorker) test("what cannot be dealt with is told, and the next text is taken", async () => {
+  const { shell, type, screen } = await open();
+  // A fault from inside: what is typed leads to none.
+  const { insert } = Line.prototype;
+  Line.prototype.insert = () => {
+    throw new Error("out of room");
+  };
+  try {
+    await assert.rejects(shell.write("echo a"), /out of room/);
+  } finally {
+    Line.prototype.insert = insert;
+  }
+  await type("echo b\r");
+  assert.deepEqual(screen().map((line) => line.replace(/^\/workspace/, "~w")), [`${P} echo b`, "b", P]);
+  await shell.close();
+});

@@ -19,6 +19,8 @@ export class Project extends EventTarget {
   /** What the package keeps of it. @type {import("../../js/project.js").Project} @readonly */
   kept;
   #snapshot;
+  /** What was saved since the snapshot: if it is gone again, the sandbox tells no change. */
+  #written = new Set();
   #queue = Promise.resolve();
 
   constructor(kept) {
@@ -55,53 +57,60 @@ export class Project extends EventTarget {
    * @returns {Promise<Change[]>}
    */
   sync(call) {
-    const result = this.#queue.then(() => this.#look(call));
-    this.#queue = result.catch(() => {});
-    return result;
+    return this.#next(() => this.#look(call));
   }
 
-  /** @param {string} path @param {string | Uint8Array} content */
-  async write(path, content) {
-    await this.sandbox.write(this.absolute(path), content);
-    await this.sync();
+  /**
+   * Writes a file, unless the sandbox holds something else by now than one has
+   * seen: a command that runs may have changed it.
+   * @param {string} path @param {Uint8Array} content
+   * @param {Uint8Array | undefined} seen `undefined`: that there is no such file
+   * @returns {Promise<{content: Uint8Array | undefined} | undefined>} what it holds, if nothing is written
+   */
+  save(path, content, seen) {
+    return this.#next(async () => {
+      const now = await this.#read(this.absolute(path));
+      if (now === null) throw new Error(`${path} is a directory by now; rename or delete that to save the file`);
+      if (!equal(now, seen)) return { content: now };
+      await this.sandbox.write(this.absolute(path), content);
+      const before = this.files.get(path);
+      this.#set(path, content);
+      this.#written.add(path);
+      if (!equal(before, content)) this.#tell([{ path, before, after: content }]);
+      return undefined;
+    });
   }
 
   /** @param {string} path */
   async makeDirectory(path) {
-    await this.sandbox.makeDir(this.absolute(path));
-    await this.sync();
+    await this.#change(() => this.sandbox.makeDir(this.absolute(path)));
   }
 
   /** @param {string} path a file, or a directory with all it holds */
   async remove(path) {
-    await this.sandbox.remove(this.absolute(path));
-    await this.sync();
+    await this.#change(() => this.sandbox.remove(this.absolute(path)));
   }
 
   /** @param {string} from @param {string} to */
   async rename(from, to) {
     checkPath(to);
     if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
-    await this.sandbox.rename(this.absolute(from), this.absolute(to));
-    await this.sync();
+    await this.#change(() => this.sandbox.rename(this.absolute(from), this.absolute(to)));
   }
 
   /** @param {Record<string, string | Uint8Array>} files */
   async add(files) {
-    await this.sandbox.importFiles(files);
-    await this.sync();
+    await this.#change(() => this.sandbox.importFiles(files));
   }
 
   /** A folder of the disk. @param {FileSystemDirectoryHandle} handle @param {string[]} exclude names that are left out */
   async addFolder(handle, exclude) {
-    await this.sandbox.importDirectory(handle, { exclude });
-    return this.sync();
+    return this.#change(() => this.sandbox.importDirectory(handle, { exclude }));
   }
 
   /** Unpacks a zip or tar archive. @param {Blob} archive */
   async unpack(archive) {
-    await this.sandbox.importArchive(archive);
-    await this.sync();
+    await this.#change(() => this.sandbox.importArchive(archive));
   }
 
   /** @param {string} path */
@@ -144,8 +153,27 @@ export class Project extends EventTarget {
     }
     // Of a worker that is gone, it is gone.
     since.free().catch(() => {});
-    if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
+    this.#tell(changes, call);
     return changes;
+  }
+
+  #tell(changes, call) {
+    if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
+  }
+
+  /** Does `work` in the sandbox and looks what has come of it. */
+  #change(work) {
+    return this.#next(async () => {
+      await work();
+      return this.#look();
+    });
+  }
+
+  /** One after the other: what one has seen is what the next begins with. */
+  #next(work) {
+    const result = this.#queue.then(work);
+    this.#queue = result.catch(() => {});
+    return result;
   }
 
   /** New contents by path. @returns {Promise<[string, Uint8Array | null | undefined][]>} */
@@ -157,8 +185,10 @@ export class Project extends EventTarget {
       // The worker was restarted, and its snapshots are gone: compare everything.
       return this.#compare();
     }
-    const inside = found.map(({ path, change }) => ({ path: relative(path), change })).filter(({ path }) => path !== undefined);
-    return Promise.all(inside.map(async ({ path, change }) => [path, change === "removed" ? undefined : await this.#read(this.absolute(path))]));
+    const inside = new Map(found.map(({ path, change }) => [relative(path), change]).filter(([path]) => path !== undefined));
+    for (const path of this.#written) if (!inside.has(path)) inside.set(path, "saved");
+    this.#written.clear();
+    return Promise.all([...inside].map(async ([path, change]) => [path, change === "removed" ? undefined : await this.#read(this.absolute(path))]));
   }
 
   async #compare() {

@@ -37,7 +37,7 @@ export class Run extends EventTarget {
     this.#lanes.set("", { items: this.items, answer: undefined });
   }
 
-  /** What was open when its page was closed never ends. */
+  /** What was open when its page was closed, or when it was saved, never ends. */
   settle() {
     this.state = "IDLE";
     this.queued = [];
@@ -46,8 +46,12 @@ export class Run extends EventTarget {
       if (lane.item) lane.item.done = true;
     }
     for (const call of this.#calls.values()) {
-      if (!call.done) Object.assign(call, { done: true, failed: true, cut: true });
+      if (call.done) continue;
+      Object.assign(call, { done: true, failed: true, cut: true, waits: false });
+      this.#changed(call);
     }
+    this.#tell("state");
+    this.#tell("queue");
   }
 
   get working() {
@@ -119,7 +123,7 @@ export class Run extends EventTarget {
       case "LOOP_DETECTION":
         return this.#add(lane, { type: "notice", kind: "warning", text: "The last tool calls repeat; the model has been told." });
       case "TURN_LIMIT":
-        return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${LIMITS[data.limit] ?? data.limit} (${data.value}).` });
+        return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${Object.hasOwn(LIMITS, data.limit) ? LIMITS[data.limit] : data.limit} (${data.value}).` });
       case "ERROR":
         this.#settle(lane);
         return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: explain(data, globalThis.navigator?.onLine !== false) });
@@ -235,7 +239,7 @@ export class Run extends EventTarget {
   #changes({ changes, call }) {
     const item = this.#calls.get(call);
     if (!item) return;
-    item.diffs.push(...changes);
+    for (const change of changes) item.diffs.push(change);
     this.#changed(item);
   }
 

@@ -2,6 +2,7 @@
 // What comes in may be anything, so it is checked before anything is shown.
 
 import { size } from "./dom.js";
+import { Tree, problemOf, problemOfPath } from "./run-check.js";
 
 const FORMAT = "hermitcrab-run";
 const VERSION = 1;
@@ -37,70 +38,45 @@ export async function openRun(file) {
   if (shared.version > VERSION) throw refuse(`is a run of version ${shared.version}, which this page does not know yet; reload the page`);
   if (shared.version !== VERSION) throw refuse(`is a run of version ${shared.version}, and this page reads version ${VERSION}`);
   const damaged = (what) => refuse(`is damaged: ${what}`);
+  if (!isName(shared.name)) throw damaged("its name is no text of 1 to 100 characters");
+  if (typeof (shared.saved ?? "") !== "string") throw damaged("it does not say when it was saved");
   if (!isObject(shared.files)) throw damaged("it has no files");
   if (!Array.isArray(shared.log)) throw damaged("it has no log");
+  const { name, saved = "" } = shared;
+  const files = filesOf(shared.files, damaged);
+  const tree = new Tree();
+  const clash = tree.apply(Object.keys(files).map((path) => ({ path, after: "" })));
+  if (clash) throw damaged(`${clash} is both a file and a directory`);
+  const log = shared.log.map((entry, index) => {
+    const problem = problemOf(entry);
+    if (problem) throw damaged(`entry ${index + 1} of its log ${problem}`);
+    const clash = entry.changes && tree.apply(entry.changes);
+    if (clash) throw damaged(`entry ${index + 1} of its log makes ${clash} both a file and a directory`);
+    // It was another page that could go on with it.
+    return entry.note === undefined ? entry : { ...entry, resume: undefined };
+  });
+  return { name, saved, files, log };
+}
+
+/** The files of a run as bytes. */
+function filesOf(given, damaged) {
   // Any name will do for a file, also `__proto__`.
   const files = Object.create(null);
-  for (const [path, content] of Object.entries(shared.files)) {
-    if (!isInside(path)) throw damaged(`the path ${JSON.stringify(path)} does not lie in the project`);
+  for (const [path, content] of Object.entries(given)) {
+    const problem = problemOfPath(path);
+    if (problem) throw damaged(problem);
     try {
+      if (typeof content !== "string") throw new Error("no text");
       files[path] = fromBase64(content);
     } catch {
       throw damaged(`the content of ${path} is not base64`);
     }
   }
-  shared.log.forEach((entry, index) => {
-    const problem = problemOf(entry);
-    if (problem) throw damaged(`entry ${index + 1} of its log ${problem}`);
-  });
-  return { name: String(shared.name ?? "run"), saved: String(shared.saved ?? ""), files, log: shared.log };
-}
-
-/** Texts that the page shows of an event; docs/events.schema.json says all of it. */
-const TEXTS = {
-  SESSION_START: ["provider", "model"],
-  STATE_CHANGED: ["to"],
-  USER_INPUT: ["content"],
-  ASSISTANT_TEXT_DELTA: ["text"],
-  REASONING_DELTA: ["text"],
-  ASSISTANT_TEXT_END: ["text"],
-  TOOL_CALL_START: ["call_id", "tool_name"],
-  TOOL_CALL_OUTPUT_DELTA: ["call_id", "text"],
-  TOOL_CALL_END: ["call_id"],
-  STEERING_QUEUED: ["content"],
-  STEERING_INJECTED: ["content"],
-  STEERING_DROPPED: ["content"],
-  RETRY: ["message"],
-  WARNING: ["message"],
-  ERROR: ["code", "message"],
-};
-
-/** The same, of texts that may be missing. */
-const OPTIONAL = { ASSISTANT_TEXT_END: ["reasoning"], TOOL_CALL_END: ["output", "error"] };
-
-/** What is wrong with an entry of a log, if anything. */
-function problemOf(entry) {
-  if (!isObject(entry)) return "is no object";
-  const { event, changes, note } = entry;
-  if (event !== undefined) {
-    if (!isObject(event) || !isText(event.kind) || !isObject(event.data)) return "is no event";
-    const missing = TEXTS[event.kind]?.find((name) => !isText(event.data[name]));
-    if (missing) return `is an event ${event.kind} without ${missing}`;
-    const odd = OPTIONAL[event.kind]?.find((name) => event.data[name] !== null && !isTextOrNone(event.data[name]));
-    return odd && `is an event ${event.kind} whose ${odd} is no text`;
-  }
-  if (changes !== undefined) {
-    if (!Array.isArray(changes)) return "has no list of changes";
-    const isChange = (each) => isObject(each) && isText(each.path) && isInside(each.path) && isTextOrNone(each.before) && isTextOrNone(each.after);
-    return changes.every(isChange) ? undefined : "has a change that is no text";
-  }
-  return isText(note) ? undefined : "is neither an event nor a change nor a note";
+  return files;
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const isText = (value) => typeof value === "string";
-const isTextOrNone = (value) => value === undefined || isText(value);
-const isInside = (path) => path !== "" && !path.split("/").some((part) => part === "" || part === "." || part === "..");
+const isName = (name) => typeof name === "string" && name !== "" && name.length <= 100;
 
 /** @param {Uint8Array} bytes */
 export function toBase64(bytes) {

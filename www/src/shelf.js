@@ -13,6 +13,8 @@ export class Shelf {
   #actions;
   #closeToast;
   #problem;
+  /** Whether the project on the page has changed since it was opened. */
+  #changed = false;
 
   /**
    * @param {object} actions
@@ -71,11 +73,19 @@ export class Shelf {
     return project;
   }
 
+  /** Whether there is something in the open project that is not stored. */
+  get unkept() {
+    const { kept } = this.#project ?? {};
+    return kept !== undefined && (kept.status.state !== "saved" || (kept.readOnly && this.#changed));
+  }
+
   /** The project that is on the page now. @param {Project} project */
   show(project) {
     this.#closeToast?.();
     this.#problem = undefined;
     this.#project = project;
+    this.#changed = false;
+    project.addEventListener("change", () => (this.#changed ||= project === this.#project));
     try {
       localStorage.setItem(PLACE, project.name);
     } catch {

@@ -4,21 +4,24 @@
 import { SCRIPTED, PROVIDERS, model } from "./agent.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
-import { announce, download, h, icon, perFrame, pickFiles } from "./dom.js";
+import { announce, download, perFrame, pickFiles } from "./dom.js";
 import { sentence } from "./explain.js";
-import { checkPath } from "./project.js";
+import { guard, tell } from "./guard.js";
+import { watchKeys } from "./keys.js";
+import { watchLeaving } from "./leaving.js";
 import { openRun, packRun } from "./share.js";
 import { Shelf } from "./shelf.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
-import { add, exportFolder, exportZip, importFiles, importFolder, lendsFolders } from "./transfer.js";
-import { dropped } from "./upload.js";
+import { exportFolder, exportZip, importFiles, importFolder, lendsFolders } from "./transfer.js";
+import { treeActions } from "./tree-actions.js";
 import { approvalDialog } from "./view/approval-dialog.js";
 import { chatView } from "./view/chat.js";
 import { editorView } from "./view/editor.js";
 import { filesView } from "./view/files.js";
 import { header } from "./view/header.js";
-import { PANES, layout } from "./view/layout.js";
+import { projectHello, sampleHello } from "./view/hello.js";
+import { layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { projectsDialog } from "./view/projects-dialog.js";
 import { replayView } from "./view/replay.js";
@@ -27,6 +30,8 @@ import { terminalView } from "./view/terminal.js";
 
 /** The name of the sample project. */
 const SAMPLE = "tide-pool";
+/** Why the project stays as it is while a run is open: what one sees is not the project. */
+const LOOKING = "A shared run is open, which is only looked at. Close it, or continue from it, to go on with a project.";
 
 export class Workbench {
   /** @type {import("./project.js").Project} */
@@ -37,9 +42,12 @@ export class Workbench {
   #shelf;
   #ask;
   #replay;
+  /** The file that was in front when the run was opened. */
+  #left;
   /** Whether the project is the sample. */
   #isSample = false;
   #views;
+  #header;
   #layout;
 
   /** @param {import("./settings.js").Settings} settings */
@@ -56,8 +64,8 @@ export class Workbench {
       projects: projectsDialog({
         names: () => this.#shelf.names(),
         current: () => this.#project.name,
-        open: async (name) => this.#mayLeave() && this.#open(name),
-        create: async (name) => this.#mayLeave() && this.#create(name),
+        open: async (name) => (await this.#mayLeave()) && this.#open(name),
+        create: async (name) => (await this.#mayLeave()) && this.#create(name),
         remove: (name) => this.#shelf.delete(name),
       }),
     };
@@ -65,37 +73,22 @@ export class Workbench {
       this.#views.editor.open(path);
       this.#layout.show("editor");
     };
+    const tree = treeActions({ project: () => this.#project, editor: () => this.#views.editor, open });
     this.#views = {
       chat: chatView({
         send: guard((text) => this.#send(text)),
         stop: () => void this.#conversation.stop(),
-        resume: guard(() => this.#conversation.resume()),
+        resume: guard(this.#ofProject(() => this.#conversation.resume())),
         openFile: open,
         openSettings: () => dialogs.settings.open(),
       }),
       files: filesView({
         open,
-        create: guard(async (path, isDirectory) => {
-          checkPath(path);
-          if (this.#project.has(path)) throw new Error(`${path} exists already`);
-          if (isDirectory) return this.#project.makeDirectory(path);
-          await this.#project.write(path, "");
-          open(path);
-        }),
-        rename: guard(async (from, to) => {
-          checkPath(to);
-          const reopen = this.#views.editor.renamed(from, to);
-          await this.#project.rename(from, to);
-          reopen();
-        }),
-        remove: guard(async (path) => {
-          if (!confirm(`Delete ${path}?`)) return;
-          await this.#project.remove(path);
-        }),
-        drop: guard(async (items, into) => add(this.#project, await dropped(items), into)),
+        ...Object.fromEntries(Object.entries(tree).map(([name, act]) => [name, guard(this.#ofProject(act))])),
+        refused: () => tell(new Error(LOOKING)),
       }),
       editor: editorView({
-        save: guard((path, text) => this.#project.write(path, text)),
+        failed: tell,
         shown: (path) => {
           this.#views.files.setCurrent(path);
           this.#remember();
@@ -108,19 +101,23 @@ export class Workbench {
       }),
       preview: previewView(),
     };
-    this.#layout = layout(this.#views, header({
-      entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[1])]),
+    this.#header = header({
+      entries: this.#entries(dialogs).map((entry) => entry && [entry[0], guard(entry[2] ? this.#ofProject(entry[1]) : entry[1]), entry[2]]),
       openSettings: () => dialogs.settings.open(),
       showTheme: (button) => themeButton(settings, button),
-    }));
+    });
+    this.#layout = layout(this.#views, this.#header.element);
     this.#views.terminal.theme();
     document.addEventListener("themechange", () => this.#views.terminal.theme());
-    addEventListener("beforeunload", (event) => {
-      if (this.#conversation?.working) event.preventDefault();
+    watchLeaving({ isOpen: () => this.#isUnkept, store: () => this.#store() });
+    watchKeys({
+      isWorking: () => this.#conversation?.working ?? false,
+      stop: () => void this.#conversation.stop(),
+      goTo: (pane) => {
+        this.#layout.show(pane);
+        this.#layout.focus(pane);
+      },
     });
-    document.addEventListener("keydown", (event) => this.#onEscape(event));
-    // Before the terminal and the editor, which take most keys.
-    document.addEventListener("keydown", (event) => this.#onPaneKey(event), true);
   }
 
   async start() {
@@ -144,7 +141,8 @@ export class Workbench {
     // Before the first project there is nothing to show.
     if (!this.#project) return;
     void this.#views.terminal.open();
-    this.#project.sync().catch(() => {});
+    // What was typed while the command did not stop is written now.
+    this.#project.sync().then(() => this.#views.editor.saveAll()).catch(() => {});
   }
 
   /** A project that is kept. @param {string} name */
@@ -174,16 +172,31 @@ export class Workbench {
     await this.#project.sync();
   }
 
+  /** Whether there is something that a reload would lose. */
+  get #isUnkept() {
+    const { editor, terminal } = this.#views;
+    return Boolean(this.#conversation?.working) || editor.unsaved.length > 0 || terminal.running || this.#shelf.unkept;
+  }
+
+  /** What there is goes to the browser's storage. */
+  async #store() {
+    await this.#views.editor.saveAll();
+    await this.#project.kept.save();
+  }
+
+  /** `act`, which has to do with the project, unless something else is on the page. */
+  #ofProject(act) {
+    return (...values) => {
+      if (this.#replay) throw new Error(LOOKING);
+      return act(...values);
+    };
+  }
+
   /** What a visitor reads first. */
   #showSample() {
     this.#isSample = true;
     this.#remember();
-    this.#views.chat.setHello(
-      h("h2", null, "An agent with its own sandbox"),
-      h("p", null, "Everything runs in this tab: the agent's loop, a file system and a bash-like shell. This sample project has a bug. A scripted model, which needs no key, plays how an agent finds and fixes it; the tools it calls are real."),
-      h("p", null, h("button", { type: "button", class: "primary", id: "run-demo", onClick: this.#runDemo }, icon("play"), "Run the demo")),
-      h("p", { class: "quiet" }, "For a task of your own choose a model and paste a key, under “Scripted demo” above."),
-    );
+    this.#views.chat.setHello(...sampleHello(this.#runDemo));
   }
 
   #runDemo = guard(async ({ currentTarget: button }) => {
@@ -235,16 +248,12 @@ export class Workbench {
     const conversation = new Conversation(project, this.#settings, this.#ask, saved);
     this.#conversation = conversation;
     conversation.addEventListener("change", () => conversation === this.#conversation && this.#remember());
-    this.#views.chat.setHello(
-      h("h2", null, "What should the agent do?"),
-      h("p", null, "It reads and changes the files on this page and runs commands in the sandbox. Nothing leaves the tab but what it asks the model."),
-      this.#settings.choice.provider === SCRIPTED && h("p", { class: "quiet" }, "The scripted model plays only the repair of the sample. For a task here choose a model and paste a key, under “Scripted demo” above."),
-    );
+    this.#views.chat.setHello(...projectHello(this.#settings.choice.provider === SCRIPTED));
   }
 
   /** Files and conversation stay apart: the one goes on, the other begins anew. */
   async #newConversation() {
-    if (!this.#mayLeave()) return;
+    if (!this.#mayStop()) return;
     await this.#conversation.close();
     this.#project.kept.keep(undefined);
     this.#converse();
@@ -257,11 +266,10 @@ export class Workbench {
 
   /** Hands over to the project what is kept with its files. */
   #remember = perFrame(() => {
-    if (this.#replay) return;
     this.#project.kept.data = {
       conversation: this.#conversation.saved,
       isSample: this.#isSample,
-      last: this.#views.editor.current,
+      last: this.#replay ? this.#left : this.#views.editor.current,
     };
   });
 
@@ -287,19 +295,19 @@ export class Workbench {
     this.#views.chat.setWindow(provider === SCRIPTED ? 200_000 : known?.context_window ?? 0);
   }
 
-  /** The project's menu: entries, `undefined` for a line between them. */
+  /** The project's menu, as `header` takes it. */
   #entries(dialogs) {
     return [
       ["Projects…", () => dialogs.projects.open()],
-      ["Open the sample", async () => this.#mayLeave() && this.#openSample()],
+      ["Open the sample", async () => (await this.#mayLeave()) && this.#openSample()],
       undefined,
-      ["Import files or archives…", () => importFiles(this.#project)],
-      ["Import a folder…", () => importFolder(this.#project)],
-      ["Export as zip", () => this.#leaveEditor().then(() => exportZip(this.#project))],
-      lendsFolders() && ["Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project))],
+      ["Import files or archives…", () => importFiles(this.#project), true],
+      ["Import a folder…", () => importFolder(this.#project), true],
+      ["Export as zip", () => this.#leaveEditor().then(() => exportZip(this.#project)), true],
+      lendsFolders() && ["Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project)), true],
       undefined,
-      ["New conversation", () => this.#newConversation()],
-      ["Share this run…", () => this.#share()],
+      ["New conversation", () => this.#newConversation(), true],
+      ["Share this run…", () => this.#share(), true],
       ["Open a run…", async () => {
         const [file] = await pickFiles({ accept: ".json,application/json" });
         if (file) await this.#openRun(file);
@@ -307,8 +315,16 @@ export class Workbench {
     ];
   }
 
-  #mayLeave() {
+  #mayStop() {
     return !this.#conversation.working || confirm("The agent is still working. Stop it?");
+  }
+
+  /** Whether another project may take the place of this one. */
+  async #mayLeave() {
+    const { editor } = this.#views;
+    await editor.saveAll();
+    const [path] = editor.unsaved;
+    return (path === undefined || confirm(`The text of ${path} is not saved, because the file changed in the sandbox. Drop your text?`)) && this.#mayStop();
   }
 
   async #share() {
@@ -320,22 +336,22 @@ export class Workbench {
 
   async #openRun(file) {
     const shared = await openRun(file);
-    const { chat, files, editor, preview } = this.#views;
+    const { files, editor, preview } = this.#views;
     await this.#leaveEditor();
+    if (editor.unsaved.length > 0) throw new Error(`the text of ${editor.unsaved[0]} is not saved, because the file changed in the sandbox; settle that first`);
+    if (!this.#replay) this.#left = editor.current;
     this.#endReplay();
-    const { current } = editor;
     this.#replay = replayView(shared, {
       leave: () => {
         this.#endReplay();
-        this.#showParts(this.#project, this.#conversation.run, current);
+        this.#showParts(this.#project, this.#conversation.run, this.#left);
       },
       fork: guard(async (project) => {
         await this.#create(await this.#shelf.freeName(shared.name), Object.fromEntries(project.files));
       }),
       show: (project, run) => {
         this.#showParts(project, run, editor.current);
-        chat.lock(true);
-        editor.lock(true);
+        this.#lock(LOOKING);
       },
       step: (changes) => {
         editor.follow(changes);
@@ -357,8 +373,17 @@ export class Workbench {
     this.#replay.pause();
     this.#replay = undefined;
     this.#layout.setReplay(undefined);
-    this.#views.chat.lock(false);
-    this.#views.editor.lock(false);
+    this.#lock(undefined);
+  }
+
+  /** @param {string | undefined} reason why the project is left alone */
+  #lock(reason) {
+    // The terminal is not seen meanwhile.
+    const { chat, files, editor } = this.#views;
+    chat.lock(Boolean(reason));
+    editor.lock(Boolean(reason));
+    files.lock(reason);
+    this.#header.lock(reason);
   }
 
   #showParts(project, run, path) {
@@ -371,32 +396,4 @@ export class Workbench {
     document.getElementById("project-name").textContent = project.name;
     if (path && project.files.has(path)) editor.open(path);
   }
-
-  /** Escape stops the agent, except where it means something else. */
-  #onEscape(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || !this.#conversation.working) return;
-    if (document.activeElement?.closest(".editor, .terminal, dialog, .menu")) return;
-    void this.#conversation.stop();
-  }
-
-  /** Alt+1 to Alt+5 go to the parts. */
-  #onPaneKey(event) {
-    if (!event.altKey || event.ctrlKey || event.metaKey || !/^Digit[1-5]$/.test(event.code)) return;
-    const pane = PANES[Number(event.code.at(-1)) - 1][0];
-    this.#layout.show(pane);
-    this.#layout.focus(pane);
-    event.preventDefault();
-    event.stopPropagation();
-  }
-}
-
-/** `act`, with what it throws told to the user. */
-function guard(act) {
-  return async (...values) => {
-    try {
-      return await act(...values);
-    } catch (error) {
-      toast(sentence(error.message), "error");
-    }
-  };
 }

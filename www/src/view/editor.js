@@ -1,32 +1,51 @@
-// The editor: tabs over CodeMirror states. A clean tab follows the sandbox; a
-// dirty one is asked about when the file changes underneath.
+// The editor: tabs over CodeMirror states. What is typed is saved a moment later.
+// A clean tab follows the sandbox; a dirty one is asked about when the file
+// changes underneath.
 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, foldGutter, foldKeymap, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state";
-import { Decoration, EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
-import { h, icon, iconButton } from "../dom.js";
+import { h, iconButton } from "../dom.js";
 import { decode } from "../project.js";
 import { languageOf } from "../languages.js";
+import { fileText, lineEnds, lineEndsOf, setLineEnds, withoutEnds } from "../line-ends.js";
+import { conflictBar } from "./conflict.js";
+import { addFlash, clearFlashes, flashes } from "./flashes.js";
 
 /** Files that the editor opens; larger ones are for the terminal. */
 const MOST_BYTES = 2_000_000;
+/** Rest after typing before it is saved, in ms. */
+const SAVE_MS = 1_000;
+
+/**
+ * An open file. `disk`: what the sandbox holds, as far as one has seen, and `saved`: the same
+ * as text; `theirs`: what it holds instead, to be settled; `sent`: the text that is being
+ * written; `note`: why there is no text.
+ * @typedef {object} Doc
+ * @property {import("../project.js").Project} project
+ * @property {EditorState} state
+ * @property {string | undefined} saved @property {Uint8Array | undefined} disk
+ * @property {{content: Uint8Array | undefined}} [theirs]
+ * @property {string} [sent] @property {Promise<void>} [writing] @property {any} [timer]
+ * @property {any} [scroll] @property {string} [note]
+ */
 
 /**
  * @param {object} actions
- * @param {(path: string, text: string) => Promise<void>} actions.save
+ * @param {(error: Error) => void} actions.failed a file could not be saved
  * @param {(path: string) => void} actions.shown a tab came to the front; `""`: none
  */
 export function editorView(actions) {
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Open files", onKeydown: onTabKey });
-  const conflict = h("div", { class: "conflict", role: "alert", hidden: true });
+  const conflict = conflictBar({ takeTheirs: () => takeTheirs(current), keepMine: () => keepMine(current) });
   const place = h("div", { class: "code", id: "editor", role: "tabpanel" });
   const empty = h("div", { class: "empty" }, h("p", null, "No file is open."), h("p", { class: "quiet" }, "Pick one from the tree. What the agent edits shows up here as it happens."));
-  const element = h("div", { class: "editor" }, conflict, place, empty);
+  const element = h("div", { class: "editor" }, conflict.element, place, empty);
 
-  /** @type {Map<string, {state: EditorState, saved: string, theirs?: string, scroll?: any, note?: string}>} */
+  /** @type {Map<string, Doc>} */
   const docs = new Map();
   const readOnly = new Compartment();
   let current = "";
@@ -41,7 +60,9 @@ export function editorView(actions) {
       if (!doc) return;
       const was = isDirty(doc);
       doc.state = view.state;
-      if (isDirty(doc) !== was) drawTabs();
+      const is = isDirty(doc);
+      if (is !== was) drawTabs();
+      if (is && transactions.some(({ docChanged }) => docChanged)) saveSoon(current, doc);
     },
   });
   view.contentDOM.addEventListener("blur", () => void save(current));
@@ -61,9 +82,9 @@ export function editorView(actions) {
   function makeState(path, text) {
     const language = new Compartment();
     const state = EditorState.create({
-      doc: text,
+      doc: withoutEnds(text),
       extensions: [
-        base, language.of([]), readOnly.of(EditorState.readOnly.of(locked)),
+        base, lineEnds(text), language.of([]), readOnly.of(EditorState.readOnly.of(locked)),
         EditorView.contentAttributes.of({ "aria-label": `Text of ${path}; Escape, then Tab leaves it` }),
       ],
     });
@@ -79,25 +100,24 @@ export function editorView(actions) {
     return state;
   }
 
-  const textOf = (doc) => doc.state.doc.toString();
   function isDirty(doc) {
-    return !doc.note && doc.state.doc.length !== doc.saved.length ? true : !doc.note && textOf(doc) !== doc.saved;
+    return !doc.note && !locked && fileText(doc.state) !== doc.saved;
   }
 
   function open(path) {
     const bytes = project.files.get(path);
     if (!bytes) return;
-    if (!docs.has(path)) {
-      const text = bytes.length > MOST_BYTES ? undefined : decode(bytes);
-      const note = text !== undefined ? undefined : bytes.length > MOST_BYTES ? "too large for the editor" : "not text";
-      // CodeMirror keeps lines; a file's own line endings are put back when saved.
-      const crlf = text?.includes("\r\n") ?? false;
-      const shown = (text ?? "").replaceAll("\r\n", "\n");
-      const doc = { saved: shown, note, crlf, bytes: bytes.length };
-      docs.set(path, doc);
-      doc.state = makeState(path, shown);
-    }
+    if (!docs.has(path)) openAs(path, bytes);
     show(path);
+  }
+
+  /** @param {string} path @param {Uint8Array} bytes what it holds */
+  function openAs(path, bytes) {
+    const text = textIn(bytes);
+    const note = text !== undefined ? undefined : bytes.length > MOST_BYTES ? "too large for the editor" : "not text";
+    const doc = { project, saved: text, disk: bytes, note };
+    docs.set(path, doc);
+    doc.state = makeState(path, text ?? "");
   }
 
   function show(path) {
@@ -112,7 +132,7 @@ export function editorView(actions) {
     place.hidden = !doc || Boolean(doc.note);
     if (doc?.note) {
       empty.hidden = false;
-      empty.replaceChildren(h("p", null, `${path} is ${doc.note}.`), h("p", { class: "quiet" }, `${doc.bytes} bytes`));
+      empty.replaceChildren(h("p", null, `${path} is ${doc.note}.`), h("p", { class: "quiet" }, `${doc.disk.length} bytes`));
     } else if (doc) {
       view.setState(doc.state);
       if (doc.scroll) view.dispatch({ effects: doc.scroll });
@@ -126,10 +146,22 @@ export function editorView(actions) {
     actions.shown(path);
   }
 
-  function close(path) {
+  /** What cannot be saved stays open. */
+  async function close(path) {
+    const doc = docs.get(path);
+    if (isOpenStill(doc)) {
+      await save(path);
+      if (docs.get(path) !== doc) return;
+      if (isOpenStill(doc)) return show(path);
+    }
+    drop(path);
+  }
+
+  /** Without its text. */
+  function drop(path) {
     const names = [...docs.keys()];
     const at = names.indexOf(path);
-    void save(path);
+    clearTimeout(docs.get(path)?.timer);
     docs.delete(path);
     if (path === current) {
       current = "";
@@ -139,13 +171,38 @@ export function editorView(actions) {
     }
   }
 
+  /** Whether a file has text that would be lost with the page. */
+  const isOpenStill = (doc) => doc !== undefined && (doc.theirs !== undefined || isDirty(doc));
+
+  function saveSoon(path, doc) {
+    clearTimeout(doc.timer);
+    doc.timer = setTimeout(() => void save(path), SAVE_MS);
+  }
+
   async function save(path) {
     const doc = docs.get(path);
-    if (!doc || locked || doc.theirs !== undefined || !isDirty(doc)) return;
-    const text = textOf(doc);
-    doc.saved = text;
+    // One write after the other: each goes by what the one before has left.
+    while (doc?.writing) await doc.writing;
+    if (!doc || doc !== docs.get(path) || locked || doc.theirs || !isDirty(doc)) return;
+    doc.writing = write(path, doc);
+    await doc.writing;
+  }
+
+  async function write(path, doc) {
+    clearTimeout(doc.timer);
+    doc.sent = fileText(doc.state);
+    try {
+      const content = new TextEncoder().encode(doc.sent);
+      const theirs = await doc.project.save(path, content, doc.disk);
+      if (theirs) doc.theirs = theirs;
+      else Object.assign(doc, { saved: doc.sent, disk: content });
+    } catch (error) {
+      actions.failed(error);
+    }
+    doc.sent = undefined;
+    doc.writing = undefined;
     drawTabs();
-    await actions.save(path, doc.crlf ? text.replaceAll("\n", "\r\n") : text);
+    drawConflict();
   }
 
   function drawTabs() {
@@ -180,38 +237,64 @@ export function editorView(actions) {
   }
 
   function drawConflict() {
-    const doc = docs.get(current);
-    conflict.hidden = doc?.theirs === undefined;
-    if (conflict.hidden) return;
-    const settle = (text) => {
-      doc.theirs = undefined;
-      if (text !== undefined) {
-        doc.saved = text;
-        replace(current, text, true);
-      }
-      drawConflict();
-      drawTabs();
-      void save(current);
-    };
-    conflict.replaceChildren(
-      icon("warn"),
-      h("span", null, "This file changed in the sandbox while you were editing it."),
-      h("button", { type: "button", onClick: () => settle(doc.theirs) }, "Take the new text"),
-      h("button", { type: "button", onClick: () => settle() }, "Keep mine"),
-    );
+    conflict.show(docs.get(current)?.theirs);
+  }
+
+  function takeTheirs(path) {
+    const { content } = docs.get(path).theirs;
+    if (content === undefined) return drop(path);
+    takeOver(path, content);
+    drawConflict();
+    drawTabs();
+  }
+
+  function keepMine(path) {
+    const doc = docs.get(path);
+    // Whatever it holds, it is not this.
+    Object.assign(doc, { disk: doc.theirs.content, saved: undefined, theirs: undefined });
+    drawConflict();
+    drawTabs();
+    void save(path);
+  }
+
+  /** Shows what a file holds now. */
+  function takeOver(path, content) {
+    const doc = docs.get(path);
+    const text = textIn(content);
+    if (text === undefined || doc.note) {
+      docs.delete(path);
+      openAs(path, content);
+      if (path === current) show(path);
+      return;
+    }
+    Object.assign(doc, { saved: text, disk: content, theirs: undefined });
+    replace(path, text);
+  }
+
+  /** A file has changed in the sandbox. */
+  function followOne(path, content) {
+    const doc = docs.get(path);
+    const text = content && textIn(content);
+    // What was written comes back, maybe behind what has been typed since.
+    if (text !== undefined && text === doc.sent) return;
+    if (text !== undefined && text === fileText(doc.state)) Object.assign(doc, { saved: text, disk: content, theirs: undefined });
+    else if (isOpenStill(doc)) doc.theirs = { content };
+    else if (content === undefined) drop(path);
+    else takeOver(path, content);
   }
 
   /** Changes only what differs, so that cursor and scroll position stay. */
-  function replace(path, text, flash) {
+  function replace(path, content) {
     const doc = docs.get(path);
-    const old = textOf(doc);
+    const old = doc.state.doc.toString();
+    const text = withoutEnds(content);
     let from = 0;
     while (from < old.length && from < text.length && old[from] === text[from]) from++;
     let end = 0;
     while (end < old.length - from && end < text.length - from && old[old.length - 1 - end] === text[text.length - 1 - end]) end++;
     const changes = { from, to: old.length - end, insert: text.slice(from, text.length - end) };
     const range = { from, to: text.length - end };
-    const spec = { changes, effects: flash ? addFlash.of(range) : [] };
+    const spec = { changes, effects: [addFlash.of(range), setLineEnds.of(lineEndsOf(content))] };
     if (path !== current) {
       doc.state = doc.state.update(spec).state;
       return;
@@ -228,6 +311,7 @@ export function editorView(actions) {
     /** @param {import("../project.js").Project} next */
     show(next) {
       project = next;
+      for (const { timer } of docs.values()) clearTimeout(timer);
       docs.clear();
       show("");
     },
@@ -237,33 +321,17 @@ export function editorView(actions) {
     },
     /** Follows the sandbox. @param {import("../project.js").Change[]} changes */
     follow(changes) {
-      for (const { path, after } of changes) {
-        const doc = docs.get(path);
-        if (!doc) continue;
-        if (after === undefined) {
-          docs.delete(path);
-          if (path === current) {
-            current = "";
-            show([...docs.keys()].at(-1) ?? "");
-          }
-          continue;
-        }
-        const text = decode(after)?.replaceAll("\r\n", "\n");
-        if (text === undefined || doc.note) {
-          docs.delete(path);
-          if (path === current) open(path);
-          continue;
-        }
-        doc.crlf = decode(after).includes("\r\n");
-        if (text === textOf(doc)) doc.saved = text;
-        else if (isDirty(doc)) doc.theirs = text;
-        else {
-          doc.saved = text;
-          replace(path, text, true);
-        }
-      }
+      for (const { path, after } of changes) if (docs.has(path)) followOne(path, after);
       drawTabs();
       drawConflict();
+    },
+    /** Closes what is gone because somebody wanted it to be. @param {string} path a file, or a directory */
+    discard(path) {
+      for (const each of [...docs.keys()]) if (each === path || each.startsWith(`${path}/`)) drop(each);
+    },
+    /** The files with text that is not in the sandbox. @returns {string[]} */
+    get unsaved() {
+      return [...docs].filter(([, doc]) => isOpenStill(doc)).map(([path]) => path);
     },
     /** Keeps tabs of files that were renamed. @param {string} from @param {string} to */
     renamed(from, to) {
@@ -282,30 +350,7 @@ export function editorView(actions) {
   };
 }
 
-const addFlash = StateEffect.define();
-const clearFlashes = StateEffect.define();
-const flashLine = Decoration.line({ class: "flash" });
-
-/** Marks lines that changed from outside, until they are cleared. */
-const flashes = StateField.define({
-  create: () => Decoration.none,
-  update(marks, transaction) {
-    let next = marks.map(transaction.changes);
-    for (const effect of transaction.effects) {
-      if (effect.is(clearFlashes)) next = Decoration.none;
-      if (effect.is(addFlash)) next = Decoration.set(linesOf(transaction.state.doc, effect.value));
-    }
-    return next;
-  },
-  provide: (field) => EditorView.decorations.from(field),
-});
-
-function linesOf(doc, { from, to }) {
-  const marks = [];
-  for (let at = Math.min(from, doc.length); ; ) {
-    const line = doc.lineAt(at);
-    marks.push(flashLine.range(line.from));
-    if (line.to >= to || line.to >= doc.length) return marks;
-    at = line.to + 1;
-  }
+/** The text of a file, if the editor shows it. @param {Uint8Array} bytes */
+function textIn(bytes) {
+  return bytes.length > MOST_BYTES ? undefined : decode(bytes);
 }

@@ -14,15 +14,15 @@ const RECENT_MS = 6000;
  * @param {(from: string, to: string) => Promise<void>} actions.rename
  * @param {(path: string) => Promise<void>} actions.remove
  * @param {(items: DataTransferItemList, into: string) => Promise<void>} actions.drop
+ * @param {() => void} actions.refused something was wanted of a tree that is locked
  */
 export function filesView(actions) {
   const list = h("ul", { class: "tree", role: "tree", "aria-label": "Files", onKeydown, onDblclick });
+  const adding = [iconButton("newFile", "New file", () => startNew(false)), iconButton("newFolder", "New folder", () => startNew(true))];
   const element = h(
     "div",
     { class: "files", onDragover, onDragleave, onDrop },
-    h("div", { class: "pane-head" }, h("h2", null, "Files"), h("span", { class: "grow" }),
-      iconButton("newFile", "New file", () => startNew(false)),
-      iconButton("newFolder", "New folder", () => startNew(true))),
+    h("div", { class: "pane-head" }, h("h2", null, "Files"), h("span", { class: "grow" }), adding),
     list,
   );
   const open = new Set();
@@ -32,6 +32,7 @@ export function filesView(actions) {
   let selected = "";
   let current = "";
   let editing;
+  let locked = false;
 
   /** A run may change many files at once. */
   const drawSoon = perFrame(() => draw());
@@ -194,8 +195,8 @@ export function filesView(actions) {
       ArrowLeft: () => isDirectory(path) && open.has(path) ? activate(path) : go(rows.findIndex((row) => row.dataset.path === parentOf(path))),
       Enter: () => { selected = path; activate(path); },
       " ": () => { selected = path; activate(path); },
-      F2: () => startRename(path),
-      Delete: () => void actions.remove(path),
+      F2: () => locked ? actions.refused() : startRename(path),
+      Delete: () => locked ? actions.refused() : void actions.remove(path),
     };
     if (!keys[event.key]) return;
     event.preventDefault();
@@ -205,7 +206,8 @@ export function filesView(actions) {
   function onDragover(event) {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    event.dataTransfer.dropEffect = "copy";
+    event.dataTransfer.dropEffect = locked ? "none" : "copy";
+    if (locked) return;
     element.classList.add("dropping");
   }
   function onDragleave(event) {
@@ -214,6 +216,7 @@ export function filesView(actions) {
   function onDrop(event) {
     event.preventDefault();
     element.classList.remove("dropping");
+    if (locked) return actions.refused();
     const path = rowOf(event.target)?.dataset.path ?? "";
     void actions.drop(event.dataTransfer.items, isDirectory(path) ? path : parentOf(path));
   }
@@ -232,6 +235,16 @@ export function filesView(actions) {
       draw();
     },
     draw: drawSoon,
+    /** @param {string} [reason] why nothing can be changed; none: it can */
+    lock(reason) {
+      locked = Boolean(reason);
+      editing = undefined;
+      element.classList.toggle("locked", locked);
+      for (const button of adding) {
+        button.disabled = locked;
+        button.title = reason ?? button.ariaLabel;
+      }
+    },
     /** Marks the file that the editor shows. @param {string} path */
     setCurrent(path) {
       current = path;

@@ -4,16 +4,18 @@ import { h, icon } from "../dom.js";
 
 /**
  * @param {object} actions
- * @param {([label: string, act: () => void] | undefined | false)[]} actions.entries of the project's
- *   menu; `undefined`: a line between them, `false`: nothing
+ * @param {([label: string, act: () => void, ofProject?: boolean] | undefined | false)[]} actions.entries
+ *   of the project's menu; `undefined`: a line between them, `false`: nothing; `ofProject`: it
+ *   changes the open project or hands it out
  * @param {() => void} actions.openSettings @param {(button: HTMLButtonElement) => void} actions.showTheme
  */
 export function header(actions) {
   const theme = h("button", { type: "button", class: "icon-button" });
   actions.showTheme(theme);
-  const item = ([label, act]) => h("button", { type: "button", role: "menuitem", onClick: () => { menu.hidePopover(); act(); } }, label);
+  const item = ([label, act, ofProject]) => h("button", { type: "button", role: "menuitem", dataset: ofProject ? { ofProject: "" } : {}, onClick: () => { menu.hidePopover(); act(); } }, label);
+  const why = h("p", { class: "quiet", hidden: true });
   const menu = h("div", { id: "project-menu", class: "menu", role: "menu", "aria-label": "Project", onKeydown: menuKeys },
-    actions.entries.map((entry) => (entry === undefined ? h("hr") : entry && item(entry))));
+    why, actions.entries.map((entry) => (entry === undefined ? h("hr") : entry && item(entry))));
   menu.setAttribute("popover", "auto");
   const button = h("button", { type: "button", class: "quiet-button", id: "project", title: "Project: open, import, export, share", "aria-haspopup": "menu" }, h("span", { id: "project-name" }), icon("down"));
   button.setAttribute("popovertarget", "project-menu");
@@ -24,15 +26,24 @@ export function header(actions) {
     menu.style.top = `${box.bottom + 4}px`;
     menu.querySelector("button").focus();
   });
-  return h("header", { class: "bar" },
+  const element = h("header", { class: "bar" },
     h("span", { class: "brand" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
     button, menu, h("span", { id: "not-kept", class: "tag bad", hidden: true }, "not kept"), h("span", { class: "grow" }),
     h("button", { type: "button", class: "quiet-button", id: "model", title: "Settings: provider, model, keys, approval", onClick: actions.openSettings }, icon("bot"), h("span")),
     theme);
+  return {
+    element,
+    /** @param {string} [reason] why the project cannot be changed or handed out; none: it can */
+    lock(reason) {
+      why.textContent = reason ?? "";
+      why.hidden = !reason;
+      for (const button of menu.querySelectorAll("[data-of-project]")) button.disabled = Boolean(reason);
+    },
+  };
 }
 
 function menuKeys(event) {
-  const items = [...event.currentTarget.querySelectorAll("button")];
+  const items = [...event.currentTarget.querySelectorAll("button:enabled")];
   const at = items.indexOf(document.activeElement);
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
   if (to === undefined) return;

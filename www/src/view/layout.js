@@ -29,7 +29,7 @@ export function layout(views, header) {
     splitter("preview", "Width of the preview", "x", true),
     pane("preview", "Preview", views.preview.element));
   const work = h("div", { class: "work" }, stage, splitter("terminal", "Height of the terminal", "y", true),
-    pane("terminal", "Terminal", h("div", { class: "pane-head" }, h("h2", null, "Terminal"), views.terminal.download, h("span", { class: "grow" }), h("kbd", null, "Ctrl C"), h("span", { class: "quiet" }, "stops")), views.terminal.element));
+    pane("terminal", "Terminal", h("div", { class: "pane-head" }, h("h2", null, "Terminal"), views.terminal.download, h("span", { class: "grow" }), views.terminal.stop), views.terminal.element));
   const main = h("main", { class: "panes" },
     pane("chat", "Conversation", replay, views.chat.element),
     splitter("chat", "Width of the conversation", "x", false),

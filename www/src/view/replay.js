@@ -79,6 +79,10 @@ export function replayView(shared, actions) {
       refreshDirectories();
       actions.step([...changes.values()]);
     }
+    if (at === log.length && run.working) {
+      run.settle();
+      run.apply({ note: "This run was saved in the middle of the work; what came after is not in it.", kind: "warning" });
+    }
     draw();
   }
 

@@ -4,7 +4,7 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { downloads } from "../agent.js";
-import { h, perFrame, size } from "../dom.js";
+import { h, icon, perFrame, size } from "../dom.js";
 
 /** A download that says nothing for this long is over, in ms. */
 const DOWNLOAD_MS = 10_000;
@@ -18,6 +18,9 @@ const DOWNLOAD_MS = 10_000;
 export function terminalView(actions) {
   const screen = h("div", { class: "screen" });
   const element = h("div", { class: "terminal" }, screen);
+  // Phones have no Ctrl.
+  const stop = h("button", { type: "button", class: "stop", title: "Stop what runs in the terminal (Ctrl+C)", disabled: true, onClick: () => input("\x03") },
+    icon("stop"), h("span", null, "Stop"), h("kbd", null, "Ctrl C"));
   const term = new Terminal({
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
     fontSize: 12.5,
@@ -51,7 +54,9 @@ export function terminalView(actions) {
     if (element.clientWidth > 40 && element.clientHeight > 20) fit.fit();
   })).observe(element);
   term.onResize(({ cols, rows }) => void shell.then((own) => own?.resize(cols, rows)).catch(() => {}));
-  term.onData((data) => {
+  term.onData(input);
+
+  function input(data) {
     const runs = /[\r\n]/.test(data);
     const own = shell;
     if (runs) change(1);
@@ -60,7 +65,8 @@ export function terminalView(actions) {
       if (runs) await actions.before().catch(() => {});
       void write(own, data, runs);
     });
-  });
+  }
+
   term.attachCustomKeyEventHandler((event) => {
     // The way out for keyboards: Tab belongs to completion.
     if (event.type === "keydown" && event.ctrlKey && event.shiftKey && event.code === "KeyM") {
@@ -71,8 +77,10 @@ export function terminalView(actions) {
   });
 
   async function write(own, data, runs) {
-    // An error means that the worker was restarted; a new shell goes on.
-    await own.then((shell) => shell?.write(data)).catch(() => {});
+    await own.then((shell) => shell?.write(data)).catch((error) => {
+      // The errors of a shell that another one has replaced are over.
+      if (own === shell) tell(error);
+    });
     if (!runs) return;
     await actions.after();
     if (own === shell) change(-1);
@@ -80,7 +88,15 @@ export function terminalView(actions) {
 
   function change(by) {
     pending += by;
-    element.classList.toggle("running", pending > 0);
+    const running = pending > 0;
+    element.classList.toggle("running", running);
+    // A button that cannot be pressed keeps no focus.
+    if (!running && stop.matches(":focus-visible")) term.focus();
+    stop.disabled = !running;
+  }
+
+  function tell(error) {
+    term.write(`\r\n\x1b[31m${error.message}\x1b[0m\r\n`);
   }
 
   /** A shell on the sandbox as it is now, with the lines of the one before. */
@@ -90,7 +106,7 @@ export function terminalView(actions) {
     const own = begin(old, () => {
       // `exit` was typed: another one begins.
       if (own === shell) void open();
-    }).catch((error) => void term.write(`\x1b[31m${error.message}\x1b[0m\r\n`));
+    }).catch(tell);
     shell = own;
     return own;
   }
@@ -121,7 +137,13 @@ export function terminalView(actions) {
     element,
     /** What is being downloaded for a command. */
     download,
+    /** Ends what runs. */
+    stop,
     open,
+    /** Whether a line runs. */
+    get running() {
+      return pending > 0;
+    },
     /** A fresh screen and shell, for another project. */
     async reset() {
       history = [];
