@@ -25,9 +25,11 @@ const host = globalThis.process;
 
 /**
  * Where the files of this worker are. Asked for while the globals are whole:
- * bundlers make an address of the page's kind from `import.meta.url`.
+ * bundlers make an address of the page's kind from `import.meta.url`. A worker
+ * that began as a blob knows it by that alone.
  */
-const OURS = new URL(".", globalThis.location?.href ?? import.meta.url).href;
+const ADDRESS = globalThis.location?.protocol === "blob:" ? import.meta.url : (globalThis.location?.href ?? import.meta.url);
+const OURS = new URL(".", ADDRESS).href;
 
 let settings;
 const receive = ({ data: { kind, ...data } }) => {

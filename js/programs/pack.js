@@ -4,6 +4,9 @@
 import { machine } from "../machine.js";
 import { quiet } from "../quiet.js";
 
+/** Nothing can be read at the address. */
+export class NotThere extends Error {}
+
 /**
  * The files of the archive at `url`, by name; contents share one buffer.
  * @param {string | URL} url relative to the page, as for `fetch`
@@ -34,7 +37,7 @@ async function read(url) {
   const { readFile } = machine();
   if (readFile && /^file:/.test(String(url))) {
     const content = await readFile(new URL(url)).catch((error) => {
-      throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });
+      throw new NotThere(`cannot read ${url}: ${error.message}`, { cause: error });
     });
     return { bytes: new Blob([content]).stream(), total: content.length };
   }
@@ -44,7 +47,7 @@ async function read(url) {
   } catch (error) {
     throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}; check the network and try again`, { cause: error });
   }
-  if (!response.ok || !response.body) throw new Error(`cannot download ${url}: status ${response.status}`);
+  if (!response.ok || !response.body) throw new NotThere(`cannot download ${url}: status ${response.status}`);
   // Of a response that its server compressed, the length is another one.
   const length = response.headers.has("content-encoding") ? null : response.headers.get("content-length");
   return { bytes: response.body, total: length === null ? undefined : Number(length) };

@@ -2,7 +2,7 @@
 
 import { acceptInEnvironment } from "../arguments.js";
 import { machine, webWorker } from "../machine.js";
-import { unpack } from "./pack.js";
+import { NotThere, unpack } from "./pack.js";
 import { Pool } from "./pool.js";
 
 /** Bytes that one call may print to each stream. */
@@ -70,6 +70,7 @@ function startWorker() {
 
 async function loadPython(url, onProgress) {
   const files = await unpack(url, onProgress).catch((error) => {
+    if (!(error instanceof NotThere)) throw error;
     throw new Error(`${error.message}; pythonProgram({ url }) says where python.tar.gz is`, { cause: error });
   });
   for (const name of ["python.wasm", "python314.zip"]) {
