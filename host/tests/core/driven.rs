@@ -61,6 +61,19 @@ fn add_one() -> HostTool {
     })
 }
 
+/// A session that asks before each call of `add_one`.
+fn asking_first(model: &ServeModel) -> SessionOptions {
+    let config = SessionConfig {
+        approval: ApprovalSettings {
+            tools: [("add_one".to_owned(), ToolRule::Ask)].into(),
+            ..ApprovalSettings::default()
+        },
+        ..config(model)
+    };
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    SessionOptions::new(config, memory).tool(add_one())
+}
+
 fn tool_script() -> serde_json::Value {
     json!({"steps": [
         {"tool_calls": [{"name": "add_one", "id": "c1", "arguments": {"n": 41}}]},
@@ -113,15 +126,7 @@ async fn host_tools_run_in_both_faces() {
 async fn nobody_to_approve_means_no() {
     let model = serve(tool_script());
     let host = with_key(component(), &model);
-    let config = SessionConfig {
-        approval: ApprovalSettings {
-            tools: [("add_one".to_owned(), ToolRule::Ask)].into(),
-            ..ApprovalSettings::default()
-        },
-        ..config(&model)
-    };
-    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
-    let options = SessionOptions::new(config, memory).tool(add_one());
+    let options = asking_first(&model);
     let mut session = host.open_session(options).await.expect("a session");
     session.submit("add").await.expect("idle");
     let events = until(&mut session, "PROCESSING_END").await;
@@ -142,17 +147,7 @@ async fn check_questions(approval: ApprovalFn) -> Vec<Event> {
         .collect();
     let model = serve(json!({"steps": [{"tool_calls": calls}, {"text": "done"}]}));
     let host = with_key(component(), &model);
-    let config = SessionConfig {
-        approval: ApprovalSettings {
-            tools: [("add_one".to_owned(), ToolRule::Ask)].into(),
-            ..ApprovalSettings::default()
-        },
-        ..config(&model)
-    };
-    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
-    let options = SessionOptions::new(config, memory)
-        .tool(add_one())
-        .approval(approval);
+    let options = asking_first(&model).approval(approval);
     let mut session = host.open_session(options).await.expect("a session");
     session.submit("add").await.expect("idle");
     let mut events = until(&mut session, "PROCESSING_END").await;
