@@ -83,6 +83,19 @@ test("a worker that works and does not answer is replaced unasked; its sessions 
   await again.close();
 });
 
+test("a worker that takes in many typed lines answers meanwhile", async () => {
+  const env = await MemoryEnvironment.create();
+  const shell = await env.openShell({ onData() {} });
+  const before = reasons.length;
+  // Each line may end the command, so each time all of it is looked over.
+  const text = "0123456789 0123456789 0123456789\n".repeat(7_000);
+  await shell.write(`cat > typed <<'END'\n${text}END\n`);
+  assert.deepEqual(reasons.slice(before), []);
+  assert.equal(await env.readText("typed"), text);
+  await shell.close();
+  await env.dispose();
+});
+
 test("restart and terminate end what runs", async () => {
   const env = await MemoryEnvironment.create({ files: { a: "a" } });
   const session = await createSession({ apiKey: KEY, env });
