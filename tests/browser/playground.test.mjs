@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choose, editorText, menu, playground, say, shows, state, terminal } from "./playground-support.mjs";
-import { serveModel } from "../node/support.mjs";
+import { callStep, serveModel } from "../node/support.mjs";
 
 const { open, url } = playground();
 
@@ -116,6 +116,36 @@ test("stopping ends the input, and the conversation goes on", async (t) => {
   await page.waitForSelector(".answer:has-text('Once more.')");
   await page.keyboard.press("Escape");
   await state(page, "IDLE");
+  assert.deepEqual(problems, []);
+});
+
+test("what is sent at once after Stop stands in the order in which it was typed", async (t) => {
+  const { page, problems } = await open(t);
+  const held = await serveModel(t, { steps: [
+    { text: "This takes long.", hold: "never", hold_before: "end" },
+    { ...callStep("shell", { command: "ls" }, "look"), hold: "go", hold_before: "tool_calls" },
+    { text: "All is read." },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "work");
+  await page.waitForSelector(".answer:has-text('This takes long.')");
+  // Unsaved text in the editor holds the first message up, as the stop does.
+  await page.click(".cm-content");
+  await page.keyboard.type("# ");
+  await page.evaluate(() => {
+    const composer = document.querySelector("#composer");
+    const send = (text) => {
+      composer.value = text;
+      composer.form.requestSubmit();
+    };
+    document.querySelector(".chat .stop").click();
+    for (const text of ["one", "two", "three"]) send(text);
+  });
+  await page.waitForFunction(() => document.querySelectorAll(".queue li").length === 2);
+  await held.release("go");
+  await page.waitForSelector(".answer:has-text('All is read.')");
+  assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["work", "one", "two", "three"]);
+  assert.match(JSON.stringify((await held.requests()).at(-1).body.messages), /work.*one.*two.*three/);
   assert.deepEqual(problems, []);
 });
 

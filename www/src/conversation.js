@@ -29,6 +29,8 @@ export class Conversation extends EventTarget {
   #over = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
   #turn = Promise.resolve();
+  /** When what was told to stop has. @type {Promise<void> | undefined} */
+  #stopping;
   /** Arguments of this task's calls. @type {Map<string, any>} */
   #calls = new Map();
 
@@ -69,9 +71,15 @@ export class Conversation extends EventTarget {
     return Object.fromEntries([...now.map(([path, bytes]) => [path, toBase64(bytes)]), ...then]);
   }
 
-  /** A task, an answer, or steering while the agent works. @param {string} text */
-  async send(text) {
+  /**
+   * A task, an answer, or steering while the agent works.
+   * @param {string} text @param {() => Promise<void>} prepare what it refers to is in the sandbox then
+   */
+  async send(text, prepare) {
     await this.#next(async () => {
+      await prepare();
+      // What ends would keep a steering message for behind the next task.
+      await this.#stopping;
       if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
       await this.#ready();
       return this.#session.submit(text);
@@ -97,8 +105,21 @@ export class Conversation extends EventTarget {
 
   /** Ends what the agent does now; the conversation goes on. */
   async stop() {
-    if (!this.working) return;
-    await this.#session?.interrupt().catch(() => {});
+    if (!this.working || !this.#session) return;
+    this.#stopping ??= this.#ended().then(() => void (this.#stopping = undefined));
+    await this.#session.interrupt().catch(() => {});
+  }
+
+  /** Resolves when the agent does not work any more. */
+  #ended() {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (this.working) return;
+        this.run.removeEventListener("state", look);
+        resolve();
+      };
+      this.run.addEventListener("state", look);
+    });
   }
 
   /** Takes over what was chosen about approval, also while the agent works. */
