@@ -24,7 +24,7 @@ export class Conversation extends EventTarget {
   /** What the session was opened with, as text. */
   #opened;
   #approval;
-  /** The session as it was after its last tool call or answer. @type {object | undefined} */
+  /** The session as it was after its last input, tool call or answer. @type {object | undefined} */
   #record;
   #over = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
@@ -77,9 +77,9 @@ export class Conversation extends EventTarget {
    */
   async send(text, prepare) {
     await this.#next(async () => {
-      await prepare();
       // What ends would keep a steering message for behind the next task.
       await this.#stopping;
+      await prepare();
       if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
       await this.#ready();
       return this.#session.submit(text);
@@ -177,7 +177,7 @@ export class Conversation extends EventTarget {
       if (event.kind === "USER_INPUT") this.#calls.clear();
       if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
       if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
-      if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
+      if (!event.agent_id && REMEMBERED.has(event.kind)) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
       }
@@ -239,6 +239,9 @@ export class Conversation extends EventTarget {
     this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
   }
 }
+
+/** After these the session is remembered; later a command may leave nobody to ask. */
+const REMEMBERED = new Set(["USER_INPUT", "TOOL_CALL_END", "PROCESSING_END"]);
 
 /** Arguments that hold what is to be written. */
 const WRITTEN = ["content", "new_string"];
