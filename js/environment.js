@@ -62,7 +62,7 @@ import { Runtime } from "./runtime.js";
  * @typedef {object} EnvironmentPart
  * @property {(call: object, signal: AbortSignal) => Promise<object | Uint8Array>} call
  * @property {Function} exec
- * @property {Map<string, Function>} [programs]
+ * @property {import("./program.js").Programs} [programs]
  */
 
 const attached = new WeakMap();

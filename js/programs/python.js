@@ -33,7 +33,7 @@ const REMEDY = "make hermitcrab/python/worker an entry point of your bundle, and
  *
  * `load` downloads it ahead of the first call, `close` ends its workers.
  * @param {PythonOptions} [options]
- * @returns {import("../sandbox.js").Program & {load: () => Promise<void>, close: () => void}}
+ * @returns {import("../program.js").Program & {load: () => Promise<void>, close: () => void}}
  */
 export function pythonProgram(options = {}) {
   acceptInEnvironment("pythonProgram", options);
