@@ -280,12 +280,30 @@ for (const [what, options, message] of FAILURES) {
   });
 }
 
-test("after a failed start the next one may work", async () => {
-  await terminate();
-  const wasm = await readFile(new URL("../../js/wasm/hermitcrab_bg.wasm", import.meta.url));
-  await init({ worker: () => new Worker(main), wasm });
-  assert.equal((await (await MemoryEnvironment.create()).exec("echo fine")).stdout, "fine\n");
-});
+const bytes = await readFile(new URL("../../js/wasm/hermitcrab_bg.wasm", import.meta.url));
+
+/** What the core may be given as, by name. */
+const SOURCES = {
+  "its bytes": () => bytes,
+  "a module": () => new WebAssembly.Module(bytes),
+  "a response": () => new Response(bytes),
+  "a promise": () => Promise.resolve(bytes),
+  "a promise of a response": async () => new Response(bytes),
+};
+for (const [what, source] of Object.entries(SOURCES)) {
+  test(`after a failed start the next one may work, with ${what}, and so may the one after it`, async () => {
+    await terminate();
+    await assert.rejects(init({ worker: () => new Worker(main), wasm: Promise.reject(new Error("no such luck")) }), {
+      name: "CoreError", message: "the core cannot be loaded: no such luck",
+    });
+    await init({ worker: () => new Worker(main), wasm: source() });
+    const env = await MemoryEnvironment.create();
+    assert.equal((await env.exec("echo fine")).stdout, "fine\n");
+    await restart();
+    assert.equal((await env.exec("echo fine again")).stdout, "fine again\n");
+    await env.dispose();
+  });
+}
 
 /** Workers that cannot take the place of one that died: `[what, make]`. */
 const REPLACEMENTS = [
