@@ -119,6 +119,19 @@ test("stopping ends the input, and the conversation goes on", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("a text that opens much and closes nothing is shown, and is not read out piece by piece", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: `Look: ${"`".repeat(12_000)}\n${"[".repeat(50_000)}\n\nThe end.`, hold: "go", hold_before: "end" }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "repeat yourself");
+  await page.waitForSelector(".answer:has-text('The end.')");
+  assert.equal(await page.locator(".items[role=log]").getAttribute("aria-busy"), "true");
+  await model.release("go");
+  await state(page, "IDLE");
+  assert.equal(await page.locator(".items[role=log]").getAttribute("aria-busy"), "false");
+  assert.deepEqual(problems, []);
+});
+
 test("what is sent at once after Stop stands in the order in which it was typed", async (t) => {
   const { page, problems } = await open(t);
   // It hears nothing and ends with its worker, so the stop takes a while.

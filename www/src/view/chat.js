@@ -92,6 +92,8 @@ export function chatView(actions) {
   function showState() {
     const working = run?.working ?? false;
     element.classList.toggle("working", working);
+    // Pieces of a text are not read out one by one.
+    list.setAttribute("aria-busy", String(working));
     stop.hidden = !working;
     send.querySelector("span").textContent = working ? "Steer" : "Send";
     send.title = working ? "Steer: the agent reads it after its tool calls (Enter)" : "Send (Enter)";
