@@ -251,6 +251,7 @@ export class Connection {
     if (message.type !== "notes") return;
     for (const note of message.notes) {
       if (note.type === "events") this.#sessions.get(note.session)?.publish(JSON.parse(note.json));
+      else if (note.type === "mark") this.#sessions.get(note.session)?.mark(note.mark);
       else this.#link.run(note);
     }
     this.tell({ type: "taken" });

@@ -177,6 +177,31 @@ test("an input that is refused is told to whoever asks for its events", async (t
   }
 });
 
+test("runs of several sessions that begin in one turn get all of their events each", async () => {
+  const script = { steps: [{ text: "one" }, { text: "two" }] };
+  const sessions = await Promise.all(Array.from({ length: 4 }, () => createSession({ script })));
+  await Promise.all(sessions.map((session) => collect(session.run("first"))));
+  const runs = await Promise.all(sessions.map((session) => collect(session.run("second"))));
+  assert.deepEqual(runs.map((events) => events.slice(0, 2).map(({ kind }) => kind)), runs.map(() => ["STATE_CHANGED", "USER_INPUT"]));
+  await Promise.all(sessions.map((session) => session.close()));
+});
+
+test("a command's output comes before its end, also while runs begin", async () => {
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ env, script: { steps: Array.from({ length: 40 }, () => ({ text: "ok" })) } });
+  for (let count = 0; count < 40; count += 1) {
+    let output = "";
+    const done = env.exec("echo hello", { onOutput: (_, data) => (output += new TextDecoder().decode(data)) });
+    for (let turn = 0; turn < count % 8; turn += 1) await null;
+    const run = collect(session.run("go"));
+    await done;
+    assert.equal(output, "hello\n");
+    await run;
+  }
+  await session.close();
+  await env.dispose();
+});
+
 test("a second run gets its own events only", async (t) => {
   const model = await serveModel(t, { steps: [{ text: "One." }, { text: "Two." }] });
   const session = await createSession({ apiKey: KEY, baseUrl: model.url });
