@@ -20,6 +20,13 @@ function check(name, { files, command, exitCode = 0, stdout = "", stderr = "" })
 
 check("a line of code", { command: `python3 -c 'print("hi", 6 * 7)'`, stdout: "hi 42\n" });
 check("the version", { command: "python3 --version", stdout: "Python 3.14.8\n" });
+for (const [how, lines] of [
+  ["cut to that size", ["f.truncate(10**13)"]],
+  ["written far behind its end", ["f.seek(10**13)", "f.write(b'x')"]],
+]) {
+  const script = ["f = open('a', 'wb', 0)", "try:", ...lines.map((line) => `    ${line}`), "except OSError as error:", "    print(error.strerror)"];
+  check(`a file that no memory can hold, ${how}`, { files: { "large.py": script.join("\n") }, command: "python3 large.py", stdout: "File too large\n" });
+}
 check("a script with arguments", {
   files: {
     "app/main.py": "import sys, os, helper\nprint(sys.argv, __file__, __name__, os.getcwd(), helper.x)\n",
