@@ -3,6 +3,7 @@
 
 import { machine } from "../machine.js";
 import { quiet } from "../quiet.js";
+import { tarEntries } from "../tar.js";
 
 /** Nothing can be read at the address. */
 export class NotThere extends Error {}
@@ -76,19 +77,8 @@ async function collect(stream) {
 
 /** @param {Uint8Array} archive */
 function untar(archive) {
-  const BLOCK = 512;
   const files = new Map();
-  const field = (at, length) => {
-    const bytes = archive.subarray(at, at + length);
-    const end = bytes.indexOf(0);
-    return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
-  };
-  for (let at = 0; at + BLOCK <= archive.length && archive[at] !== 0; ) {
-    const size = Number.parseInt(field(at + 124, 12), 8);
-    if (Number.isNaN(size) || at + BLOCK + size > archive.length) throw new Error("it is not a tar archive");
-    files.set(field(at, 100), archive.subarray(at + BLOCK, at + BLOCK + size));
-    at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
-  }
+  for (const { name, data, stored } of tarEntries(archive)) files.set(name, data.subarray(0, stored));
   if (files.size === 0) throw new Error("it is not a tar archive");
   return files;
 }
