@@ -17,7 +17,7 @@ import { packZip } from "./zip.js";
  *   paths start at the working directory
  * @typedef {MemorySettings & import("./environment.js").Wrapping} MemoryOptions
  * @typedef {object} MemorySettings
- * @property {Files} [files] what is there at the start
+ * @property {Files | Iterable<File>} [files] what is there at the start
  * @property {string} [workingDirectory] default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
