@@ -373,6 +373,7 @@ test("the download shows its progress, once, and a failed one is tried again", a
     progress.map(({ loaded }) => loaded).sort((a, b) => a - b),
   );
   const missing = pythonProgram({ url: new URL("./nothing-here.tar.gz", import.meta.url) });
+  await assert.rejects(missing.load(), { name: "EnvironmentError", kind: "io", message: /nothing-here.*pythonProgram\(\{ url \}\)/ });
   const env = await MemoryEnvironment.create({ programs: { python3: missing } });
   const [exitCode, , stderr] = await run(env, "python3 -c pass");
   assert.equal(exitCode, 126);
@@ -381,5 +382,7 @@ test("the download shows its progress, once, and a failed one is tried again", a
 
 test("something else than Python at the address is refused by name", async () => {
   const wrong = pythonProgram({ url: new URL("./support.mjs", import.meta.url) });
-  await assert.rejects(wrong.load(), /cannot read .*support\.mjs: the archive is not a tar file or is damaged: the checksum/);
+  await assert.rejects(wrong.load(), {
+    name: "EnvironmentError", kind: "invalid_input", message: /cannot read .*support\.mjs: the archive is not a tar file or is damaged: /,
+  });
 });
