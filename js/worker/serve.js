@@ -80,8 +80,15 @@ class Root {
     const keeper = await Keeper.of(environment, (delta) => {
       this.#link.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
     });
-    if (deltas) keeper.restore(deltas);
-    if (files) await environment.importFiles(files);
+    try {
+      if (deltas) keeper.restore(deltas);
+      if (files) await environment.importFiles(files);
+    } catch (error) {
+      // The page has nothing to give back.
+      await environment.dispose();
+      keeper.free();
+      throw error;
+    }
     this.#keepers.set(number, keeper);
     keeper.runtime.watchers.add(() => {
       if (this.#changed) this.#save();
