@@ -1,6 +1,7 @@
 //! `hermitcrab run`: checks everything that can be wrong before the first
 //! request, runs the task, and delivers what `--env memory` has changed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::{SessionConfig, SessionError};
-use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
+use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian, ProgramFn, Python};
 use serde_json::Value;
 
 use crate::approve::{self, Questions};
@@ -42,13 +43,16 @@ pub(crate) struct Plan {
 /// Variables for commands, with their values.
 pub(crate) type Variables = Vec<(String, OsString)>;
 
+/// Programs for the sandbox, by name.
+pub(crate) type Programs = BTreeMap<String, ProgramFn>;
+
 /// Where tools act.
 pub(crate) enum Ground {
     /// This directory, absolute, with who ends commands if this process cannot,
     /// and what commands get of the variables that look like secrets.
     Local(PathBuf, Guardian, Variables),
-    /// The sandbox, with this tar loaded.
-    Memory(Bytes),
+    /// The sandbox, with this tar loaded and these programs lent.
+    Memory(Bytes, Programs),
 }
 
 /// Runs one task.
@@ -60,6 +64,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     if options.out.is_some() && !memory {
         return Err(Failure::usage(
             "--out needs --env memory: a local run has changed the directory itself",
+        ));
+    }
+    if options.python.is_some() && !memory {
+        return Err(Failure::usage(
+            "--python needs --env memory: commands of a local run have the Python of this machine",
         ));
     }
     let settings = settings(options)?;
@@ -74,6 +83,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
+    let programs = options.python.as_deref().map(python).transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
@@ -85,7 +95,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             let archive = Bytes::from(archive::to_tar(&before)?);
             // Shares its bytes with the archive.
             before = archive::from_tar(&archive)?;
-            Ground::Memory(archive)
+            Ground::Memory(archive, programs.unwrap_or_default())
         }
     };
     let mut config = config(options, &provider, texts, settings);
@@ -152,6 +162,18 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         }
     }
     result
+}
+
+/// The Python in the archive at `path`, under its usual names.
+fn python(path: &Path) -> Result<Programs, Failure> {
+    let python = Python::builder(path)
+        .on_compile(|| {
+            eprintln!("hermitcrab: compiling Python for this machine; that takes seconds, once");
+        })
+        .load()
+        .map_err(|error| Failure::usage(format!("--python: {error}")))?;
+    let names = ["python3", "python"];
+    Ok(names.map(|name| (name.to_owned(), python.program())).into())
 }
 
 /// What `--pass-env` names.
