@@ -37,15 +37,15 @@ pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
     static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
     let make = || {
         let mut config = config()?;
-        config.max_wasm_stack(PROGRAM_STACK / 2);
+        config.max_wasm_stack(PROGRAM_STACK / 4);
         Engine::new(&config).map_err(|error| EngineError::new(&error))
     };
     ENGINE.get_or_init(make).as_ref().map_err(Clone::clone)
 }
 
-/// Bytes of the stack of a thread that runs a program: half for the program,
-/// which may recurse deeper than the core, half for what it calls here.
-pub(crate) const PROGRAM_STACK: usize = 8 << 20;
+/// Bytes of the stack of a thread that runs a program: a quarter for the program,
+/// twice what the core has, the rest for what it calls here.
+pub(crate) const PROGRAM_STACK: usize = 4 << 20;
 
 fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     let mut config = config()?;

@@ -329,7 +329,7 @@ fn no_network(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         |mut caller: Caller<'_, State>,
          _request: i32,
          _length: i32,
-         _timeout_ms: i32,
+         _timeout_ms: i64,
          length: u32| {
             put(&mut caller, length, &(SENTENCE.len() as u32).to_le_bytes());
             CONNECTION_ERROR
