@@ -136,3 +136,88 @@ fn ended(error: &wasmtime::Error) -> End {
         (None, None) => End::Broke(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine;
+    use crate::program::tree::Room;
+
+    // Modules of one function `run` each, which is the comment before it.
+
+    /// `loop br 0 end`
+    const SPIN: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x05\x01`\x00\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x00\x0a\x0b\x01\x09\x00\x03@\x0c\x00\x0bA\x00\x0b";
+    /// `i32.const 7 call $proc_exit`
+    const EXIT: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x09\x02`\x00\x01\x7f`\x01\x7f\x00\x02$\x01\x16wasi_snapshot_preview1\x09proc_exit\x00\x01\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x01\x0a\x0a\x01\x08\x00A\x07\x10\x00A\x00\x0b";
+    /// `i32.const 0 i32.const 0 call $sock_shutdown`
+    const UNKNOWN: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x0b\x02`\x00\x01\x7f`\x02\x7f\x7f\x01\x7f\x02(\x01\x16wasi_snapshot_preview1\x0dsock_shutdown\x00\x01\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x01\x0a\x0a\x01\x08\x00A\x00A\x00\x10\x00\x0b";
+    /// `i32.const 16384 memory.grow`, over one page that is there already
+    const GROW: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x05\x01`\x00\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x00\x0a\x0a\x01\x08\x00A\x80\x80\x01@\x00\x0b";
+    /// `unreachable`
+    const TRAP: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x05\x01`\x00\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x00\x0a\x05\x01\x03\x00\x00\x0b";
+    /// `call $run i32.const 1 i32.add`
+    const RECURSE: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x05\x01`\x00\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x00\x0a\x09\x01\x07\x00\x10\x00A\x01j\x0b";
+    /// `call $env.run`
+    const ALIEN: &[u8] = b"\x00asm\x01\x00\x00\x00\x01\x05\x01`\x00\x01\x7f\x02\x0b\x01\x03env\x03run\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x10\x02\x06memory\x02\x00\x03run\x00\x01\x0a\x06\x01\x04\x00\x10\x00\x0b";
+
+    fn machine(wasm: &[u8]) -> Result<Machine, EngineError> {
+        let engine = engine::programs()?;
+        let module = Module::new(engine, wasm).expect("a module");
+        Machine::new(&module, "run", |_| Ok(()))
+    }
+
+    fn run(wasm: &[u8], stop: Stop) -> End {
+        let start = Start {
+            tree: Tree::new(Room::default()),
+            args: vec!["p".to_owned()],
+            env: BTreeMap::new(),
+            stdin: Default::default(),
+            output_bytes: 100,
+            stop,
+        };
+        let machine = machine(wasm).expect("linked");
+        let thread = std::thread::Builder::new().stack_size(engine::PROGRAM_STACK);
+        let run = thread.spawn(move || machine.run(start).end);
+        run.expect("a thread").join().expect("no panic")
+    }
+
+    #[test]
+    fn every_end_has_its_name() {
+        let unreachable = "wasm trap: wasm `unreachable` instruction executed";
+        for (wasm, expected) in [
+            (EXIT, End::Exit(7)),
+            // The number of "not supported".
+            (UNKNOWN, End::Exit(58)),
+            // Refused: one page more than there may be.
+            (GROW, End::Exit(-1)),
+            (TRAP, End::Broke(unreachable.to_owned())),
+            (RECURSE, End::Overflow),
+        ] {
+            assert_eq!(run(wasm, Stop::default()), expected);
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_what_spins() {
+        let stop = Stop::default();
+        stop.fire();
+        assert_eq!(run(SPIN, stop), End::Stopped);
+        let stop = Stop::default();
+        let later = stop.clone();
+        let ends = std::thread::spawn(move || {
+            later.wait(Duration::from_millis(100));
+            later.fire();
+        });
+        assert_eq!(run(SPIN, stop), End::Stopped);
+        ends.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_program_that_wants_more_is_not_linked() {
+        let error = machine(ALIEN).err().expect("refused").to_string();
+        assert!(error.contains("unknown import: `env::run`"), "{error}");
+    }
+}

@@ -85,6 +85,6 @@ mod tests {
         }
         assert!(!has(1, Some(1)), "too many");
         assert!(has(2, Some(1)) && has(3, Some(1)));
-        assert!(!kept.take(&Place::new(2, "py"), Some(1)).is_some());
+        assert!(kept.take(&Place::new(2, "py"), Some(1)).is_none());
     }
 }

@@ -137,3 +137,6 @@ impl From<TreeError> for Fault {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
