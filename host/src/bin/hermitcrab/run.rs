@@ -1,7 +1,6 @@
 //! `hermitcrab run`: checks everything that can be wrong before the first
 //! request, runs the task, and delivers what `--env memory` has changed.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::{SessionConfig, SessionError};
-use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian, ProgramFn, Python};
+use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 use serde_json::Value;
 
 use crate::approve::{self, Questions};
@@ -20,6 +19,7 @@ use crate::connect::{self, Export};
 use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
+use crate::programs::{self, Programs};
 use crate::prompt;
 use crate::provider::{self, Chosen};
 use crate::render::{Renderer, Style, harmless};
@@ -42,9 +42,6 @@ pub(crate) struct Plan {
 
 /// Variables for commands, with their values.
 pub(crate) type Variables = Vec<(String, OsString)>;
-
-/// Programs for the sandbox, by name.
-pub(crate) type Programs = BTreeMap<String, ProgramFn>;
 
 /// Where tools act.
 pub(crate) enum Ground {
@@ -83,7 +80,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
-    let programs = options.python.as_deref().map(python).transpose()?;
+    let programs = options
+        .python
+        .as_deref()
+        .map(programs::python)
+        .transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
@@ -162,18 +163,6 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         }
     }
     result
-}
-
-/// The Python in the archive at `path`, under its usual names.
-fn python(path: &Path) -> Result<Programs, Failure> {
-    let python = Python::builder(path)
-        .on_compile(|| {
-            eprintln!("hermitcrab: compiling Python for this machine; that takes seconds, once");
-        })
-        .load()
-        .map_err(|error| Failure::usage(format!("--python: {error}")))?;
-    let names = ["python3", "python"];
-    Ok(names.map(|name| (name.to_owned(), python.program())).into())
 }
 
 /// What `--pass-env` names.

@@ -24,7 +24,14 @@ impl Tree {
             let Some((parent, name)) = path.rsplit_once('/') else {
                 continue;
             };
-            let parent = self.directories(parent, now_ns, false);
+            let parent = match node {
+                // Its directory may have been removed, too, or be a file now.
+                FileNode::Removed => self.find(parent),
+                _ => Some(self.directories(parent, now_ns, false)),
+            };
+            let Some(parent) = parent else {
+                continue;
+            };
             match node {
                 FileNode::Removed => self.unlink(parent, name, now_ns),
                 FileNode::Directory => {
@@ -134,6 +141,15 @@ impl Tree {
             path,
         }));
         changes
+    }
+
+    /// The directory at `path`, if there is one.
+    fn find(&self, path: &str) -> Option<Id> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(ROOT, |at, name| {
+            let id = self.entry(at, name)?;
+            self.directory(id).map(|_| id)
+        })
     }
 
     /// The directory at `path`, made where it is missing or something else.

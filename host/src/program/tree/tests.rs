@@ -146,6 +146,35 @@ fn what_is_ours_is_never_told() {
 }
 
 #[test]
+fn what_the_sandbox_removed_with_its_directory_stays_away() {
+    let mut tree = told(&[("/d/e/a", "1"), ("/f/a", "2"), ("/k", "3")]);
+    let removed = |path: &str| FileChange {
+        path: path.to_owned(),
+        node: FileNode::Removed,
+    };
+    let file = |path: &str| FileChange {
+        path: path.to_owned(),
+        node: FileNode::File("new".into()),
+    };
+    // In the order in which the core tells them: sorted by path.
+    tree.apply(
+        vec![
+            removed("/d"),
+            removed("/d/e"),
+            removed("/d/e/a"),
+            file("/f"),
+            removed("/f/a"),
+            removed("/none/at/all"),
+        ],
+        2,
+    );
+    let root = tree.directory(ROOT).expect("the root");
+    let names: Vec<&str> = root.entries.keys().map(String::as_str).collect();
+    assert_eq!(names, ["dev", "f", "k", "usr"]);
+    assert!(tree.directory(at(&tree, "/f")).is_none(), "a file");
+}
+
+#[test]
 fn what_was_made_and_removed_is_nothing() {
     let mut tree = told(&[]);
     tree.create(ROOT, "t", file(), 2).expect("room");

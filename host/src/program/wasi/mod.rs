@@ -8,6 +8,7 @@ mod guest;
 mod link;
 mod paths;
 mod process;
+mod stat;
 
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -66,7 +66,13 @@ impl System {
     }
 
     /// The node that a path leads to.
-    fn there(&mut self, guest: &Guest, fd: u32, path: u32, length: u32) -> Result<Id, Errno> {
+    pub(super) fn there(
+        &mut self,
+        guest: &Guest,
+        fd: u32,
+        path: u32,
+        length: u32,
+    ) -> Result<Id, Errno> {
         let found = self.find(guest, fd, path, length)?;
         found.node.ok_or(Errno::NoEnt)
     }
@@ -133,36 +139,6 @@ impl System {
         };
         self.open.insert(opened, Entry::Node(node));
         Ok(guest.put_u32(result, opened)?)
-    }
-
-    pub(super) fn path_filestat_get(
-        &mut self,
-        guest: &mut Guest,
-        fd: u32,
-        _follow: u32,
-        path: u32,
-        length: u32,
-        result: u32,
-    ) -> Answer {
-        let id = self.there(guest, fd, path, length)?;
-        self.put_stat(guest, Some(id), result)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the witx file has it so")]
-    pub(super) fn path_filestat_set_times(
-        &mut self,
-        guest: &mut Guest,
-        fd: u32,
-        _follow: u32,
-        path: u32,
-        length: u32,
-        _accessed: u64,
-        modified: u64,
-        flags: u32,
-    ) -> Answer {
-        let id = self.there(guest, fd, path, length)?;
-        self.set_times(id, modified, flags);
-        Ok(())
     }
 
     pub(super) fn path_create_directory(

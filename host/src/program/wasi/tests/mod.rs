@@ -1,5 +1,7 @@
 //! The calls of a program, one by one, over a small tree and a small memory.
 
+mod random;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
