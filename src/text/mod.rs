@@ -1,5 +1,5 @@
-//! Pure string work: truncation, capture, line numbers, line endings, diffs
-//! and image sniffing. It never does I/O and knows no tool, model or session.
+//! Pure string work: truncation, capture, line numbers, line endings, diffs,
+//! image sniffing and the matching of patterns. It never does I/O and knows no tool, model or session.
 
 mod capture;
 mod decode;
@@ -10,6 +10,7 @@ mod image;
 mod locate;
 mod near;
 mod number;
+mod pattern;
 mod replace;
 mod truncate;
 
@@ -26,5 +27,6 @@ pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;
 pub use number::{NumberedLines, number_lines};
+pub(crate) use pattern::Pattern;
 pub use replace::replace_ranges;
 pub use truncate::{TruncationMode, truncate_lines, truncate_output};
