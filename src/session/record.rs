@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{SessionError, SessionErrorKind};
 use super::turn::Turn;
 use crate::llm::{ToolCall, ToolResult};
+use crate::text::from_json;
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -88,13 +89,13 @@ impl SessionRecord {
             ))
         };
         if json.trim_start().starts_with('[') {
-            let turns = serde_json::from_str(json).map_err(unreadable)?;
+            let turns = from_json(json).map_err(unreadable)?;
             return Ok(Self {
                 turns,
                 ..Self::default()
             });
         }
-        serde_json::from_str(json).map_err(unreadable)
+        from_json(json).map_err(unreadable)
     }
 
     /// The record with a result for every call, or what makes it unusable.

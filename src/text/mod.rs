@@ -1,5 +1,6 @@
 //! Pure string work: truncation, capture, line numbers, line endings, diffs,
-//! image sniffing and the matching of patterns. It never does I/O and knows no tool, model or session.
+//! image sniffing, the matching of patterns. It never does I/O and knows no
+//! tool, model or session.
 
 mod capture;
 mod decode;
@@ -7,6 +8,7 @@ mod diff;
 mod ending;
 mod glob;
 mod image;
+mod json;
 mod locate;
 mod near;
 mod number;
@@ -23,6 +25,7 @@ pub(crate) use glob::{Glob, escape_glob};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
+pub(crate) use json::from_json;
 pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;

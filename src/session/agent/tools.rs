@@ -15,6 +15,7 @@ use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
 use crate::session::state::Shared;
+use crate::text::from_json;
 use crate::tool::{
     CallContext, Declared, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
 };
@@ -79,9 +80,9 @@ fn prepared(provider: &'static str, toolset: Toolset) -> Result<Rc<[Prepared]>, 
 }
 
 fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, serde_json::Error> {
-    let mut all: Vec<Declaration> = serde_json::from_str(DECLARATIONS)?;
+    let mut all: Vec<Declaration> = from_json(DECLARATIONS)?;
     if toolset == Toolset::Native {
-        let mut native: BTreeMap<String, Declaration> = serde_json::from_str(NATIVE)?;
+        let mut native: BTreeMap<String, Declaration> = from_json(NATIVE)?;
         let spawn = all.iter_mut().find(|one| one.executor == Lead::Spawn);
         if let (Some(spawn), Some(native)) = (spawn, native.remove(provider)) {
             *spawn = native;
