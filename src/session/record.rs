@@ -6,14 +6,12 @@
 //! when the record is opened, so that every call has one. Not in it: the system
 //! prompt, which is built anew, and subagents, which end with their session.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::error::{SessionError, SessionErrorKind};
 use super::turn::Turn;
 use crate::llm::{ToolCall, ToolResult};
-use crate::text::from_json;
+use crate::text::{SortedMap, from_json};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -178,7 +176,7 @@ fn close(turns: &mut Vec<Turn>) {
 
 /// One result per call; `Err` names a result that belongs to none of them.
 fn in_call_order(calls: &[ToolCall], results: Vec<ToolResult>) -> Result<Vec<ToolResult>, String> {
-    let mut by_call: BTreeMap<String, ToolResult> = BTreeMap::new();
+    let mut by_call: SortedMap<String, ToolResult> = SortedMap::new();
     for result in results {
         let id = result.tool_call_id.clone();
         let known = calls.iter().any(|call| call.id == id);

@@ -14,6 +14,7 @@ mod near;
 mod number;
 mod pattern;
 mod replace;
+mod sorted;
 mod truncate;
 
 pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
@@ -32,4 +33,5 @@ pub use near::near_names;
 pub use number::{NumberedLines, number_lines};
 pub(crate) use pattern::Pattern;
 pub use replace::replace_ranges;
+pub(crate) use sorted::SortedMap;
 pub use truncate::{TruncationMode, truncate_lines, truncate_output};
