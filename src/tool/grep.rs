@@ -5,15 +5,13 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
-use futures_util::stream;
 use regex_syntax::ParserBuilder;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::mapping::{Kind, Parameter, optional, required};
 use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
-use crate::environment::{Environment, GrepRequest, Match, Matches};
+use crate::environment::{Environment, GrepRequest, Match, Matches, Together};
 use crate::llm::ToolDefinition;
 use crate::text::Pattern;
 
@@ -207,8 +205,12 @@ async fn files(
         let text = String::from_utf8_lossy(&content).into_owned();
         Some((path.to_owned(), text))
     });
-    let read: Vec<_> = stream::iter(reads).buffered(PARALLEL_READS).collect().await;
-    read.into_iter().flatten().collect()
+    let mut reads = Together::new(reads, PARALLEL_READS);
+    let mut files = BTreeMap::new();
+    while let Some(read) = reads.next().await {
+        files.extend(read);
+    }
+    files
 }
 
 fn content(
