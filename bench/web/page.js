@@ -1,7 +1,5 @@
 // Runs one subject in the page. `run.mjs` calls these through the window.
 
-import { createSession } from "/js/worker.js";
-
 import { subjects } from "./subjects.js";
 
 const FILES = 1_000;
@@ -40,12 +38,36 @@ function project() {
 
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
-window.measure = async (name) => {
-  const [init, sandbox] = await timed(subjects[name]);
+/** What a visitor may do in some seconds of work. */
+const WORK = [
+  "grep -rn needle . | sort | uniq -c | head -5",
+  "find . -name '*7.txt' | head -20 | xargs wc -l",
+  "sed -e s/let/var/g dir1/file1.txt | awk '{print $2, $1}' | tr a-z A-Z | tail -3",
+  "for i in $(seq 1 300); do x=$((i*2)); [ $x -gt 5 ] && echo ${x#1}; done | tail -3",
+  "cat dir2/*.txt | cut -c1-5 | sort | uniq | wc -l",
+  "f() { local a=$1; echo ${a//x/y}; }; f xxa; case $PWD in /w*) echo in;; esac",
+  "printf '%s %d\\n' a 3; ls -la dir1 | tail -2; cp dir1/file1.txt f2; mv f2 f3; rm f3",
+];
+const TURNS = 60;
+
+/** Reads the module, as far as there is one, and does nothing with it. */
+async function bytesOf(core) {
+  if (core) await (await fetch(core)).arrayBuffer();
+}
+
+/**
+ * Loads a subject and measures it, in ms. Afterwards the first visitor works for
+ * a while: browsers keep compiled code once enough of it was used often.
+ * @param {string} name @param {boolean} visit whether to work
+ */
+window.measure = async (name, visit) => {
+  const { script, core } = subjects[name];
+  const [loaded, module] = await timed(script);
+  const [init, sandbox] = await timed(() => subjects[name].start(module));
   const [first, said] = await timed(() => sandbox.exec("echo hi"));
   if (said !== "hi\n") throw new Error(`${name}: echo said ${JSON.stringify(said)}`);
+  const [bytes] = await timed(() => bytesOf(core));
   const files = project();
-  const bytes = Object.values(files).reduce((sum, content) => sum + content.length, 0);
   const [imported] = await timed(() => sandbox.importFiles(files));
   const times = [];
   for (let turn = 0; turn < REPEATS; turn += 1) {
@@ -54,11 +76,15 @@ window.measure = async (name) => {
     if (lines !== FILES / 10) throw new Error(`${name}: grep found ${lines} lines`);
     times.push(time);
   }
-  return { init, first, imported, bytes, grepFirst: times[0], grep: median(times) };
+  for (let turn = 0; visit && turn < TURNS; turn += 1) {
+    for (const command of WORK) await sandbox.exec(command);
+  }
+  return { script: loaded, init, first, bytes, imported, grepFirst: times[0], grep: median(times) };
 };
 
 /** Plays one answer of the model at `baseUrl` in a worker; the number of its deltas. */
 window.stream = async (baseUrl) => {
+  const { createSession } = await import("/bundle/worker.js");
   const session = await createSession({ provider: "anthropic", model: "m", apiKey: "key", baseUrl });
   let deltas = 0;
   for await (const event of session.run("go")) deltas += event.kind === "ASSISTANT_TEXT_DELTA" ? 1 : 0;

@@ -2,22 +2,17 @@
 // Chromium for the web face and for the two peers on npm. Measures and prints;
 // never judges. Arguments: the slim build's directory, the browser, cycles.
 
-import { createReadStream } from "node:fs";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { extname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
 
-import { build } from "esbuild";
 import { chromium } from "playwright-core";
 
-import { body, nodeDelta, together } from "./delta.mjs";
+import { nodeDelta } from "./delta.mjs";
+import { DELTAS, modules, root, serve } from "./server.mjs";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const modules = fileURLToPath(new URL("./node_modules", import.meta.url));
 const [slim, browser, cycles = "3"] = process.argv.slice(2);
 
 const ARGUMENTS = [
@@ -29,72 +24,8 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-const TYPES = {
-  ".html": "text/html",
-  ".js": "text/javascript",
-  ".wasm": "application/wasm",
-};
-
-/** just-bash as a bundler ships it, lazy parts apart; its own bundle names other packages. */
-const bundle = await mkdtemp(join(tmpdir(), "hermitcrab-bundle-"));
-const withoutNode = {
-  name: "without-node",
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "empty" }));
-    onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {};" }));
-  },
-};
-await build({
-  entryPoints: [join(modules, "just-bash/dist/bundle/browser.js")],
-  outdir: bundle,
-  bundle: true,
-  splitting: true,
-  minify: true,
-  format: "esm",
-  platform: "browser",
-  plugins: [withoutNode],
-  logLevel: "error",
-});
-
-/** Text deltas of the answer that the page streams. */
-const DELTAS = 20_000;
-
-/** Answers a request of `/few` or `/many` as a model does. */
-async function answer(request, response) {
-  const count = request.url.startsWith("/many") ? DELTAS : 1;
-  request.resume();
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  for (const chunk of together(body("anthropic", count))) {
-    // In turns, so that the network does not glue it all together.
-    if (!response.write(chunk)) await new Promise((resolve) => response.once("drain", resolve));
-    await new Promise(setImmediate);
-  }
-  response.end();
-}
-
-/** Serves the workspace's `js/` and `bench/web/`, and the peers as `/modules/`. */
-async function serve() {
-  const server = createServer(async (request, response) => {
-    if (request.method === "POST") return answer(request, response);
-    const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
-    const file = path.startsWith("/bundle/")
-      ? join(bundle, path.slice("/bundle/".length))
-      : path.startsWith("/modules/")
-      ? join(modules, path.slice("/modules/".length))
-      : /^\/(js|bench\/web)\//.test(path) && join(root, path);
-    const info = file ? await stat(file).catch(() => undefined) : undefined;
-    if (!info?.isFile()) return response.writeHead(404).end();
-    // What may be kept is kept compiled: browsers cache code with its response.
-    response.writeHead(200, {
-      "content-type": TYPES[extname(file)] ?? "application/octet-stream",
-      "content-length": info.size,
-      "cache-control": "public, max-age=86400",
-    });
-    createReadStream(file).pipe(response);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return server;
-}
+/** Until a browser that was just started has done what it does for itself, ms. */
+const SETTLED = 1_500;
 
 /** One load of the page in a browser of its own, with the profile given. */
 async function load(profile, url, work) {
@@ -106,10 +37,11 @@ async function load(profile, url, work) {
   });
   try {
     const page = context.pages()[0] ?? (await context.newPage());
-    await page.goto(`${url}/bench/web/page.html`);
+    await page.goto(url);
     await page.waitForFunction(() => document.title === "ready");
+    await page.waitForTimeout(SETTLED);
     const result = await work(page);
-    // The compiler writes its cache a moment after the code is hot.
+    // Compiled code is written a moment later.
     await page.waitForTimeout(3_000);
     return result;
   } finally {
@@ -137,7 +69,7 @@ const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]
 const mb = (bytes) => (bytes / 1e6).toFixed(2);
 const ms = (value) => value.toFixed(1);
 
-async function sizes() {
+async function sizes(directory) {
   const built = (directory) => ["hermitcrab_bg.wasm", "hermitcrab.js"].map((file) => join(directory, file));
   const rows = [
     ["hermitcrab", built(join(root, "js/wasm"))],
@@ -146,7 +78,7 @@ async function sizes() {
       "@everruns/bashkit-wasm",
       ["bashkit_wasm_bg.wasm", "bashkit_wasm.js"].map((file) => join(modules, "@everruns/bashkit-wasm", file)),
     ],
-    ["just-bash, bundled, without its lazy parts", [join(bundle, "browser.js")]],
+    ["just-bash, bundled, without its lazy parts", [join(directory, "just-bash.js")]],
   ];
   console.log("| download | raw, MB | brotli 11, MB |\n|---|---|---|");
   for (const [name, files] of rows) {
@@ -189,11 +121,11 @@ async function pages(url) {
   for (let cycle = 0; cycle < Number(cycles); cycle += 1) {
     for (const name of names) {
       const profile = await mkdtemp(join(tmpdir(), "hermitcrab-bench-"));
+      const measure = (visit) => (page) => page.evaluate(([subject, work]) => window.measure(subject, work), [name, visit]);
       try {
-        const measure = (page) => page.evaluate((subject) => window.measure(subject), name);
-        const cold = await load(profile, url, measure);
-        const second = await load(profile, url, measure);
-        results.get(name).push({ ...second, cold: cold.init });
+        const cold = await load(profile, url, measure(true));
+        const second = await load(profile, url, measure(false));
+        results.get(name).push({ cold, second });
       } finally {
         await rm(profile, { recursive: true, force: true });
       }
@@ -202,29 +134,30 @@ async function pages(url) {
   console.log(`\nin Chromium, the page's own thread; medians of ${cycles} cycles, an empty profile each\n`);
   console.log(`| measure, ms | ${names.join(" | ")} |\n|---|${names.map(() => "---|").join("")}`);
   const rows = [
-    ["first load: fetch, compile, start", "cold"],
-    ["second load with the same profile", "init"],
-    ["first command (`echo hi`)", "first"],
-    ["import of 1,000 files, 5 MB", "imported"],
-    ["`grep -rn` over them, first", "grepFirst"],
-    ["`grep -rn` over them, warm", "grep"],
+    ["first load: its script", "cold", "script"],
+    ["first load: fetch, compile, start", "cold", "init"],
+    ["first load: first command (`echo hi`)", "cold", "first"],
+    ["second load: its script", "second", "script"],
+    ["second load: fetch, compile, start", "second", "init"],
+    ["the same bytes once more, read and not compiled", "second", "bytes"],
+    ["second load: first command (`echo hi`)", "second", "first"],
+    ["import of 1,000 files, 5 MB", "second", "imported"],
+    ["`grep -rn` over them, first", "second", "grepFirst"],
+    ["`grep -rn` over them, warm", "second", "grep"],
   ];
-  for (const [label, field] of rows) {
-    const values = names.map((name) => ms(median(results.get(name).map((result) => result[field]))));
+  for (const [label, turn, field] of rows) {
+    const values = names.map((name) => ms(median(results.get(name).map((result) => result[turn][field]))));
     console.log(`| ${label} | ${values.join(" | ")} |`);
   }
 }
 
-await sizes();
-const server = await serve();
-const url = `http://127.0.0.1:${server.address().port}`;
+const { url, directory, close } = await serve();
+await sizes(directory);
 await pages(url);
 const perDelta = [];
 for (let cycle = 0; cycle < Number(cycles); cycle += 1) perDelta.push(await workerDelta(url));
 console.log(`\ntime of the page's thread per delta streamed through the worker: ${median(perDelta).toFixed(2)} µs`);
-server.close();
-server.closeAllConnections();
-await rm(bundle, { recursive: true, force: true });
+await close();
 console.log("\n| CPU per streamed delta in Node, µs | together | one by one |\n|---|---|---|");
 for (const provider of ["openai", "anthropic", "gemini", "chat"]) {
   const [together, single] = await nodeDelta(provider, Number(cycles));

@@ -1,58 +1,59 @@
-// What is compared in the page, each behind the same three calls. `open`
-// fetches and starts the thing and returns an empty sandbox; `import` puts
-// files into it; `exec` runs a command and returns what it printed.
+// What is compared in the page. `script` loads the bundle, `start` what it needs
+// before the first command, which for a core is its download and compilation,
+// and returns an empty sandbox: `importFiles` puts files into it, `exec` runs a
+// command and returns what it printed.
 
 /** @typedef {{importFiles: (files: Record<string, Uint8Array>) => Promise<void>,
  *   exec: (command: string) => Promise<string>}} Sandbox */
 
-/** @type {Record<string, () => Promise<Sandbox>>} */
+/** @type {Record<string, {script: () => Promise<any>, start: (script: any) => Promise<Sandbox>, core?: string}>} */
 export const subjects = {
-  async hermitcrab() {
-    const { MemoryEnvironment } = await import("/js/index.js");
-    const env = await MemoryEnvironment.create();
-    return {
-      importFiles: (files) => env.importFiles(files),
-      exec: async (command) => (await env.exec(command)).stdout,
-    };
+  hermitcrab: {
+    script: () => import("/bundle/hermitcrab.js"),
+    core: "/bundle/wasm/hermitcrab_bg.wasm",
+    async start({ MemoryEnvironment, init }) {
+      await init({ wasm: this.core });
+      const env = await MemoryEnvironment.create();
+      return {
+        importFiles: (files) => env.importFiles(files),
+        exec: async (command) => (await env.exec(command)).stdout,
+      };
+    },
   },
 
-  async "hermitcrab/worker"() {
-    const { MemoryEnvironment } = await import("/js/worker.js");
-    const env = await MemoryEnvironment.create();
-    return {
-      importFiles: (files) => env.importFiles(files),
-      exec: async (command) => (await env.exec(command)).stdout,
-    };
+  "bashkit-wasm": {
+    script: () => import("/bundle/bashkit-wasm.js"),
+    core: "/bundle/bashkit_wasm_bg.wasm",
+    async start({ initBashkit, Bash }) {
+      await initBashkit();
+      const bash = new Bash({ cwd: "/workspace" });
+      return {
+        async importFiles(files) {
+          for (const [path, content] of Object.entries(files)) {
+            const place = `/workspace/${path}`;
+            const parent = place.slice(0, place.lastIndexOf("/"));
+            if (!bash.exists(parent)) bash.mkdir(parent);
+            bash.writeFileBytes(place, content);
+          }
+        },
+        exec: async (command) => (await bash.execute(command)).stdout,
+      };
+    },
   },
 
-  async "bashkit-wasm"() {
-    const { initBashkit, Bash } = await import("/modules/@everruns/bashkit-wasm/index.js");
-    await initBashkit();
-    const bash = new Bash({ cwd: "/workspace" });
-    return {
-      async importFiles(files) {
-        for (const [path, content] of Object.entries(files)) {
-          const place = `/workspace/${path}`;
-          const parent = place.slice(0, place.lastIndexOf("/"));
-          if (!bash.exists(parent)) bash.mkdir(parent);
-          bash.writeFileBytes(place, content);
-        }
-      },
-      exec: async (command) => (await bash.execute(command)).stdout,
-    };
-  },
-
-  async "just-bash"() {
-    const { Bash } = await import("/bundle/browser.js");
-    const limits = { maxOutputSize: 1 << 28, maxStringLength: 1 << 28 };
-    const bash = new Bash({ cwd: "/workspace", executionLimits: limits });
-    return {
-      async importFiles(files) {
-        for (const [path, content] of Object.entries(files)) {
-          await bash.writeFile(`/workspace/${path}`, content);
-        }
-      },
-      exec: async (command) => (await bash.exec(command)).stdout,
-    };
+  "just-bash": {
+    script: () => import("/bundle/just-bash.js"),
+    async start({ Bash }) {
+      const limits = { maxOutputSize: 1 << 28, maxStringLength: 1 << 28 };
+      const bash = new Bash({ cwd: "/workspace", executionLimits: limits });
+      return {
+        async importFiles(files) {
+          for (const [path, content] of Object.entries(files)) {
+            await bash.writeFile(`/workspace/${path}`, content);
+          }
+        },
+        exec: async (command) => (await bash.exec(command)).stdout,
+      };
+    },
   },
 };

@@ -1,8 +1,9 @@
-//! Compiling cores, and the disk cache for cores that are not built in.
+//! Compiling cores, and the disk cache for cores that are not built in and for
+//! lent programs.
 //!
 //! Loading compiled code is trusting it, so the cache is private (directory
 //! 0700, files 0600), files appear whole (written aside, then renamed), their
-//! names say what they were made of (hash of the core, wasmtime's version and
+//! names say what they were made of (hash of the source, wasmtime's version and
 //! settings), and a digest guards against damage.
 
 use std::fs;
@@ -10,6 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -20,6 +22,29 @@ use crate::prepare::prepare;
 
 /// Bytes of the digest in front of the compiled code.
 const DIGEST: usize = 32;
+
+/// Where compiled code is kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Cache {
+    /// In the user's cache directory.
+    #[default]
+    Default,
+    /// Nowhere.
+    Off,
+    /// In this directory.
+    At(PathBuf),
+}
+
+impl Cache {
+    /// The directory for a kind of code, `cores` or `programs`.
+    pub(crate) fn dir(&self, kind: &str) -> Option<PathBuf> {
+        match self {
+            Self::Default => Some(user_dir()?.join("hermitcrab").join(kind)),
+            Self::Off => None,
+            Self::At(dir) => Some(dir.clone()),
+        }
+    }
+}
 
 /// Compiles the component `wasm` to `out` for this version of the host; does
 /// nothing if `out` was made from the same component by the same host.
@@ -91,21 +116,20 @@ pub(crate) fn load(
     component.map_err(|error| EngineError::new(&error).into())
 }
 
-/// Where the cache is unless the host says otherwise.
-pub(crate) fn default_dir() -> Option<PathBuf> {
+/// The user's cache directory.
+fn user_dir() -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    let base = if cfg!(windows) {
-        absolute("LOCALAPPDATA")?
+    if cfg!(windows) {
+        absolute("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
-        absolute("HOME")?.join("Library").join("Caches")
+        Some(absolute("HOME")?.join("Library").join("Caches"))
     } else {
-        absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?
-    };
-    Some(base.join("hermitcrab").join("cores"))
+        absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+    }
 }
 
 fn compile(engine: &Engine, path: &Path, wasm: &[u8]) -> Result<Vec<u8>, HostError> {
@@ -122,7 +146,7 @@ fn unusable(path: &Path, error: &wasmtime::Error) -> HostError {
 }
 
 /// What compiled code depends on, in hexadecimal.
-fn key(engine: &Engine, wasm: &[u8]) -> String {
+pub(crate) fn key(engine: &Engine, source: &[u8]) -> String {
     /// Wasmtime tells its version and settings to a `Hasher`; those of std
     /// have 64 bits and no stable result.
     struct Feed(Sha256);
@@ -136,7 +160,7 @@ fn key(engine: &Engine, wasm: &[u8]) -> String {
     }
     let mut feed = Feed(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut feed);
-    feed.0.update(Sha256::digest(wasm));
+    feed.0.update(Sha256::digest(source));
     hex(&feed.0.finalize())
 }
 
@@ -146,14 +170,20 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The component in `file`, if there is one and it is whole and private.
 fn load_cached(engine: &Engine, file: &Path) -> Option<Component> {
-    let bytes = read_private(file).ok()?;
-    let (digest, compiled) = bytes.split_at_checked(DIGEST)?;
-    if Sha256::digest(compiled).as_slice() != digest {
+    let compiled = get(file)?;
+    // SAFETY: `get` says where it is from, and the name of the file holds the
+    // engine's settings.
+    unsafe { Component::deserialize(engine, &compiled) }.ok()
+}
+
+/// What [`store`] wrote to `file`: whole, and by nobody but this user.
+pub(crate) fn get(file: &Path) -> Option<Bytes> {
+    let mut bytes = Bytes::from(read_private(file).ok()?);
+    if bytes.len() < DIGEST {
         return None;
     }
-    // SAFETY: only this user can write the file, `store` wrote it under a name
-    // that holds the engine's settings, and the digest says that it is whole.
-    unsafe { Component::deserialize(engine, compiled) }.ok()
+    let digest = bytes.split_to(DIGEST);
+    (Sha256::digest(&bytes).as_slice() == &*digest).then_some(bytes)
 }
 
 /// Reads a file that nobody else could have written.
@@ -173,8 +203,8 @@ fn read_private(file: &Path) -> io::Result<Vec<u8>> {
     fs::read(file)
 }
 
-/// Writes digest and code to `file`: private, and whole or not at all.
-fn store(file: &Path, compiled: &[u8]) -> io::Result<()> {
+/// Writes a digest and `content` to `file`: private, and whole or not at all.
+pub(crate) fn store(file: &Path, content: &[u8]) -> io::Result<()> {
     let Some(dir) = file.parent() else {
         return Ok(());
     };
@@ -195,8 +225,8 @@ fn store(file: &Path, compiled: &[u8]) -> io::Result<()> {
     let aside = file.with_extension(format!("{}.tmp", std::process::id()));
     let _ = fs::remove_file(&aside);
     let written = options.open(&aside).and_then(|mut aside| {
-        aside.write_all(&Sha256::digest(compiled))?;
-        aside.write_all(compiled)
+        aside.write_all(&Sha256::digest(content))?;
+        aside.write_all(content)
     });
     match written.and_then(|()| fs::rename(&aside, file)) {
         Ok(()) => Ok(()),

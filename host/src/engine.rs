@@ -1,4 +1,5 @@
-//! The engine: wasmtime set up for the core, the same for compiling and running.
+//! The engines: wasmtime set up for the core and for lent programs, the same
+//! for compiling and running.
 //!
 //! The core needs no clock, thread or entropy of the engine. What keeps it in
 //! its place: epochs (a guest that does not return is stopped) and a memory
@@ -30,7 +31,36 @@ pub(crate) fn with_memory(memory: Arc<dyn MemoryCreator>) -> Result<Engine, Engi
     make(Some(memory))
 }
 
+/// The engine that lent programs run on, each on a thread with a stack of
+/// [`PROGRAM_STACK`].
+pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
+    static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
+    let make = || {
+        let mut config = config()?;
+        config.max_wasm_stack(PROGRAM_STACK / 4);
+        Engine::new(&config).map_err(|error| EngineError::new(&error))
+    };
+    ENGINE.get_or_init(make).as_ref().map_err(Clone::clone)
+}
+
+/// Bytes of the stack of a thread that runs a program: a quarter for the program,
+/// twice what the core has, the rest for what it calls here.
+pub(crate) const PROGRAM_STACK: usize = 4 << 20;
+
 fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
+    let mut config = config()?;
+    #[cfg(unix)]
+    config.with_custom_code_memory(Some(Arc::new(in_place::Protection)));
+    if let Some(memory) = memory {
+        // Copy-on-write images need memory that wasmtime itself has mapped.
+        config.memory_init_cow(false);
+        config.with_host_memory(memory);
+    }
+    Engine::new(&config).map_err(|error| EngineError::new(&error))
+}
+
+/// What all engines have in common.
+fn config() -> Result<Config, EngineError> {
     let mut config = Config::new();
     // The baseline of the target and not of this machine: a compiled core
     // travels inside release binaries.
@@ -44,14 +74,7 @@ fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     // to the image, which is part of every binary.
     config.generate_address_map(false);
     config.wasm_backtrace_max_frames(None);
-    #[cfg(unix)]
-    config.with_custom_code_memory(Some(Arc::new(in_place::Protection)));
-    if let Some(memory) = memory {
-        // Copy-on-write images need memory that wasmtime itself has mapped.
-        config.memory_init_cow(false);
-        config.with_host_memory(memory);
-    }
-    Engine::new(&config).map_err(|error| EngineError::new(&error))
+    Ok(config)
 }
 
 /// Wasmtime could not do what it must; nothing a caller can change but the

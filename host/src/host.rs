@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wasmtime::MemoryCreator;
 
-use crate::cache;
+use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
 use crate::core::Core;
 use crate::credential::Credentials;
@@ -18,6 +18,7 @@ use crate::http::HttpTransport;
 use crate::journal::Journaled;
 use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
+use crate::program::Lent;
 use crate::session::{EnvironmentChoice, Session, SessionOptions};
 
 /// Runs sessions: holds the core, the keys and the connections. Clones share
@@ -76,14 +77,6 @@ pub struct HostBuilder {
     limits: CoreLimits,
     memory: Option<Arc<dyn MemoryCreator>>,
     problem: Option<HostError>,
-}
-
-#[derive(Default)]
-enum Cache {
-    #[default]
-    Default,
-    Off,
-    At(PathBuf),
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -163,11 +156,7 @@ impl HostBuilder {
         let core = if self.native {
             Face::Native
         } else {
-            let dir = match self.cache {
-                Cache::Default => cache::default_dir(),
-                Cache::Off => None,
-                Cache::At(dir) => Some(dir),
-            };
+            let dir = self.cache.dir("cores");
             let loaded = load(self.core.as_deref(), dir.as_deref(), self.memory)?;
             Face::Component(Box::new(loaded))
         };
@@ -321,7 +310,7 @@ impl Instance {
                 if !options.files.is_empty() {
                     driver.core.import_files(number, options.files)?;
                 }
-                driver.programs.insert(number, Arc::new(options.programs));
+                driver.programs.insert(number, Lent::new(options.programs));
                 Ok(number)
             })
             .await?;

@@ -20,6 +20,7 @@ mod local;
 mod memory;
 mod native_core;
 mod prepare;
+mod program;
 pub mod serve_model;
 mod session;
 mod tool;
@@ -39,11 +40,10 @@ pub use http::{HttpTransport, OutcomeSink};
 pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secret};
 pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use native_core::NativeCore;
+pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder};
 pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};
 pub use tokio_util::sync::CancellationToken;
-pub use tool::{
-    ApprovalFn, ApprovalRequest, HostTool, ProgramFn, Progress, ToolFn, ToolInvocation,
-};
+pub use tool::{ApprovalFn, ApprovalRequest, HostTool, Progress, ToolFn, ToolInvocation};
 
 pub use hermitcrab::effect::{Approval, HostToolResult};
 pub use hermitcrab::llm::ToolDefinition;

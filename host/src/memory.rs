@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::core::{CommandPolicy, Core};
 use crate::driver::{DriverHandle, Queue};
 use crate::error::HostError;
-use crate::tool::ProgramFn;
+use crate::program::ProgramFn;
 
 /// What a sandbox starts from.
 #[derive(Clone)]

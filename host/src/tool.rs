@@ -1,11 +1,10 @@
-//! What a host lends to sessions: tools, programs, and its word on approvals.
+//! What a host lends to sessions: tools, and its word on approvals.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::environment::{ProgramRequest, ProgramResult};
 use hermitcrab::llm::ToolDefinition;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +95,3 @@ pub struct ApprovalRequest {
     /// Why the policy asks.
     pub reason: String,
 }
-
-/// Runs a program lent to the in-memory shell.
-pub type ProgramFn = Arc<dyn Fn(ProgramRequest) -> BoxFuture<'static, ProgramResult> + Send + Sync>;

@@ -276,6 +276,38 @@ fn out_without_sandbox() {
 }
 
 #[test]
+fn python_that_is_none() {
+    check(
+        &["run", "--python", "python.tar.gz", "x"],
+        b"",
+        2,
+        "hermitcrab: --python needs --env memory: commands of a local run have the Python of this machine\n",
+    );
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.tar.gz");
+    let other = scratch.write("notes.txt", "not Python");
+    let directory = scratch.path("");
+    for (path, problem) in [
+        (&missing, "there is no"),
+        (&other, "is not a tar archive"),
+        (&directory, "is a directory and not an archive"),
+    ] {
+        let said = match problem.starts_with("there") {
+            true => format!("{problem} {path}"),
+            false => format!("{path} {problem}"),
+        };
+        check(
+            &["run", "--env", "memory", "--python", path, "x"],
+            b"",
+            2,
+            &format!(
+                "hermitcrab: --python: {said}: name the file python.tar.gz that `cargo xtask python` makes\n"
+            ),
+        );
+    }
+}
+
+#[test]
 fn instructions_that_cannot_be_read() {
     let missing = Scratch::new().path("missing");
     check(

@@ -137,15 +137,18 @@ export class FileTree {
     for (const { path, type, content } of changes) {
       const slash = path.lastIndexOf("/");
       const [parentPath, name] = [path.slice(0, slash), path.slice(slash + 1)];
+      if (type === "removed") {
+        // Its directory may have been removed, too, or be a file now.
+        this.#find(parentPath)?.entries.delete(name);
+        lastParent = undefined;
+        continue;
+      }
       // They come sorted, so most lie in the directory of the one before.
       if (parentPath !== lastPath || !lastParent) {
         lastParent = this.#directory(parentPath, now);
         lastPath = parentPath;
       }
-      if (type === "removed") {
-        lastParent.entries.delete(name);
-        lastParent = undefined;
-      } else if (type === "directory") {
+      if (type === "directory") {
         if (!(lastParent.entries.get(name) instanceof Directory)) lastParent.set(name, new Directory(now));
       } else {
         lastParent.set(name, new File(content, now));
@@ -195,6 +198,17 @@ export class FileTree {
     }
     pack(files);
     return [...removed, ...changes];
+  }
+
+  /** @returns {Directory | undefined} */
+  #find(path) {
+    let node = this.root;
+    for (const name of path.split("/")) {
+      if (name === "") continue;
+      node = node.entries.get(name);
+      if (!(node instanceof Directory)) return undefined;
+    }
+    return node;
   }
 
   #directory(path, now, ours = false) {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::usage::Used;
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, shell, target_dir};
-use crate::{bench_web, build, component, floor};
+use crate::{bench_web, build, component, floor, python};
 
 /// What to measure.
 #[derive(Args)]
@@ -36,6 +36,8 @@ enum Table {
     Run,
     /// The sandbox, in process.
     Sandbox,
+    /// Python lent to the sandbox of the native host (fetches CPython).
+    Python,
     /// Streamed deltas inside the core, provider by provider.
     Deltas,
     /// Requests that the core writes late in a session, provider by provider.
@@ -53,6 +55,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Sandbox) => {
             build::binary()?;
             sandbox_table(&cores)
+        }
+        Some(Table::Python) => {
+            build::binary()?;
+            in_process("python", &[python::build()?])
         }
         Some(Table::Deltas) => {
             build::binary()?;

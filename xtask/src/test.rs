@@ -28,7 +28,7 @@ enum Suite {
     Browser,
     /// The packed npm package in fresh projects (downloads bundlers).
     Package,
-    /// Programs lent to the sandbox, in Node and in Chromium (fetches CPython).
+    /// Programs lent to the sandbox, in Node, in Chromium and natively (fetches CPython).
     Programs,
     /// The playground in Chromium (downloads its packages).
     Playground,
@@ -86,11 +86,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             browser::cases(&shell, &binary)?;
         }
         if wants(Suite::Programs) {
-            python::build()?;
+            let archive = python::build()?;
             let tests = node_tests("tests/programs")?;
             cmd!(shell, "node --test {tests...}")
                 .run()
                 .context("the tests of lent programs failed")?;
+            cargo(&shell)
+                .arg("test")
+                .args(NATIVE)
+                .args(["--test", "programs"])
+                .env(build::EMBED, build::core_path())
+                .env("HERMITCRAB_PYTHON", archive)
+                .run()
+                .context("the tests of lent programs in the native host failed")?;
         }
         if wants(Suite::Playground) {
             www::test(&shell, &binary)?;

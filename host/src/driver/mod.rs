@@ -30,7 +30,8 @@ use crate::error::HostError;
 use crate::event::Event;
 use crate::http::HttpTransport;
 use crate::journal::Journaled;
-use crate::tool::{ApprovalFn, ProgramFn, ToolFn};
+use crate::program::Lent;
+use crate::tool::{ApprovalFn, ToolFn};
 use perform::Performer;
 pub(crate) use queue::{Gate, Queue};
 
@@ -150,8 +151,8 @@ pub(crate) struct Driver {
     pub(crate) sessions: BTreeMap<Arc<str>, SessionLink>,
     pub(crate) jobs: BTreeMap<Arc<str>, Arc<Queue<JobReportKind>>>,
     pub(crate) environments: HashMap<u32, Arc<dyn HostEnvironment>>,
-    /// Programs lent to a sandbox, by its number, by name.
-    pub(crate) programs: HashMap<u32, Arc<BTreeMap<String, ProgramFn>>>,
+    /// Programs lent to a sandbox, by its number.
+    pub(crate) programs: HashMap<u32, Lent>,
     /// Where the lines of each log go, by its number.
     pub(crate) logs: HashMap<u32, LogFn>,
     failed: Option<CoreFailure>,

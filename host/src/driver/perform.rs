@@ -19,6 +19,7 @@ use super::{Driver, Gate};
 use crate::core::CoreEffect;
 use crate::environment::{ExecIo, OutputWriter};
 use crate::http::OutcomeSink;
+use crate::program::ProgramCall;
 use crate::tool::{ApprovalRequest, Progress, ToolInvocation};
 
 /// Where the outcomes of one effect go.
@@ -174,18 +175,34 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
             })
         }
         EffectKind::RunProgram(request) => {
-            let programs = driver.programs.get(&request.environment);
-            let program = programs.and_then(|lent| lent.get(&request.name)).cloned();
+            let lent = driver.programs.get(&request.environment);
+            let sandbox = lent.map_or(0, |lent| lent.sandbox);
+            let program = lent.and_then(|lent| lent.programs.get(&request.name));
+            let program = program.cloned();
             Box::new(move |performer| {
                 Box::pin(async move {
-                    let Some(program) = program else {
-                        return OutcomeKind::ProgramEnd(ProgramResult::failed(
-                            127,
-                            format!("{}: not lent by the host\n", request.name),
-                        ));
+                    let name = request.name.clone();
+                    let failed = |code, problem: &str| {
+                        let sentence = format!("{name}: {problem}\n");
+                        OutcomeKind::ProgramEnd(ProgramResult::failed(code, sentence))
                     };
-                    let result = program(request).map(OutcomeKind::ProgramEnd);
-                    performer.unless_cancelled(result).await
+                    let Some(program) = program else {
+                        return failed(127, "not lent by the host");
+                    };
+                    // The program itself sees the cancel, and what it printed
+                    // counts; the watchdog ends it if it does not listen.
+                    let result = async {
+                        program(ProgramCall {
+                            request,
+                            sandbox,
+                            cancel: performer.cancel.clone(),
+                        })
+                        .await
+                    };
+                    match AssertUnwindSafe(result).catch_unwind().await {
+                        Ok(result) => OutcomeKind::ProgramEnd(result),
+                        Err(_) => failed(126, "panicked in the host"),
+                    }
                 })
             })
         }

@@ -375,8 +375,8 @@ async fn a_sandbox_imports_runs_remembers_and_exports() {
     };
     options.programs.insert(
         "shout".to_owned(),
-        Arc::new(|request| {
-            let words = request.args.join(" ").to_uppercase();
+        Arc::new(|call| {
+            let words = call.request.args.join(" ").to_uppercase();
             std::future::ready(ProgramResult {
                 stdout: format!("{words}\n").into(),
                 ..ProgramResult::default()

@@ -6,6 +6,7 @@
 
 mod driven;
 mod limits;
+mod programs;
 mod stepped;
 
 use std::time::Duration;

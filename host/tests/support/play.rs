@@ -383,7 +383,7 @@ impl HostTools for Stage {
             .map(|(name, program)| {
                 let program = program.clone();
                 let run: ProgramFn =
-                    Arc::new(move |request| std::future::ready(program.run(&request)).boxed());
+                    Arc::new(move |call| std::future::ready(program.run(&call.request)).boxed());
                 (name.clone(), run)
             })
             .collect()

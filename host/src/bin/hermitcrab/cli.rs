@@ -70,6 +70,10 @@ pub(crate) struct RunOptions {
     /// that was cut short writes what there is; one that failed only if it changed anything
     #[arg(long, value_name = "FILE.tar")]
     pub(crate) out: Option<PathBuf>,
+    /// With --env memory: lend Python to the sandbox, as `python3` and `python`. FILE is the
+    /// archive that `cargo xtask python` makes; docs/programs.md says what Python there has
+    #[arg(long, value_name = "FILE.tar.gz")]
+    pub(crate) python: Option<PathBuf>,
     /// Print one event per line, as JSON, and nothing else on stdout
     #[arg(long)]
     pub(crate) json: bool,

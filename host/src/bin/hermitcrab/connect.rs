@@ -49,7 +49,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     for chosen in &providers {
         builder = builder.credential(chosen.provider, &chosen.key, &chosen.base_url);
     }
-    if let Ground::Memory(archive) = &ground {
+    if let Ground::Memory(archive, _) = &ground {
         let limits = CoreLimits::default();
         builder = builder.limits(CoreLimits {
             // The files are given once and shared.
@@ -76,8 +76,9 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
                 .map_err(|error| Failure::usage(error.to_string()))?;
             EnvironmentChoice::Host(Arc::new(local))
         }
-        Ground::Memory(archive) => EnvironmentChoice::Memory(MemoryOptions {
+        Ground::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
             archive: Some(archive),
+            programs,
             ..MemoryOptions::default()
         }),
     };

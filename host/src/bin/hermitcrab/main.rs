@@ -12,6 +12,7 @@ mod secrets;
 mod archive;
 mod diff;
 mod output;
+mod programs;
 mod render;
 mod signal;
 

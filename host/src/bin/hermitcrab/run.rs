@@ -19,6 +19,7 @@ use crate::connect::{self, Export};
 use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
+use crate::programs::{self, Programs};
 use crate::prompt;
 use crate::provider::{self, Chosen};
 use crate::render::{Renderer, Style, harmless};
@@ -47,8 +48,8 @@ pub(crate) enum Ground {
     /// This directory, absolute, with who ends commands if this process cannot,
     /// and what commands get of the variables that look like secrets.
     Local(PathBuf, Guardian, Variables),
-    /// The sandbox, with this tar loaded.
-    Memory(Bytes),
+    /// The sandbox, with this tar loaded and these programs lent.
+    Memory(Bytes, Programs),
 }
 
 /// Runs one task.
@@ -60,6 +61,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     if options.out.is_some() && !memory {
         return Err(Failure::usage(
             "--out needs --env memory: a local run has changed the directory itself",
+        ));
+    }
+    if options.python.is_some() && !memory {
+        return Err(Failure::usage(
+            "--python needs --env memory: commands of a local run have the Python of this machine",
         ));
     }
     let settings = settings(options)?;
@@ -74,6 +80,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
+    let programs = options
+        .python
+        .as_deref()
+        .map(programs::python)
+        .transpose()?;
 
     let mut before = Tree::new();
     let ground = match options.env {
@@ -85,7 +96,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             let archive = Bytes::from(archive::to_tar(&before)?);
             // Shares its bytes with the archive.
             before = archive::from_tar(&archive)?;
-            Ground::Memory(archive)
+            Ground::Memory(archive, programs.unwrap_or_default())
         }
     };
     let mut config = config(options, &provider, texts, settings);

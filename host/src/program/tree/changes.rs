@@ -1,0 +1,203 @@
+//! What a tree is told, and what has become of it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hermitcrab::environment::{FileChange, FileNode};
+
+use super::{Device, Directory, Id, Kind, Node, ROOT, Room, Tree};
+
+/// What stood at a path when `mark` was called.
+pub(super) struct Before {
+    id: Id,
+    version: u64,
+    is_directory: bool,
+    ours: bool,
+    /// Whether it still stands there, changed or not.
+    kept: bool,
+}
+
+impl Tree {
+    /// Puts changes of the sandbox into the tree.
+    pub(in crate::program) fn apply(&mut self, changes: Vec<FileChange>, now_ns: u64) {
+        for FileChange { path, node } in changes {
+            let Some((parent, name)) = path.rsplit_once('/') else {
+                continue;
+            };
+            let parent = match node {
+                // Its directory may have been removed, too, or be a file now.
+                FileNode::Removed => self.find(parent),
+                _ => Some(self.directories(parent, now_ns, false)),
+            };
+            let Some(parent) = parent else {
+                continue;
+            };
+            match node {
+                FileNode::Removed => self.unlink(parent, name, now_ns),
+                FileNode::Directory => {
+                    let there = self.entry(parent, name).and_then(|id| self.directory(id));
+                    if there.is_none() {
+                        let kind = Kind::Directory(Directory::default());
+                        self.put(parent, name, Node::new(kind, now_ns));
+                    }
+                }
+                FileNode::File(content) => {
+                    let kind = Kind::File(content.into());
+                    self.put(parent, name, Node::new(kind, now_ns));
+                }
+            }
+        }
+    }
+
+    /// Puts a file of the program's own at `path`, unseen by the sandbox.
+    pub(in crate::program) fn mount(&mut self, path: &str, content: Bytes) {
+        self.mount_kind(path, Kind::File(content.into()));
+    }
+
+    /// Puts a device at `path`.
+    pub(in crate::program) fn mount_device(&mut self, path: &str, device: Device) {
+        self.mount_kind(path, Kind::Device(device));
+    }
+
+    fn mount_kind(&mut self, path: &str, kind: Kind) {
+        if let Some((parent, name)) = path.rsplit_once('/') {
+            let parent = self.directories(parent, 0, true);
+            let node = Node {
+                ours: true,
+                ..Node::new(kind, 0)
+            };
+            self.put(parent, name, node);
+        }
+    }
+
+    /// What is here now is what `changes` compares with, and what the room for
+    /// one call is counted from.
+    pub(in crate::program) fn mark(&mut self) {
+        let mut before = BTreeMap::new();
+        self.walk(|path, id, node| {
+            let mark = Before {
+                id,
+                version: node.version,
+                is_directory: node.is_directory(),
+                ours: node.ours,
+                kept: false,
+            };
+            before.insert(path.to_owned(), mark);
+        });
+        self.before = before;
+        self.room = Room {
+            bytes: self.bytes.saturating_add(self.most.bytes),
+            entries: self.nodes.len().saturating_add(self.most.entries),
+        };
+    }
+
+    /// What changed since `mark`: what was removed first, then parents before
+    /// what they hold.
+    pub(in crate::program) fn changes(&mut self) -> Vec<FileChange> {
+        let mut before = std::mem::take(&mut self.before);
+        let mut made: Vec<(String, Option<Id>)> = Vec::new();
+        self.walk(|path, id, node| {
+            let old = before.get_mut(path);
+            let was_directory = old.as_ref().is_some_and(|old| old.is_directory);
+            match &node.kind {
+                Kind::Directory(_) => match old {
+                    Some(old) if was_directory => old.kept = true,
+                    _ if !node.ours => made.push((path.to_owned(), None)),
+                    _ => {}
+                },
+                Kind::File(_) | Kind::Device(_) => match old {
+                    Some(old) if old.id == id && old.version == node.version => old.kept = true,
+                    old => {
+                        if !node.ours {
+                            made.push((path.to_owned(), Some(id)));
+                            if let Some(old) = old {
+                                old.kept = !was_directory;
+                            }
+                        }
+                    }
+                },
+            }
+        });
+        let is_kept = |path: &str| before.get(path).is_some_and(|before| before.kept);
+        let removed = before.iter().filter(|(path, before)| {
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            // What lies in a removed directory goes with it.
+            !before.kept && !before.ours && (parent.is_empty() || is_kept(parent))
+        });
+        let mut changes: Vec<FileChange> = removed
+            .map(|(path, _)| FileChange {
+                path: path.clone(),
+                node: FileNode::Removed,
+            })
+            .collect();
+        changes.extend(made.into_iter().map(|(path, file)| FileChange {
+            node: match file.and_then(|id| self.nodes.get_mut(&id)) {
+                Some(Node {
+                    kind: Kind::File(content),
+                    ..
+                }) => FileNode::File(content.share()),
+                _ => FileNode::Directory,
+            },
+            path,
+        }));
+        changes
+    }
+
+    /// The directory at `path`, if there is one.
+    fn find(&self, path: &str) -> Option<Id> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(ROOT, |at, name| {
+            let id = self.entry(at, name)?;
+            self.directory(id).map(|_| id)
+        })
+    }
+
+    /// The directory at `path`, made where it is missing or something else.
+    fn directories(&mut self, path: &str, now_ns: u64, ours: bool) -> Id {
+        let mut at = ROOT;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            at = match self.entry(at, name) {
+                Some(id) if self.directory(id).is_some() => id,
+                _ => {
+                    let kind = Kind::Directory(Directory::default());
+                    let node = Node {
+                        ours,
+                        ..Node::new(kind, now_ns)
+                    };
+                    self.put(at, name, node)
+                }
+            };
+        }
+        at
+    }
+
+    fn entry(&self, parent: Id, name: &str) -> Option<Id> {
+        self.directory(parent)?.entries.get(name).copied()
+    }
+
+    /// Puts a node over what is there; never refused.
+    fn put(&mut self, parent: Id, name: &str, node: Node) -> Id {
+        let modified_ns = node.modified_ns;
+        self.unlink(parent, name, modified_ns);
+        let id = self.add(node);
+        self.link(parent, name, id, modified_ns);
+        id
+    }
+
+    /// Everything but the root, parents before what they hold.
+    fn walk(&self, mut visit: impl FnMut(&str, Id, &Node)) {
+        let mut left = vec![(String::new(), ROOT)];
+        while let Some((path, id)) = left.pop() {
+            let Some(node) = self.get(id) else {
+                continue;
+            };
+            if id != ROOT {
+                visit(&path, id, node);
+            }
+            if let Some(directory) = self.directory(id) {
+                let entries = directory.entries.iter().rev();
+                left.extend(entries.map(|(name, below)| (format!("{path}/{name}"), *below)));
+            }
+        }
+    }
+}

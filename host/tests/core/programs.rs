@@ -1,0 +1,163 @@
+//! Programs lent to a sandbox, as Rust functions: what a call tells them, and
+//! how it ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hermitcrab::environment::{ExecRequest, ProgramFiles, ProgramResult};
+use hermitcrab_host::{EnvironmentHandle, ExecOutput, MemoryOptions, ProgramCall, ProgramFn};
+
+use crate::component;
+
+fn program<F>(run: impl Fn(ProgramCall) -> F + Send + Sync + 'static) -> ProgramFn
+where
+    F: Future<Output = ProgramResult> + Send + 'static,
+{
+    Arc::new(move |call| run(call).boxed())
+}
+
+fn printed(text: impl Into<String>) -> ProgramResult {
+    ProgramResult {
+        stdout: text.into().into(),
+        ..ProgramResult::default()
+    }
+}
+
+/// A sandbox, in an instance of its own, to which `p` is lent.
+async fn sandbox(program: &ProgramFn) -> EnvironmentHandle {
+    let host = component().build().expect("a core");
+    let instance = host.instance().expect("an instance");
+    let options = MemoryOptions {
+        programs: BTreeMap::from([("p".to_owned(), program.clone())]),
+        ..MemoryOptions::default()
+    };
+    instance.add_memory(options).await.expect("a sandbox")
+}
+
+fn command(command: &str, timeout_ms: u64) -> ExecRequest {
+    ExecRequest {
+        command: command.to_owned(),
+        timeout_ms,
+        ..ExecRequest::default()
+    }
+}
+
+fn shown(output: &ExecOutput) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.exit_code;
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+fn answers(code: i32, stdout: &str, stderr: &str) -> (i32, String, String) {
+    (code, stdout.to_owned(), stderr.to_owned())
+}
+
+/// Prints when it is told to end, and not before.
+fn patient() -> ProgramFn {
+    program(|call| async move {
+        call.cancel.cancelled().await;
+        printed("last words\n")
+    })
+}
+
+#[tokio::test]
+async fn what_a_program_says_after_its_time_limit_counts() {
+    let sandbox = sandbox(&patient()).await;
+    let output = sandbox.exec(command("p", 300)).await.expect("a shell");
+    assert!(output.status.timed_out, "{output:?}");
+    assert_eq!(
+        (shown(&output).0, &*shown(&output).1),
+        (124, "last words\n")
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_listen_is_ended() {
+    let deaf = program(|_| std::future::pending());
+    let sandbox = sandbox(&deaf).await;
+    let stop = tokio::time::sleep(Duration::from_millis(50));
+    let run = sandbox.exec_until(command("p", 600_000), |_, _| {}, stop);
+    let guard = Duration::from_secs(60);
+    let status = tokio::time::timeout(guard, run).await.expect("an end");
+    assert!(status.expect("a status").cancelled);
+}
+
+#[tokio::test]
+async fn a_program_that_panics_has_failed() {
+    // Both where it is called and where it is awaited.
+    for at_once in [true, false] {
+        let broken = program(move |call| {
+            assert!(!at_once, "at once");
+            async move { panic!("{} later", call.request.name) }
+        });
+        let sandbox = sandbox(&broken).await;
+        let output = sandbox.exec(command("p", 60_000)).await.expect("a shell");
+        assert_eq!(
+            shown(&output),
+            answers(126, "", "p: panicked in the host\n"),
+            "at once: {at_once}"
+        );
+        let output = sandbox.exec(command("echo on", 60_000)).await;
+        assert_eq!(shown(&output.expect("a shell")), answers(0, "on\n", ""));
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_was_not_lent_is_not_found() {
+    let sandbox = sandbox(&patient()).await;
+    let output = sandbox.exec(command("q", 60_000)).await.expect("a shell");
+    assert_eq!(output.status.exit_code, 127, "{output:?}");
+}
+
+/// A call as the program saw it: sandbox, since, state, paths of the changes.
+type Seen = (u64, Option<u64>, u64, Vec<String>);
+
+#[tokio::test]
+async fn each_sandbox_has_a_number_and_tells_what_changed() {
+    let seen = Arc::<Mutex<Vec<Seen>>>::default();
+    let forgetful = {
+        let seen = seen.clone();
+        program(move |call| {
+            let request = call.request;
+            let changes = request.changes.iter();
+            let paths = changes
+                .map(|change| change.path.clone())
+                .filter(|path| path.starts_with("/workspace/"));
+            let told = (call.sandbox, request.since, request.state, paths.collect());
+            seen.lock().expect("no panic").push(told);
+            // The second call of all finds that it knows nothing any more.
+            let files = match request.state {
+                2 => ProgramFiles::Missing,
+                _ => ProgramFiles::Kept,
+            };
+            std::future::ready(ProgramResult {
+                files,
+                ..ProgramResult::default()
+            })
+        })
+    };
+    let (one, two) = (sandbox(&forgetful).await, sandbox(&forgetful).await);
+    assert_eq!(one.number(), two.number());
+    let run = "echo 1 > a; p; echo 2 > b; p; echo 3 > c; p";
+    one.exec(command(run, 60_000)).await.expect("a shell");
+    two.exec(command("p", 60_000)).await.expect("a shell");
+    let seen = seen.lock().expect("no panic").clone();
+    let paths = |names: &[&str]| -> Vec<String> {
+        let names = names.iter();
+        names.map(|name| format!("/workspace/{name}")).collect()
+    };
+    let number = seen[0].0;
+    assert_eq!(
+        seen[..4],
+        [
+            (number, None, 1, paths(&["a"])),
+            (number, Some(1), 2, paths(&["b"])),
+            (number, None, 3, paths(&["a", "b"])),
+            (number, Some(3), 4, paths(&["c"])),
+        ]
+    );
+    assert_ne!(seen[4].0, number);
+    assert_eq!((seen[4].1, seen[4].2), (None, 1));
+}
