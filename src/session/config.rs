@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::error::SessionError;
 use crate::llm::{Endpoint, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, Toolset, check_options};
-use crate::text::from_value;
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
 
@@ -194,7 +193,7 @@ impl SessionConfig {
         let given: Value = serde_json::from_str(json).map_err(invalid)?;
         // The default is to say nothing; who gives an empty name meant one.
         let empty = given.get("model").is_some_and(|model| model == "");
-        let config: Self = from_value(given).map_err(invalid)?;
+        let config: Self = serde_json::from_value(given).map_err(invalid)?;
         config.check()?;
         if empty {
             return Err(no_model());
@@ -226,8 +225,8 @@ impl SessionConfig {
                 fields.insert(name.clone(), new.clone());
             }
         }
-        let config: Self =
-            from_value(value).map_err(|error| SessionError::invalid_config(error.to_string()))?;
+        let config: Self = serde_json::from_value(value)
+            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
         config.check()?;
         Ok(config)
     }

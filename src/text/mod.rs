@@ -26,7 +26,7 @@ pub(crate) use glob::{Glob, escape_glob};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
-pub(crate) use json::{from_json, from_value};
+pub(crate) use json::from_json;
 pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;

@@ -35,7 +35,6 @@ use super::mapping::{Kind, Mapping, Parameter, Rule, Transform};
 use super::vocabulary::Vocabulary;
 use super::{RegisterError, ToolError};
 use crate::llm::{CustomFormat, ToolDefinition};
-use crate::text::from_value;
 
 /// One entry of a list of declarations, with its fields checked for form.
 #[derive(Clone, Debug)]
@@ -163,10 +162,12 @@ impl Declaration {
         let own_format = custom == "own";
         let custom: Option<CustomFormat> = match own_format {
             true => None,
-            false => from_value(custom).map_err(|error| wrong(format!("`custom`: {error}")))?,
+            false => serde_json::from_value(custom)
+                .map_err(|error| wrong(format!("`custom`: {error}")))?,
         };
-        let strict: Option<bool> = from_value(fields.shift_remove("strict").unwrap_or_default())
-            .map_err(|error| wrong(format!("`strict`: {error}")))?;
+        let strict: Option<bool> =
+            serde_json::from_value(fields.shift_remove("strict").unwrap_or_default())
+                .map_err(|error| wrong(format!("`strict`: {error}")))?;
         Ok(Self {
             definition: ToolDefinition {
                 name,
@@ -408,7 +409,7 @@ impl Declared {
         &self,
         arguments: Value,
     ) -> Result<T, ToolError> {
-        from_value(self.arguments(arguments)?)
+        serde_json::from_value(self.arguments(arguments)?)
             .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))
     }
 

@@ -15,7 +15,7 @@ use crate::environment::{
 };
 use crate::llm::{TransportError, TransportErrorKind};
 use crate::session::{JobReport, JobReportKind, SessionError};
-use crate::text::{from_json, from_value};
+use crate::text::from_json;
 
 /// A plain object under construction.
 pub(super) struct Record(Object);
@@ -90,7 +90,7 @@ pub(super) fn message(error: &JsValue) -> String {
 
 fn kind<T: DeserializeOwned>(error: &JsValue) -> Option<T> {
     let name = text(error, "kind")?;
-    from_value(serde_json::Value::String(name)).ok()
+    serde_json::from_value(serde_json::Value::String(name)).ok()
 }
 
 /// A rejection as a transport error; `otherwise` when it names no kind.

@@ -14,7 +14,7 @@ use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
 use crate::session::state::Shared;
-use crate::text::{SortedMap, from_json, from_value};
+use crate::text::{SortedMap, from_json};
 use crate::tool::{
     CallContext, Declared, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
 };
@@ -84,7 +84,7 @@ fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, se
         let mut native: Map<String, Value> = from_json(NATIVE)?;
         let spawn = all.iter_mut().find(|one| one.executor == Lead::Spawn);
         if let (Some(spawn), Some(native)) = (spawn, native.remove(provider)) {
-            *spawn = from_value(native)?;
+            *spawn = serde_json::from_value(native)?;
         }
     }
     Ok(all)
