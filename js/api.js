@@ -1,13 +1,14 @@
 // What the entry files of the core with a sandbox export.
 
 import { setDefaultEnvironment } from "./session.js";
-import { openProjectIn } from "./project.js";
+import { openProjectIn } from "./projects.js";
 import { MemoryEnvironment } from "./sandbox.js";
 
 setDefaultEnvironment(() => MemoryEnvironment.create());
 
 export * from "./api-slim.js";
-export { Project, deleteProject, listProjects } from "./project.js";
+export { Project } from "./project.js";
+export { deleteProject, listProjects } from "./projects.js";
 export { MemoryEnvironment };
 export { scriptedFetch } from "./script.js";
 
@@ -16,7 +17,7 @@ export { scriptedFetch } from "./script.js";
  * it. Where nothing can be stored, the project works in memory and its status
  * says why.
  * @param {string} name 1 to 100 characters
- * @param {import("./project.js").ProjectOptions & Omit<import("./sandbox.js").MemoryOptions, "readOnly">} [options]
+ * @param {import("./projects.js").ProjectOptions & Omit<import("./sandbox.js").MemoryOptions, "readOnly">} [options]
  * @returns {Promise<import("./project.js").Project>}
  */
 export function openProject(name, options) {
@@ -26,7 +27,7 @@ export function openProject(name, options) {
 /**
  * @typedef {import("./sandbox.js").MemoryOptions} MemoryOptions
  * @typedef {import("./sandbox.js").Files} Files
- * @typedef {import("./sandbox.js").Program} Program
- * @typedef {import("./sandbox.js").FileChange} FileChange
- * @typedef {import("./sandbox.js").Snapshot} Snapshot
+ * @typedef {import("./program.js").Program} Program
+ * @typedef {import("./program.js").FileChange} FileChange
+ * @typedef {import("./snapshot.js").Snapshot} Snapshot
  */

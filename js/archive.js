@@ -25,7 +25,7 @@ const HARMLESS = 16 * 1024 * 1024;
 const TAR_SLACK = 1024 * 1024;
 
 /** What an import may still take, and what it is called in refusals. */
-export class Budget {
+class Budget {
   #bytes;
   #entries;
   #fileBytes;
@@ -94,8 +94,41 @@ export class Budget {
  *   `undefined`: it is left out
  */
 
+/**
+ * What a sandbox may still take.
+ * @param {import("./runtime.js").Runtime} runtime @param {number} sandbox @param {ImportOptions} [options]
+ */
+export function budgetOf(runtime, sandbox, options) {
+  return new Budget(runtime.callSandbox((core) => core.room(sandbox)), options);
+}
+
+/**
+ * Lets `fill` hand over entries, and has the sandbox take them all at the end.
+ * @param {import("./runtime.js").Runtime} runtime @param {number} sandbox @param {ImportOptions | undefined} options
+ * @param {(sink: Sink) => Promise<void>} fill
+ */
+export async function importInto(runtime, sandbox, options, fill) {
+  const budget = budgetOf(runtime, sandbox, options);
+  const handed = runtime.callSandbox((core) => core.beginImport(sandbox));
+  const hand = (call) => runtime.call(() => call(handed), EnvironmentError);
+  try {
+    await fill({
+      budget,
+      place: placing(options),
+      file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
+      directory: (name) => hand((core) => core.addDirectory(name)),
+      link: (name, target) => hand((core) => core.addLink(name, target)),
+    });
+  } catch (error) {
+    if (!runtime.failed) handed.free();
+    throw error;
+  }
+  // Takes the handle, whatever comes of it.
+  runtime.callSandbox((core) => core.commitImport(sandbox, handed));
+}
+
 /** Where an entry goes, by the options. @param {ImportOptions} options */
-export function placing({ stripComponents = 0, exclude = [] } = {}) {
+function placing({ stripComponents = 0, exclude = [] } = {}) {
   const excluded = new Set(exclude);
   return (name) => {
     const parts = name.split("/").filter((part) => part !== "" && part !== ".");

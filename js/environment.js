@@ -62,7 +62,7 @@ import { Runtime } from "./runtime.js";
  * @typedef {object} EnvironmentPart
  * @property {(call: object, signal: AbortSignal) => Promise<object | Uint8Array>} call
  * @property {Function} exec
- * @property {Map<string, Function>} [programs]
+ * @property {import("./program.js").Programs} [programs]
  */
 
 const attached = new WeakMap();
@@ -198,9 +198,10 @@ async function exec(environment, { command, timeoutMs, cwd, env }, signal, onOut
   const run = method(environment, "exec");
   const { over, result } = await withLimit(timeoutMs, signal, (signal) => run(command, { timeoutMs, cwd, env, signal, onOutput }));
   // Given up: what it says now, if anything, nobody hears.
-  const { exitCode, timedOut, durationMs } = over && !isObject(result) ? { exitCode: TIMED_OUT } : shaped(result, "exec", isObject, "{exitCode}");
+  const { exitCode, timedOut, durationMs } = over && !isObject(result) ? {} : shaped(result, "exec", isObject, "{exitCode}");
   return {
-    exit_code: integer(exitCode, "exitCode"),
+    // Its limit ended it, whatever the signal made of that.
+    exit_code: over && !timedOut ? TIMED_OUT : integer(exitCode, "exitCode"),
     timed_out: Boolean(timedOut) || over,
     cancelled: false,
     duration_ms: whole(durationMs ?? performance.now() - start),

@@ -2,7 +2,6 @@
 // JavaScript object behind a session or environment and asks it. Methods are
 // `async`, so that whatever the user's code throws arrives as a rejection.
 
-import { acceptProgramResult } from "./arguments.js";
 import { macrotask, sleep } from "./clock.js";
 import { environmentFailure } from "./errors.js";
 import { runTool } from "./tool.js";
@@ -92,16 +91,9 @@ export class Host {
     }
   }
 
-  async runProgram(number, { since, state, ...request }, signal) {
-    const { programs, lineage } = this.#environment(number);
-    const program = programs?.get(request.name);
-    if (!program) throw { kind: "not_found", message: "no such program is lent" };
-    // The core counts states in each environment; programs may serve many.
-    const named = (state) => state && `${lineage}/${request.name}/${state}`;
+  async runProgram(number, request, signal) {
     try {
-      const result = await program({ ...request, since: named(since), state: named(state), signal });
-      acceptProgramResult(result);
-      return result;
+      return await this.#environment(number).programs.run(request, signal);
     } catch (error) {
       throw environmentFailure(error);
     }

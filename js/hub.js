@@ -12,6 +12,8 @@ const BACKLOG = 1024;
 export class EventHub {
   #subscriptions = new Set();
   #backlog = [];
+  /** The consumer that got the backlog. */
+  #first;
   #ended = false;
   #room = [];
   #watchers = new Set();
@@ -73,11 +75,19 @@ export class EventHub {
     const subscription = new Subscription(this, isLast);
     this.#subscriptions.add(subscription);
     const backlog = this.#backlog ?? [];
+    if (this.#backlog) this.#first = subscription;
     this.#backlog = null;
     // What happened before cannot be the last event of what comes.
     for (const event of backlog) subscription.keep(event);
     if (this.#ended) subscription.finish();
     return subscription;
+  }
+
+  /** Ends a subscription that nobody has read as if it had not been: what the first one got, another gets. */
+  withdraw(subscription) {
+    const events = subscription.unread;
+    void subscription.return();
+    if (subscription === this.#first && this.#subscriptions.size === 0 && events.length <= BACKLOG) this.#backlog = events;
   }
 
   unsubscribe(subscription) {
@@ -119,6 +129,10 @@ class Subscription {
 
   get size() {
     return this.#queue.length - this.#head;
+  }
+
+  get unread() {
+    return this.#queue.slice(this.#head);
   }
 
   push(event) {

@@ -284,10 +284,26 @@ function lastRow(prompt) {
 
 const segmenter = typeof Intl.Segmenter === "function" ? new Intl.Segmenter() : undefined;
 
+/** Code units that are looked at in one go: each step of a segmenter costs as much as its text is long. */
+const PIECE = 256;
+
 /** A text as the characters that are seen. */
 function characters(text) {
-  if (/^[\x20-\x7e]*$/.test(text) || !segmenter) return [...text];
-  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+  if (/^[\t\n\x20-\x7e]*$/.test(text) || !segmenter) return [...text];
+  const all = [];
+  let size = PIECE;
+  for (let at = 0; at < text.length; ) {
+    // Not between the halves of a surrogate pair.
+    const end = at + size + (/[\ud800-\udbff]/.test(text[at + size - 1]) ? 1 : 0);
+    const found = Array.from(segmenter.segment(text.slice(at, end)), ({ segment }) => segment);
+    // The last one may go on behind the piece.
+    if (end < text.length) found.pop();
+    for (const one of found) at += one.length;
+    all.push(...found);
+    // A character that is longer than its piece.
+    size = found.length === 0 ? 2 * size : PIECE;
+  }
+  return all;
 }
 
 function shown(character) {

@@ -1,8 +1,9 @@
 // Keys that a server sends back, such as an error that quotes the one it
 // refuses, are replaced before the core sees them: as they are, and as JSON may
-// write them (RFC 8259, section 7), because the core reads that afterwards. The
-// door alone knows them. host/src/http/redact.rs does the same for the native
-// faces.
+// write them (RFC 8259, section 7), because the core reads that afterwards: with
+// a backslash before some of their characters, or with `\u002f` in their place.
+// In a text within a text the backslashes are several. The door alone knows the
+// keys. host/src/http/redact.rs does the same for the native faces.
 
 import { text } from "./errors.js";
 
@@ -22,8 +23,13 @@ const REPLACEMENT = ENCODER.encode(REDACTED);
 const BACKSLASH = 0x5c;
 /** `u`, after which four hexadecimal digits follow. */
 const UNICODE = 0x75;
-/** What a backslash may stand before, of what a key may hold: `"`, `/` and itself. */
-const ESCAPED = [0x22, 0x2f, BACKSLASH];
+const DIGITS = 4;
+/** By byte, the hexadecimal digit that it is; 65,536: none, as no number of four has it. */
+const DIGIT = Uint32Array.from({ length: 256 }, (_, byte) => (/[0-9a-f]/i.test(String.fromCharCode(byte)) ? parseInt(String.fromCharCode(byte), 16) : 1 << 16));
+/** Backslashes in a row that are looked over: a text within a text within a text. */
+const MOST_BACKSLASHES = 8;
+/** Bytes that one character of a key may take. */
+const LONGEST = MOST_BACKSLASHES + 1 + DIGITS;
 
 /** How many bytes of something there are cannot be said: they end in the middle of it. */
 const UNFINISHED = Infinity;
@@ -38,8 +44,12 @@ export class Keys {
   constructor(keys) {
     // The longest first, for keys that begin with another.
     const looked = [...keys].filter((key) => key.length >= SHORTEST).sort((a, b) => b.length - a.length);
-    this.#keys = looked.map((key) => ENCODER.encode(key));
-    for (const [first] of this.#keys) this.#firsts[first] = this.#firsts[BACKSLASH] = 1;
+    this.#keys = looked.map((key) => {
+      const plain = ENCODER.encode(key);
+      // How many backslashes there are says how deep the text is, and is not compared.
+      return { plain, letters: plain.filter((byte) => byte !== BACKSLASH) };
+    });
+    for (const { plain, letters } of this.#keys) this.#firsts[plain[0]] = this.#firsts[letters[0]] = this.#firsts[BACKSLASH] = 1;
   }
 
   /** @param {string} text */
@@ -120,8 +130,8 @@ export class Keys {
 
   /** Length of the key that `bytes` hold from `at` on or, unless they are the `last`, begin to; 0: none. */
   #lengthAt(bytes, at, last) {
-    for (const key of this.#keys) {
-      for (const length of [plainLength(bytes, at, key), escapedLength(bytes, at, key)]) {
+    for (const { plain, letters } of this.#keys) {
+      for (const length of [plainLength(bytes, at, plain), escapedLength(bytes, at, letters, plain.length * LONGEST)]) {
         if (length > 0 && !(last && length === UNFINISHED)) return length;
       }
     }
@@ -138,35 +148,39 @@ function plainLength(bytes, at, key) {
   return length < key.length ? UNFINISHED : length;
 }
 
-/** The same, as JSON may write it: each character for itself, or escaped. */
-function escapedLength(bytes, at, key) {
+/** The same for its `letters` as JSON may write them, in `most` bytes. */
+function escapedLength(bytes, at, letters, most) {
   let end = at;
-  for (const code of key) {
-    if (end >= bytes.length) return UNFINISHED;
-    const length = characterLength(bytes, end, code);
-    if (length === 0 || length === UNFINISHED) return length;
-    end += length;
+  let matched = 0;
+  while (matched < letters.length) {
+    const start = end;
+    while (bytes[end] === BACKSLASH && end - start <= MOST_BACKSLASHES) end += 1;
+    if (end - start > MOST_BACKSLASHES || end - at > most) return 0;
+    if (end === bytes.length) return UNFINISHED;
+    let byte = bytes[end];
+    end += 1;
+    if (byte === UNICODE && end - 1 > start) {
+      byte = numbered(bytes, end, letters[matched]);
+      if (byte === UNFINISHED) return UNFINISHED;
+      end += DIGITS;
+      if (byte === BACKSLASH) continue;
+    }
+    if (byte !== letters[matched]) return 0;
+    matched += 1;
   }
-  return end - at;
+  return letters.length === 0 ? 0 : end - at;
 }
 
-/** Length of what JSON has for the character `code`, if `bytes` have it at `at`; 0: they have not. */
-function characterLength(bytes, at, code) {
-  if (bytes[at] !== BACKSLASH) return bytes[at] === code ? 1 : 0;
-  if (at + 1 === bytes.length) return UNFINISHED;
-  if (bytes[at + 1] === UNICODE) return hexLength(bytes, at, code);
-  return bytes[at + 1] === code && ESCAPED.includes(code) ? 2 : 0;
-}
-
-/** The same for `\u` and the code in four digits. */
-function hexLength(bytes, at, code) {
-  const digits = code.toString(16).padStart(4, "0");
-  for (let index = 0; index < digits.length; index += 1) {
-    const place = at + 2 + index;
-    if (place >= bytes.length) return UNFINISHED;
-    if (String.fromCharCode(bytes[place]).toLowerCase() !== digits[index]) return 0;
+/** Which of `letter` and a backslash the digits at `at` stand for; `undefined`: neither. */
+function numbered(bytes, at, letter) {
+  let number = 0;
+  for (let left = DIGITS; left > 0; left -= 1) {
+    if (at + DIGITS - left === bytes.length) {
+      return [letter, BACKSLASH].some((code) => code >> (4 * left) === number) ? UNFINISHED : undefined;
+    }
+    number = 16 * number + DIGIT[bytes[at + DIGITS - left]];
   }
-  return 6;
+  return number === letter || number === BACKSLASH ? number : undefined;
 }
 
 function joined(pieces) {

@@ -1,13 +1,15 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
-import { Budget, exportHandle, importFileList, importHandle, importZip, kindOf, placing, tarBytes } from "./archive.js";
+import { budgetOf, exportHandle, importFileList, importHandle, importInto, importZip, kindOf, tarBytes } from "./archive.js";
 import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
+import { Programs } from "./program.js";
 import { quiet } from "./quiet.js";
 import { Runtime } from "./runtime.js";
 import { Shell } from "./shell.js";
+import { Snapshots, using } from "./snapshot.js";
 import { packZip } from "./zip.js";
 
 /**
@@ -15,56 +17,18 @@ import { packZip } from "./zip.js";
  *   paths start at the working directory
  * @typedef {MemorySettings & import("./environment.js").Wrapping} MemoryOptions
  * @typedef {object} MemorySettings
- * @property {Files} [files] what is there at the start
+ * @property {Files | Iterable<File>} [files] what is there at the start
  * @property {string} [workingDirectory] default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
  *
- * @typedef {object} Snapshot a remembered state; of use to its environment only
- * @property {() => void} free gives its memory back
- *
- * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
- *   throws is exit code 126 and a sentence on standard error; so is a result
- *   that is none
- *
- * @typedef {object} ProgramCall
- * @property {string} name as it was lent
- * @property {string[]} args after the name
- * @property {Record<string, string>} env exported variables
- * @property {string} cwd absolute
- * @property {Uint8Array} stdin all of it
- * @property {FileChange[]} changes of the files since the state `since`, sorted
- *   by path; all files when there is no `since`. The contents lie in one buffer.
- * @property {string} [since] the state that an earlier call of this program named
- * @property {string} state what the files are called after `changes`
- * @property {AbortSignal} signal fires at the time limit of the command and when
- *   it is cancelled; what the program answers then still counts
- *
- * @typedef {object} ProgramResult
- * @property {number} [exitCode] 0 to 255; only `missing` comes without
- * @property {Uint8Array | string} [stdout]
- * @property {Uint8Array | string} [stderr]
- * @property {FileChange[]} [changes] that the program made, applied in order
- * @property {"kept" | "lost" | "missing"} [files] what it still knows of the
- *   files: `kept`, the default, what it was told and its own changes; `lost`,
- *   nothing, so that the next call tells everything; `missing`, it lacks the
- *   state `since`, has not run, and is to be called again with all files. A
- *   program that keeps no files answers every `since` with `missing`.
- *
- * @typedef {{path: string, type: "file" | "directory" | "removed", content?: Uint8Array | string}} FileChange
+ * @typedef {import("./program.js").Program} Program
+ * @typedef {import("./snapshot.js").Snapshot} Snapshot
  * @typedef {import("./archive.js").ImportOptions} ImportOptions
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
-
-/** What a snapshot can be asked. */
-const READS = ["deltaSince", "entries", "exportTar", "isSame", "read"];
-
-/** Environments of this realm, so that the states of their files have names of their own. */
-let lineages = 0;
-/** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
-let realm;
 
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
@@ -72,8 +36,7 @@ export class MemoryEnvironment {
   #number;
   #workingDirectory;
   #readOnly;
-  /** Those that were taken of it. */
-  #snapshots = new WeakSet();
+  #snapshots;
 
   /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, readOnly, log, ...options } = {}) {
@@ -84,22 +47,27 @@ export class MemoryEnvironment {
       limits: snakeCase(limits),
       programs: Object.keys(programs),
     });
-    const number = runtime.callSandbox((core) => core.addSandbox(wanted));
-    lineages += 1;
-    realm ??= globalThis.crypto.getRandomValues(new Uint32Array(2)).join("-");
-    runtime.environments.set(number, { programs: new Map(Object.entries(programs)), lineage: `${realm}-${lineages}` });
-    const environment = new MemoryEnvironment(runtime, number);
-    environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
-    environment.#readOnly = readOnly;
-    await environment.importFiles(files);
-    runtime.wrap(number, { readOnly, log });
-    return environment;
+    try {
+      const number = runtime.callSandbox((core) => core.addSandbox(wanted));
+      runtime.environments.set(number, { programs: new Programs(programs) });
+      const environment = new MemoryEnvironment(runtime, number);
+      environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
+      environment.#readOnly = readOnly;
+      await environment.importFiles(files);
+      runtime.wrap(number, { readOnly, log });
+      return environment;
+    } catch (error) {
+      // Nobody has it, so nobody could give its memory back.
+      runtime.free();
+      throw error;
+    }
   }
 
   /** @private use `MemoryEnvironment.create` */
   constructor(runtime, number) {
     this.#runtime = runtime;
     this.#number = number;
+    this.#snapshots = new Snapshots(runtime, number);
     attachTo(this, { runtime, number });
   }
 
@@ -217,7 +185,7 @@ export class MemoryEnvironment {
    * @param {Archive} archive @param {ImportOptions} [options]
    */
   async importTar(archive, options) {
-    const bytes = await tarBytes(archive, this.#budget(options), options);
+    const bytes = await tarBytes(archive, budgetOf(this.#runtime, this.#number, options), options);
     this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
   }
 
@@ -258,7 +226,7 @@ export class MemoryEnvironment {
    */
   async program(name, program) {
     this.#runtime.callSandbox((core) => core.lendProgram(this.#number, name));
-    this.#runtime.environments.get(this.#number).programs.set(name, program);
+    this.#runtime.environments.get(this.#number).programs.lend(name, program);
   }
 
   /** The working directory as a zip archive. @returns {Promise<Uint8Array>} */
@@ -288,25 +256,7 @@ export class MemoryEnvironment {
 
   /** Remembers files, clock and randomness, in constant time. @returns {Promise<Snapshot>} */
   async snapshot() {
-    const snapshot = this.#runtime.callSandbox((core) => core.snapshot(this.#number));
-    // Given back once, however often it is asked for.
-    const free = snapshot.free.bind(snapshot);
-    snapshot.free = () => {
-      if (snapshot.__wbg_ptr !== 0) free();
-    };
-    this.#snapshots.add(snapshot);
-    for (const name of READS) this.#guard(snapshot, name);
-    return snapshot;
-  }
-
-  /** Has a method of a snapshot look whether that is still there, and throw errors of our types. */
-  #guard(snapshot, name) {
-    const method = snapshot[name];
-    const value = (...args) => {
-      for (const used of [snapshot, ...args.filter((given) => typeof given === "object")]) this.#own(used);
-      return this.#runtime.call(() => method.apply(snapshot, args), EnvironmentError);
-    };
-    Object.defineProperty(snapshot, name, { value });
+    return this.#snapshots.take();
   }
 
   /**
@@ -316,7 +266,7 @@ export class MemoryEnvironment {
    * @param {Snapshot} snapshot
    */
   async restore(snapshot) {
-    this.#own(snapshot);
+    this.#snapshots.check(snapshot);
     this.#runtime.callSandbox((core) => core.restore(this.#number, snapshot));
   }
 
@@ -326,13 +276,13 @@ export class MemoryEnvironment {
    * @returns {Promise<{path: string, change: "added" | "changed" | "removed"}[]>}
    */
   async changesSince(snapshot) {
-    this.#own(snapshot);
+    this.#snapshots.check(snapshot);
     return this.#runtime.callSandbox((core) => core.changesSince(this.#number, snapshot));
   }
 
   /** All files as one tar archive, names relative to the root; see `replaceTree`. @returns {Promise<Uint8Array>} */
   async exportTree() {
-    return withHandle(await this.snapshot(), (snapshot) => snapshot.exportTar("/"));
+    return using(await this.snapshot(), (snapshot) => snapshot.exportTar("/"));
   }
 
   /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
@@ -361,50 +311,17 @@ export class MemoryEnvironment {
     this.#runtime.free();
   }
 
-  /** Refuses a snapshot of another environment, and one that was freed: the core would not survive it. */
-  #own(snapshot) {
-    if (!this.#snapshots.has(snapshot)) {
-      throw new EnvironmentError("invalid_input", "the snapshot is not one of this environment; to take the files of another, use replaceTree(await other.exportTree())");
-    }
-    if (snapshot.__wbg_ptr === 0) throw new EnvironmentError("invalid_input", "the snapshot was freed; take another with snapshot()");
-  }
-
-  #budget(options) {
-    return new Budget(this.#runtime.callSandbox((core) => core.room(this.#number)), options);
-  }
-
-  /** Lets `fill` hand over entries, and takes them all at the end. */
-  async #import(options, fill) {
-    const runtime = this.#runtime;
-    const budget = this.#budget(options);
-    const handed = runtime.callSandbox((core) => core.beginImport(this.#number));
-    const hand = (call) => runtime.call(() => call(handed), EnvironmentError);
-    try {
-      await fill({
-        budget,
-        place: placing(options),
-        file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
-        directory: (name) => hand((core) => core.addDirectory(name)),
-        link: (name, target) => hand((core) => core.addLink(name, target)),
-      });
-    } catch (error) {
-      if (!runtime.failed) handed.free();
-      throw error;
-    }
-    // Takes the handle, whatever comes of it.
-    runtime.callSandbox((core) => core.commitImport(this.#number, handed));
+  /** @param {ImportOptions} options @param {(sink: import("./archive.js").Sink) => Promise<void>} fill */
+  #import(options, fill) {
+    return importInto(this.#runtime, this.#number, options, fill);
   }
 
   /** Lets `pack` read the working directory as it is now. */
   async #export(pack) {
-    return withHandle(await this.snapshot(), (snapshot) => {
+    return using(await this.snapshot(), (snapshot) => {
       const directory = this.#workingDirectory;
       const prefix = directory === "/" ? "/" : `${directory}/`;
-      const ask = (call) => this.#runtime.call(call, EnvironmentError);
-      return pack(
-        ask(() => snapshot.entries(directory)),
-        (path) => ask(() => snapshot.read(prefix + path)),
-      );
+      return pack(snapshot.entries(directory), (path) => snapshot.read(prefix + path));
     });
   }
 
@@ -419,15 +336,6 @@ guardSandbox(MemoryEnvironment);
 function toBytes(content) {
   if (typeof content === "string") return new TextEncoder().encode(content);
   return content instanceof ArrayBuffer ? new Uint8Array(content) : content;
-}
-
-/** Gives the core's memory behind `handle` back once `use` is done. */
-async function withHandle(handle, use) {
-  try {
-    return await use(handle);
-  } finally {
-    handle.free();
-  }
 }
 
 /** Joins pieces of UTF-8 that are cut anywhere. */

@@ -35,7 +35,7 @@ function create(json) {
   const { ScriptedModel } = bindings();
   if (!ScriptedModel) throw new SessionError("invalid_input", "the core without a sandbox has no scripted model");
   try {
-    return new (bindings().ScriptedModel)(json);
+    return new ScriptedModel(json);
   } catch (error) {
     throw typed(error, SessionError);
   }

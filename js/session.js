@@ -98,6 +98,7 @@ export async function openSession(options, hub) {
   const told = { ...taken(settings, "options"), tools: tools.map(definition) };
   const record = history === undefined || history === null ? undefined : JSON.stringify(taken(history, "options.history"));
   const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  const fetching = await sender(fetch, script);
   // Nothing below waits, so no abort can get lost.
   signal?.throwIfAborted();
   const config = coreNames({
@@ -108,7 +109,7 @@ export async function openSession(options, hub) {
     hub,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(await sender(fetch, script), credentials(config, script ? null : apiKey, apiKeys)),
+    send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys)),
   };
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);

@@ -10,6 +10,7 @@
 // waits for the next prompt, except Ctrl-C, which ends what runs.
 
 import { guardShell } from "./arguments.js";
+import { macrotask } from "./clock.js";
 import { complete } from "./completion.js";
 import { Line } from "./line.js";
 import { quiet } from "./quiet.js";
@@ -27,6 +28,9 @@ import { quiet } from "./quiet.js";
 const HISTORY = 1000;
 /** No time limit: people end their commands themselves. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
+
+/** Time in a row for what is typed or pasted, in ms, before everybody else gets a turn. */
+const STRETCH_MS = 50;
 
 const PASTE_ON = "\x1b[?2004h";
 const PASTE_OFF = "\x1b[?2004l";
@@ -131,7 +135,13 @@ export class Shell {
 
   /** Deals with what waits, key by key, until something is incomplete. */
   async #feed() {
+    let since = performance.now();
     while (this.#waiting !== "" && !this.#closed) {
+      if (performance.now() - since > STRETCH_MS) {
+        await new Promise(macrotask);
+        since = performance.now();
+        continue;
+      }
       const { event, rest } = this.#line.key(this.#waiting);
       if (event === "partial") return;
       this.#waiting = rest;

@@ -63,7 +63,7 @@ export function* tarEntries(bytes) {
     const content = bytes.subarray(start, start + stored);
     if (type === "L") said.name = untilZero(content);
     else if (type === "K") said.target = untilZero(content);
-    else if (type === "x") Object.assign(said, extensions(content, said));
+    else if (type === "x") Object.assign(said, extensions(content));
     if (!describes) {
       const name = utf8(said.name ?? said.path ?? nameOf(header), "a name");
       const target = utf8(said.target ?? said.linkpath ?? untilZero(field(header, TARGET)), `the target of ${name}`);

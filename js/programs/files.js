@@ -2,7 +2,7 @@
 // by the sandbox as changes, asked afterwards what the program changed.
 
 /**
- * @typedef {import("../sandbox.js").FileChange} FileChange
+ * @typedef {import("../program.js").FileChange} FileChange
  * @typedef {File | Directory | Device} Node
  */
 

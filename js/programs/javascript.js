@@ -32,7 +32,7 @@ const REMEDY = "make hermitcrab/javascript/worker an entry point of your bundle,
  * a realm of the page's origin, or of the process in Node. Code that is out to
  * do harm belongs into an environment that is made for it.
  * @param {JsOptions} [options]
- * @returns {import("../sandbox.js").Program & {close: () => void}}
+ * @returns {import("../program.js").Program & {close: () => void}}
  */
 export function jsProgram(options = {}) {
   acceptInEnvironment("jsProgram", options);

@@ -1,11 +1,19 @@
 // Fetches and opens what a lent program consists of: one tar archive, gzipped,
 // so that it is small whether or not its server compresses.
 
+import { EnvironmentError } from "../errors.js";
 import { machine } from "../machine.js";
 import { quiet } from "../quiet.js";
+import { tarEntries } from "../tar.js";
 
 /** Nothing can be read at the address. */
-export class NotThere extends Error {}
+export class NotThere extends EnvironmentError {
+  /** @param {string} message @param {ErrorOptions} [options] */
+  constructor(message, options) {
+    // Not "not_found": the shell would say that there is no such command.
+    super("io", message, options);
+  }
+}
 
 /**
  * The files of the archive at `url`, by name; contents share one buffer.
@@ -29,7 +37,7 @@ export async function unpack(url, onProgress) {
   try {
     return untar(await collect(await decompressed(counted)));
   } catch (error) {
-    throw new Error(`cannot read ${url}: ${error.message}`, { cause: error });
+    throw new EnvironmentError(error.kind ?? "io", `cannot read ${url}: ${error.message}`, { cause: error });
   }
 }
 
@@ -45,7 +53,7 @@ async function read(url) {
   try {
     response = await fetch(url);
   } catch (error) {
-    throw new Error(`cannot download ${url}: ${error.cause?.message ?? error.message}; check the network and try again`, { cause: error });
+    throw new EnvironmentError("io", `cannot download ${url}: ${error.cause?.message ?? error.message}; check the network and try again`, { cause: error });
   }
   if (!response.ok || !response.body) throw new NotThere(`cannot download ${url}: status ${response.status}`);
   // Of a response that its server compressed, the length is another one.
@@ -76,19 +84,8 @@ async function collect(stream) {
 
 /** @param {Uint8Array} archive */
 function untar(archive) {
-  const BLOCK = 512;
   const files = new Map();
-  const field = (at, length) => {
-    const bytes = archive.subarray(at, at + length);
-    const end = bytes.indexOf(0);
-    return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
-  };
-  for (let at = 0; at + BLOCK <= archive.length && archive[at] !== 0; ) {
-    const size = Number.parseInt(field(at + 124, 12), 8);
-    if (Number.isNaN(size) || at + BLOCK + size > archive.length) throw new Error("it is not a tar archive");
-    files.set(field(at, 100), archive.subarray(at + BLOCK, at + BLOCK + size));
-    at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
-  }
-  if (files.size === 0) throw new Error("it is not a tar archive");
+  for (const { name, data, stored } of tarEntries(archive)) files.set(name, data.subarray(0, stored));
+  if (files.size === 0) throw new EnvironmentError("invalid_input", "it is not a tar archive");
   return files;
 }

@@ -4,8 +4,8 @@
 // aborted ends its worker: nothing else stops a program that loops.
 
 /**
- * @typedef {import("../sandbox.js").ProgramCall} ProgramCall
- * @typedef {import("../sandbox.js").ProgramResult} ProgramResult
+ * @typedef {import("../program.js").ProgramCall} ProgramCall
+ * @typedef {import("../program.js").ProgramResult} ProgramResult
  *
  * @typedef {object} PoolOptions
  * @property {() => Promise<import("../machine.js").WorkerHandle>} start a new

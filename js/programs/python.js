@@ -1,6 +1,7 @@
 // `pythonProgram`: CPython for the sandbox, downloaded when it is first called.
 
 import { acceptInEnvironment } from "../arguments.js";
+import { EnvironmentError } from "../errors.js";
 import { machine, webWorker } from "../machine.js";
 import { NotThere, unpack } from "./pack.js";
 import { Pool } from "./pool.js";
@@ -31,9 +32,10 @@ const REMEDY = "make hermitcrab/python/worker an entry point of your bundle, and
  * with the time limit of its command. There are no subprocesses, threads,
  * sockets and native packages.
  *
- * `load` downloads it ahead of the first call, `close` ends its workers.
+ * `load` downloads it ahead of the first call, and rejects with an
+ * `EnvironmentError` if that fails; `close` ends its workers.
  * @param {PythonOptions} [options]
- * @returns {import("../sandbox.js").Program & {load: () => Promise<void>, close: () => void}}
+ * @returns {import("../program.js").Program & {load: () => Promise<void>, close: () => void}}
  */
 export function pythonProgram(options = {}) {
   acceptInEnvironment("pythonProgram", options);
@@ -71,10 +73,10 @@ function startWorker() {
 async function loadPython(url, onProgress) {
   const files = await unpack(url, onProgress).catch((error) => {
     if (!(error instanceof NotThere)) throw error;
-    throw new Error(`${error.message}; pythonProgram({ url }) says where python.tar.gz is`, { cause: error });
+    throw new EnvironmentError(error.kind, `${error.message}; pythonProgram({ url }) says where python.tar.gz is`, { cause: error });
   });
   for (const name of ["python.wasm", "python314.zip"]) {
-    if (!files.has(name)) throw new Error(`${url} holds no ${name}; build it with \`cargo xtask python\``);
+    if (!files.has(name)) throw new EnvironmentError("invalid_input", `${url} holds no ${name}; build it with \`cargo xtask python\``);
   }
   return {
     module: await WebAssembly.compile(files.get("python.wasm")),

@@ -9,6 +9,7 @@ const E = {
   OK: 0,
   BADF: 8,
   EXIST: 20,
+  FBIG: 22,
   INVAL: 28,
   ISDIR: 31,
   NOENT: 44,
@@ -157,6 +158,17 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     });
   };
 
+  /** What `change` does to a file, unless that becomes larger than memory can hold. */
+  const grown = (change) => {
+    try {
+      change();
+      return E.OK;
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return E.FBIG;
+    }
+  };
+
   const setTime = (node, flags, modified) => {
     // Bit 2 sets the given time of modification, bit 3 the present one.
     if (flags & 4) node.modified = Number(modified / 1000n) / 1000;
@@ -283,7 +295,7 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       return E.OK;
     }),
     fd_fdstat_set_flags: onFile((entry, flags) => {
-      entry.append = (flags & APPEND) !== 0;
+      entry.append = entry.node instanceof File && (flags & APPEND) !== 0;
       return E.OK;
     }),
     fd_filestat_get: onFile((entry, result) => {
@@ -293,8 +305,7 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     fd_filestat_set_size: onFile((entry, size) => {
       if (!(entry.node instanceof File)) return E.INVAL;
       if (entry.node.ours) return E.ROFS;
-      entry.node.resize(Number(size));
-      return E.OK;
+      return grown(() => entry.node.resize(Number(size)));
     }),
     fd_filestat_set_times: onFile((entry, accessed, modified, flags) => {
       if (entry.node) setTime(entry.node, flags, modified);
@@ -302,9 +313,9 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     }),
     fd_allocate: onFile((entry, offset, length) => {
       if (!(entry.node instanceof File)) return E.INVAL;
+      if (entry.node.ours) return E.ROFS;
       const size = Number(offset + length);
-      if (size > entry.node.size) entry.node.resize(size);
-      return E.OK;
+      return grown(() => void (size > entry.node.size && entry.node.resize(size)));
     }),
     fd_advise: flushed,
     fd_datasync: flushed,
@@ -334,16 +345,16 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       if (entry.node instanceof Directory || entry.stream === "stdin") return E.BADF;
       if (entry.node instanceof File && entry.node.ours) return E.ROFS;
       if (entry.append) entry.offset = entry.node.size;
-      const length = writeTo(entry, entry.offset, pointer, count);
-      entry.offset += length;
-      view().setUint32(result, length, true);
-      return E.OK;
+      return grown(() => {
+        const length = writeTo(entry, entry.offset, pointer, count);
+        entry.offset += length;
+        view().setUint32(result, length, true);
+      });
     }),
     fd_pwrite: onFile((entry, pointer, count, offset, result) => {
       if (!(entry.node instanceof File)) return E.SPIPE;
       if (entry.node.ours) return E.ROFS;
-      view().setUint32(result, writeTo(entry, Number(offset), pointer, count), true);
-      return E.OK;
+      return grown(() => view().setUint32(result, writeTo(entry, Number(offset), pointer, count), true));
     }),
     fd_seek: onFile((entry, offset, whence, result) => {
       if (!entry.node) return E.SPIPE;

@@ -1,12 +1,13 @@
 // What `hermitcrab/worker` exports: all of `hermitcrab`, and the worker itself.
 
 import { acceptInSession } from "../arguments.js";
-import { openProjectIn } from "../project.js";
+import { openProjectIn } from "../projects.js";
 import { connection } from "./connection.js";
 import { MemoryEnvironment } from "./sandbox.js";
 
 export { MemoryEnvironment };
-export { Project, deleteProject, listProjects } from "../project.js";
+export { Project } from "../project.js";
+export { deleteProject, listProjects } from "../projects.js";
 export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";

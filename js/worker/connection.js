@@ -10,8 +10,8 @@ const BEAT_MS = 1_000;
 
 /**
  * @typedef {object} WorkerOptions
- * @property {import("../runtime.js").WasmSource} [wasm] the module, its bytes or where they
- *   are; default: the file of this package
+ * @property {import("../runtime.js").WasmSource | Promise<import("../runtime.js").WasmSource>} [wasm]
+ *   the module, its bytes or where they are; default: the file of this package
  * @property {() => Worker} [worker] starts the worker where your bundler or server puts its
  *   script, `hermitcrab/worker/main`, elsewhere; called again after a restart
  * @property {(progress: {loaded: number, total: number | undefined}) => void} [onProgress] bytes of
@@ -53,6 +53,11 @@ export class Connection {
       throw new SessionError("illegal_state", "the worker runs already; call init before anything else");
     }
     Object.assign(this.#options, options);
+    if (options.wasm !== undefined) {
+      this.#options.wasm = sendable(options.wasm);
+      // The start tells.
+      this.#options.wasm.catch(() => {});
+    }
     if (options.onRestart) this.#options.onRestart = quiet(options.onRestart);
     await this.link();
   }
@@ -210,7 +215,8 @@ export class Connection {
         port.onerror = failed;
       }
     }).finally(() => policy.end());
-    const { wasm, onProgress } = this.#options;
+    const { onProgress } = this.#options;
+    const wasm = await this.#options.wasm;
     await this.call(link, ROOT, "init", [{ wasm, onProgress: onProgress && oneWay(quiet(onProgress)) }]);
     port.unref?.();
     return link;
@@ -245,6 +251,7 @@ export class Connection {
     if (message.type !== "notes") return;
     for (const note of message.notes) {
       if (note.type === "events") this.#sessions.get(note.session)?.publish(JSON.parse(note.json));
+      else if (note.type === "mark") this.#sessions.get(note.session)?.mark(note.mark);
       else this.#link.run(note);
     }
     this.tell({ type: "taken" });
@@ -292,6 +299,17 @@ export class Connection {
     this.#link?.close(error);
     void port?.terminate();
     for (const session of [...this.#sessions.values()]) session.lost(error);
+  }
+}
+
+/** What a worker can be given, also the one after it, and finds from where it is. */
+async function sendable(wasm) {
+  try {
+    const given = await wasm;
+    if (given instanceof Response) return new Uint8Array(await given.arrayBuffer());
+    return typeof given === "string" && globalThis.document ? new URL(given, document.baseURI).href : given;
+  } catch (error) {
+    throw CoreError.saying(`the core cannot be loaded: ${text(error)}`, { cause: error });
   }
 }
 

@@ -29,7 +29,6 @@ const PLAIN_ERRORS = { RangeError, SyntaxError, TypeError };
  *   makes what stands for an object of the other end
  * @property {(note: object, transfer: Transferable[]) => void} [note] takes one-way
  *   calls, to send them with other news
- * @property {(on: boolean) => void} [hold] news wait, as long as it is on
  * @property {(object: object) => void} [served] a call of this object is done
  */
 
@@ -81,13 +80,12 @@ export class Link {
   /**
    * Calls a method of an object of the other end.
    * @param {number} target @param {string} method @param {unknown[]} args
-   * @param {{scope?: Scope, hold?: boolean}} [options] `scope` keeps functions
-   *   among the arguments callable after the answer; `hold`: the answer comes
-   *   before any news of what the call caused
+   * @param {{scope?: Scope}} [options] `scope` keeps functions among the
+   *   arguments callable after the answer
    * @returns {Promise<any>}
    */
-  call(target, method, args, { scope, hold } = {}) {
-    return this.#request({ type: "call", target, method, hold }, args, scope);
+  call(target, method, args, { scope } = {}) {
+    return this.#request({ type: "call", target, method }, args, scope);
   }
 
   /** Sends something that has no answer. @param {object} message @param {Transferable[]} [transfer] */
@@ -220,11 +218,10 @@ export class Link {
     else call.reject(decoded);
   }
 
-  async #serve({ id, target, method, args, hold }) {
+  async #serve({ id, target, method, args }) {
     const signals = [];
     let answer;
     const outgoing = new Outgoing(this, new Scope());
-    if (hold) this.#options.hold(true);
     try {
       const object = method === undefined ? this.#functions.get(target) : this.#objects.get(target);
       if (!object) throw new HermitcrabError("illegal_state", "what is called does not exist any more");
@@ -241,7 +238,6 @@ export class Link {
     } catch (error) {
       this.#refuse(answer, error);
     }
-    if (hold) this.#options.hold(false);
   }
 
   // What `Outgoing` needs.

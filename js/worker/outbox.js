@@ -16,7 +16,6 @@ export class Outbox {
   #sentAt = -Infinity;
   #unanswered = false;
   #timer;
-  #held = false;
   #room = [];
 
   /** @param {import("./link.js").Port} port */
@@ -37,7 +36,7 @@ export class Outbox {
 
   /** Sends what waits now: what comes next must not overtake it. */
   flush() {
-    if (this.#held || this.#notes.length === 0) return;
+    if (this.#notes.length === 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#port.postMessage({ type: "notes", notes: this.#notes }, this.#transfer);
@@ -55,13 +54,6 @@ export class Outbox {
     this.#schedule();
   }
 
-  /** Keeps news back until an answer has left. @param {boolean} on */
-  hold(on) {
-    if (on) this.flush();
-    this.#held = on;
-    if (!on) this.#schedule();
-  }
-
   /** A promise for when there is room for more; `undefined` if there is. */
   room() {
     if (this.#events < HIGH_WATER) return undefined;
@@ -69,7 +61,7 @@ export class Outbox {
   }
 
   #schedule() {
-    if (this.#held || this.#unanswered || this.#timer !== undefined || this.#notes.length === 0) return;
+    if (this.#unanswered || this.#timer !== undefined || this.#notes.length === 0) return;
     const wait = Math.max(0, this.#sentAt + FRAME_MS - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -103,6 +95,11 @@ export class RemoteHub {
 
   end() {
     this.full = false;
+  }
+
+  /** Tells the page that what follows comes after `mark`. @param {number} mark */
+  mark(mark) {
+    this.#outbox.add({ type: "mark", session: this.#session, mark }, [], 0);
   }
 
   /** Whether a consumer in the page has fallen behind. */

@@ -37,7 +37,7 @@ class Sandbox {
   constructor({ files, log, ...options }) {
     this.#options = { ...options, log: log && oneWay(quiet(log)) };
     connection.addSandbox(this.#number, this);
-    this.#made = this.#make(connection.link(), files);
+    this.#made = this.#make(connection.link(), listed(files));
     this.#made.catch(() => connection.removeSandbox(this.#number));
   }
 
@@ -187,8 +187,7 @@ export class MemoryEnvironment {
   }
 
   async importFiles(files, options) {
-    const listed = typeof files?.[Symbol.iterator] === "function" ? [...files] : files;
-    await sandboxes.get(this).call("importFiles", [listed, options]);
+    await sandboxes.get(this).call("importFiles", [listed(files), options]);
   }
 
   async importDirectory(handle, options) {
@@ -224,6 +223,11 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/** Files as they can be sent: whatever else is a list becomes an array. */
+function listed(files) {
+  return typeof files?.[Symbol.iterator] === "function" ? [...files] : files;
+}
 
 /** Whether a handle is the browser's, which can be sent to a worker. */
 function isNative(handle) {

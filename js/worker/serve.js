@@ -16,7 +16,6 @@ export function serve(api, port, listen) {
     worker: true,
     before: () => outbox.flush(),
     note: (note, transfer) => outbox.add(note, transfer),
-    hold: (on) => outbox.hold(on),
     served: (object) => root.served(object),
   });
   const root = new Root(api, link, outbox);
@@ -81,8 +80,15 @@ class Root {
     const keeper = await Keeper.of(environment, (delta) => {
       this.#link.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
     });
-    if (deltas) keeper.restore(deltas);
-    if (files) await environment.importFiles(files);
+    try {
+      if (deltas) keeper.restore(deltas);
+      if (files) await environment.importFiles(files);
+    } catch (error) {
+      // The page has nothing to give back.
+      await environment.dispose();
+      keeper.free();
+      throw error;
+    }
     this.#keepers.set(number, keeper);
     keeper.runtime.watchers.add(() => {
       if (this.#changed) this.#save();
@@ -121,8 +127,12 @@ class Root {
     return environment.exportDirectory(directory([]));
   }
 
-  /** Calls a session and says which state that led to. */
-  async callSession(session, method, args) {
+  /**
+   * Calls a session and says which state that led to.
+   * @param {{number: number, mark: number}} [begins] where in its news that is to be seen
+   */
+  async callSession(session, method, args, begins) {
+    if (begins) this.#hubs.get(begins.number)?.mark(begins.mark);
     const value = await session[method](...args);
     return { value, state: session.state };
   }

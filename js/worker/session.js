@@ -53,6 +53,8 @@ export class Session {
   #seq = 0;
   #full = false;
   #close;
+  /** Iterators over the events since a mark of the worker's. @type {Map<number, AsyncIterableIterator<object>>} */
+  #marks = new Map();
   /** Kept as long as the worker may call it. */
   #env;
 
@@ -87,12 +89,29 @@ export class Session {
     const interrupt = () => {
       if (this.state === "PROCESSING") void this.interrupt().catch(() => {});
     };
-    const started = this.#call(method, args, { hold: true }).then(() => {
-      if (signal?.aborted) interrupt();
-      else this.#hub.interruptBy(signal, interrupt);
-      return this.#hub.subscribe(endsInput);
-    });
+    // What the worker tells before it gets to the call belongs to what was before.
+    const mark = connection.nextNumber();
+    const started = this.#call(method, args, { number: this.#number, mark }).then(
+      () => {
+        if (signal?.aborted) interrupt();
+        else this.#hub.interruptBy(signal, interrupt);
+        return this.#marked(mark);
+      },
+      (error) => {
+        // One that is refused has no events.
+        const events = this.#marked(mark);
+        if (events) this.#hub.withdraw(events);
+        throw error;
+      },
+    );
     return late(started);
+  }
+
+  /** The events since `mark`, which comes before the answer. */
+  #marked(mark) {
+    const events = this.#marks.get(mark);
+    this.#marks.delete(mark);
+    return events;
   }
 
   events() {
@@ -144,6 +163,11 @@ export class Session {
   }
 
   /** @internal */
+  mark(mark) {
+    this.#marks.set(mark, this.#hub.subscribe(endsInput));
+  }
+
+  /** @internal */
   lost(failure) {
     if (this.id === undefined) return connection.remove(this.#number);
     const event = (kind, data) => {
@@ -176,13 +200,13 @@ export class Session {
     });
   }
 
-  async #call(name, args, options) {
+  async #call(name, args, begins) {
     const { value, state } = await connection.call(
       this.#link,
       ROOT,
       "callSession",
-      [this.#remote, name, args],
-      { scope: this.#scope, ...options },
+      [this.#remote, name, args, begins],
+      { scope: this.#scope },
     );
     if (this.#state !== "CLOSED") this.#state = state;
     connection.watch();

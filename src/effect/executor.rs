@@ -3,12 +3,14 @@
 //! is over and the host's outcomes make something ready again.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+
+use crate::text::SortedMap;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 type ReadyQueue = Arc<Mutex<VecDeque<u64>>>;
@@ -67,7 +69,7 @@ impl std::fmt::Debug for Spawner {
 
 /// Owns the tasks of one instance.
 pub struct Executor {
-    tasks: BTreeMap<u64, (Task, Waker)>,
+    tasks: SortedMap<u64, (Task, Waker)>,
     spawner: Spawner,
 }
 
@@ -81,7 +83,7 @@ impl Executor {
     /// An executor without tasks.
     pub fn new() -> Self {
         Self {
-            tasks: BTreeMap::new(),
+            tasks: SortedMap::new(),
             spawner: Spawner {
                 spawned: Rc::default(),
                 ready: ReadyQueue::default(),

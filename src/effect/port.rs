@@ -2,13 +2,14 @@
 //! an effect and returns a [`Pending`] that yields its outcomes.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::{Effect, EffectKind, Outcome, OutcomeKind};
 use crate::environment::{CancelGuard, Scope};
+use crate::text::SortedMap;
 
 /// Session and subagent that an effect belongs to.
 type Account = (Rc<str>, Option<Rc<str>>);
@@ -27,7 +28,7 @@ struct State {
     now_ms: Cell<u64>,
     next_id: Cell<u64>,
     outgoing: RefCell<Vec<Effect>>,
-    pending: RefCell<BTreeMap<u64, Rc<RefCell<Slot>>>>,
+    pending: RefCell<SortedMap<u64, Rc<RefCell<Slot>>>>,
     settled: RefCell<Vec<Waker>>,
 }
 

@@ -12,6 +12,7 @@ mod remote;
 pub(crate) mod search;
 #[cfg(test)]
 pub(crate) mod testing;
+mod together;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
@@ -21,6 +22,7 @@ pub(crate) use handle::{absolute_path, is_within};
 pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
 pub use search::{PathGlob, glob_files, grep_files};
+pub(crate) use together::{Together, all};
 pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};
 
 use std::collections::BTreeMap;

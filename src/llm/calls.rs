@@ -5,12 +5,14 @@
 //! stream. And every call that stays has an id of its own, so that each has
 //! exactly one result and the next request is valid.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::adapter::raw_object;
 use super::builder::Misuse;
 use super::request::Warning;
 use super::response::{CALL_TRUNCATED, FinishKind};
+
+use crate::text::SortedMap;
 
 /// A call as it stands when the answer ends.
 pub(crate) struct Written<'a> {
@@ -29,7 +31,7 @@ pub(crate) struct Written<'a> {
 pub(crate) struct Settled {
     /// Why the answer ended.
     pub(crate) reason: FinishKind,
-    fates: BTreeMap<u32, Fate>,
+    fates: SortedMap<u32, Fate>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl Settled {
     ) -> Result<Self, Misuse> {
         let mut settled = Self {
             reason,
-            fates: BTreeMap::new(),
+            fates: SortedMap::new(),
         };
         if calls.is_empty() {
             return match reason {

@@ -9,6 +9,8 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::from_json;
+
 static MODELS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let lines = include_str!("models.json").lines();
     let entries = lines.filter_map(|line| {
@@ -30,7 +32,7 @@ struct Entry {
 impl Entry {
     fn model(&self) -> Option<&ModelInfo> {
         // A test checks that every line parses; without it there is no advice.
-        let read = || serde_json::from_str(self.json).ok();
+        let read = || from_json(self.json).ok();
         self.model.get_or_init(read).as_ref()
     }
 

@@ -13,9 +13,10 @@
 //! narrowing ends with the last directory that `grep` lists, at the first
 //! directory out of its order, at the next builtin and at the end of the poll.
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 
 use super::tree::{Directory, Node, NodeKind};
+use crate::text::Pattern;
 
 /// Alternatives that a search has at most, and their bytes together.
 const MAX_NEEDLES: usize = 32;
@@ -52,7 +53,7 @@ const LONG_VALUES: [&str; 4] = ["color", "colour", "exclude", "include"];
 
 /// The narrowing of one `grep`.
 pub struct Narrow {
-    needles: Regex,
+    needles: Pattern,
     /// Only files of nothing but ASCII are judged.
     ascii_only: bool,
     excluded: Vec<String>,
@@ -84,12 +85,15 @@ impl Narrow {
         if call.ignore_case && !needles.iter().all(|needle| needle.is_ascii()) {
             return None;
         }
-        let escaped: Vec<String> = needles.iter().map(|text| regex::escape(text)).collect();
-        let needles = RegexBuilder::new(&escaped.join("|"))
+        let escaped: Vec<_> = needles.iter().map(|it| regex_syntax::escape(it)).collect();
+        let needles = ParserBuilder::new()
             .unicode(false)
+            .utf8(false)
             .case_insensitive(call.ignore_case)
             .build()
+            .parse(&escaped.join("|"))
             .ok()?;
+        let needles = Pattern::new(&needles).ok()?;
         let operand = call.operand.unwrap_or_default();
         let relative = operand.strip_prefix("./").unwrap_or(&operand);
         let root = match relative.trim_end_matches('/') {
@@ -163,7 +167,7 @@ impl Narrow {
     }
 
     fn may_match(&self, content: &[u8]) -> bool {
-        self.ascii_only && !content.is_ascii() || self.needles.is_match(content)
+        self.ascii_only && !content.is_ascii() || self.needles.find(content, 0).is_some()
     }
 }
 

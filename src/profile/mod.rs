@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::llm::model_info;
+use crate::text::from_json;
 use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 
 pub use prompt::{Document, EnvironmentFacts, GitSnapshot, Layers, environment_block, git_branch};
@@ -125,7 +126,7 @@ impl Profile {
         spec: &'static str,
         native: &'static str,
     ) -> Option<Self> {
-        let file: File = serde_json::from_str(file).ok()?;
+        let file: File = from_json(file).ok()?;
         Some(Self {
             id,
             default_model: file.default_model,

@@ -189,14 +189,16 @@ const FIXED: [&str; 10] = [
 impl SessionConfig {
     /// Parses a JSON object; the error names the field.
     pub fn from_json(json: &str) -> Result<Self, SessionError> {
-        let config: Self = serde_json::from_str(json)
-            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
-        config.check()?;
+        let invalid = |error: serde_json::Error| SessionError::invalid_config(error.to_string());
+        let given: Value = serde_json::from_str(json).map_err(invalid)?;
         // The default is to say nothing; who gives an empty name meant one.
-        match serde_json::from_str(json) {
-            Ok(Given { model: Some(model) }) if model.is_empty() => Err(no_model()),
-            _ => Ok(config),
+        let empty = given.get("model").is_some_and(|model| model == "");
+        let config: Self = serde_json::from_value(given).map_err(invalid)?;
+        config.check()?;
+        if empty {
+            return Err(no_model());
         }
+        Ok(config)
     }
 
     /// This configuration with the fields of `patch` replaced: what
@@ -326,12 +328,6 @@ impl SessionConfig {
         };
         Err(SessionError::invalid_config(problem))
     }
-}
-
-/// What a configuration says itself, where that differs from its defaults.
-#[derive(Deserialize)]
-struct Given {
-    model: Option<String>,
 }
 
 fn no_model() -> SessionError {

@@ -2,7 +2,6 @@
 //! into steps. This is the whole of the core's outer face (DESIGN §2).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::config::SessionConfig;
@@ -20,6 +19,7 @@ use crate::environment::{
 };
 use crate::llm::ToolDefinition;
 use crate::profile::Profile;
+use crate::text::SortedMap;
 use crate::tool::{HostTool, RegisterError, Tool};
 
 /// What one step produced.
@@ -53,11 +53,11 @@ pub struct Instance {
     random: Random,
     outbox: Outbox,
     reports: Rc<RefCell<Vec<JobReport>>>,
-    environments: BTreeMap<u32, Rc<SharedEnvironment>>,
+    environments: SortedMap<u32, Rc<SharedEnvironment>>,
     next_environment: u32,
     log: Rc<RefCell<Vec<LogLine>>>,
     next_log: u32,
-    jobs: BTreeMap<Rc<str>, Cancel>,
+    jobs: SortedMap<Rc<str>, Cancel>,
     next_job: u64,
 }
 
@@ -70,11 +70,11 @@ impl Instance {
             random: Random::new(seed),
             outbox: Outbox::default(),
             reports: Rc::default(),
-            environments: BTreeMap::new(),
+            environments: SortedMap::new(),
             next_environment: 1,
             log: Rc::default(),
             next_log: 1,
-            jobs: BTreeMap::new(),
+            jobs: SortedMap::new(),
             next_job: 1,
         }
     }

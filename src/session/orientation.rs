@@ -10,11 +10,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use futures_util::future::{Either, join, join_all, select};
+use futures_util::future::{Either, join, select};
 
 use super::state::Shared;
 use crate::environment::{
-    Environment, EnvironmentErrorKind, ExecRequest, OutputStream, Scope, is_within,
+    Environment, EnvironmentErrorKind, ExecRequest, OutputStream, Scope, all, is_within,
 };
 use crate::event::EventKind;
 use crate::profile::{Document, GitSnapshot, git_branch};
@@ -141,7 +141,7 @@ async fn gather(session: &Shared, environment: &Environment, found: &RefCell<Fou
         let found_there = directories
             .iter()
             .map(|directory| self::documents(session, environment, directory));
-        let (above, real) = join(join_all(found_there), environment.real_path(&root)).await;
+        let (above, real) = join(all(found_there), environment.real_path(&root)).await;
         let mut found = found.borrow_mut();
         found.documents.splice(0..0, above.into_iter().flatten());
         found.root = real.unwrap_or_else(|_| root.clone());
@@ -181,7 +181,7 @@ async fn find_repository(
         let head = join_path(&dot_git, "HEAD");
         join(pointer(environment, &head), pointer(environment, &dot_git)).await
     });
-    let looks = join_all(looks).await;
+    let looks = all(looks).await;
     let (root, (head, file)) = candidates
         .into_iter()
         .zip(looks)
@@ -213,7 +213,7 @@ async fn pointer(environment: &Environment, path: &str) -> Option<String> {
 async fn documents(session: &Shared, environment: &Environment, directory: &str) -> Vec<Candidate> {
     let names = session.profile.documents.iter();
     let reads = names.map(|name| document(session, environment, join_path(directory, name)));
-    join_all(reads).await.into_iter().flatten().collect()
+    all(reads).await.into_iter().flatten().collect()
 }
 
 /// One document. A file that is there and cannot be used is told to the host:

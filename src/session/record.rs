@@ -6,13 +6,12 @@
 //! when the record is opened, so that every call has one. Not in it: the system
 //! prompt, which is built anew, and subagents, which end with their session.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::error::{SessionError, SessionErrorKind};
 use super::turn::Turn;
 use crate::llm::{ToolCall, ToolResult};
+use crate::text::{SortedMap, from_json};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -88,13 +87,13 @@ impl SessionRecord {
             ))
         };
         if json.trim_start().starts_with('[') {
-            let turns = serde_json::from_str(json).map_err(unreadable)?;
+            let turns = from_json(json).map_err(unreadable)?;
             return Ok(Self {
                 turns,
                 ..Self::default()
             });
         }
-        serde_json::from_str(json).map_err(unreadable)
+        from_json(json).map_err(unreadable)
     }
 
     /// The record with a result for every call, or what makes it unusable.
@@ -177,7 +176,7 @@ fn close(turns: &mut Vec<Turn>) {
 
 /// One result per call; `Err` names a result that belongs to none of them.
 fn in_call_order(calls: &[ToolCall], results: Vec<ToolResult>) -> Result<Vec<ToolResult>, String> {
-    let mut by_call: BTreeMap<String, ToolResult> = BTreeMap::new();
+    let mut by_call: SortedMap<String, ToolResult> = SortedMap::new();
     for result in results {
         let id = result.tool_call_id.clone();
         let known = calls.iter().any(|call| call.id == id);

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::model::model_name;
 use super::state::Shared;
-use crate::environment::{OutputStream, Scope};
+use crate::environment::{OutputStream, Scope, all};
 use crate::event::EventKind;
 use crate::llm::{ToolCall, ToolResult};
 use crate::tool::approval::ApprovalPolicy;
@@ -33,7 +32,7 @@ pub(super) async fn execute(
     };
     if session.profile.capabilities(&model).parallel_tool_calls {
         calls.iter().for_each(|call| pipeline.start(call));
-        join_all(calls.iter().map(run)).await
+        all(calls.iter().map(run)).await
     } else {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {

@@ -1,5 +1,6 @@
-//! Pure string work: truncation, capture, line numbers, line endings, diffs
-//! and image sniffing. It never does I/O and knows no tool, model or session.
+//! Pure string work: truncation, capture, line numbers, line endings, diffs,
+//! image sniffing, the matching of patterns. It never does I/O and knows no
+//! tool, model or session.
 
 mod capture;
 mod decode;
@@ -7,10 +8,13 @@ mod diff;
 mod ending;
 mod glob;
 mod image;
+mod json;
 mod locate;
 mod near;
 mod number;
+mod pattern;
 mod replace;
+mod sorted;
 mod truncate;
 
 pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
@@ -22,9 +26,12 @@ pub(crate) use glob::{Glob, escape_glob};
 #[cfg(test)]
 pub(crate) use image::tests::PNG;
 pub use image::{BadImage, MAX_IMAGE_BYTES, check_image, named_as_image, sniff_image};
+pub(crate) use json::from_json;
 pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;
 pub use number::{NumberedLines, number_lines};
+pub(crate) use pattern::Pattern;
 pub use replace::replace_ranges;
+pub(crate) use sorted::SortedMap;
 pub use truncate::{TruncationMode, truncate_lines, truncate_output};

@@ -5,16 +5,15 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
-use futures_util::stream;
-use regex::RegexBuilder;
+use regex_syntax::ParserBuilder;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::mapping::{Kind, Parameter, optional, required};
 use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
-use crate::environment::{Environment, GrepRequest, Match, Matches};
+use crate::environment::{Environment, GrepRequest, Match, Matches, Together};
 use crate::llm::ToolDefinition;
+use crate::text::Pattern;
 
 /// Results when the call sets no limit (spec 3.3).
 const DEFAULT_MAX_RESULTS: u64 = 100;
@@ -135,7 +134,7 @@ impl Tool for Grep {
 
 /// What the environment's search does not do.
 struct Filter {
-    exclude: Option<regex::Regex>,
+    exclude: Option<Pattern>,
     max_per_file: u64,
 }
 
@@ -146,15 +145,17 @@ impl Filter {
         let exclude = pattern
             .filter(|pattern| !pattern.is_empty())
             .map(|pattern| {
-                RegexBuilder::new(pattern)
+                let hir = ParserBuilder::new()
                     .case_insensitive(arguments.case_insensitive)
                     .build()
-                    .map_err(|_| {
-                        ToolError::new(format!(
-                            "invalid regular expression {pattern:?} in {}",
-                            declared.named("exclude_pattern")
-                        ))
-                    })
+                    .parse(pattern);
+                let compiled = hir.ok().and_then(|hir| Pattern::new(&hir).ok());
+                compiled.ok_or_else(|| {
+                    ToolError::new(format!(
+                        "invalid regular expression {pattern:?} in {}",
+                        declared.named("exclude_pattern")
+                    ))
+                })
             });
         let exclude = exclude.transpose()?;
         if exclude.is_none() && arguments.max_per_file.is_none() {
@@ -169,7 +170,8 @@ impl Filter {
     fn apply(&self, found: &mut Matches, mode: OutputMode, max: u64) {
         let mut in_file = (String::new(), 0);
         found.matches.retain(|hit| {
-            if self.exclude.as_ref().is_some_and(|e| e.is_match(&hit.text)) {
+            let found = |pattern: &Pattern| pattern.find(hit.text.as_bytes(), 0).is_some();
+            if self.exclude.as_ref().is_some_and(found) {
                 return false;
             }
             if in_file.0 != hit.path {
@@ -203,8 +205,12 @@ async fn files(
         let text = String::from_utf8_lossy(&content).into_owned();
         Some((path.to_owned(), text))
     });
-    let read: Vec<_> = stream::iter(reads).buffered(PARALLEL_READS).collect().await;
-    read.into_iter().flatten().collect()
+    let mut reads = Together::new(reads, PARALLEL_READS);
+    let mut files = BTreeMap::new();
+    while let Some(read) = reads.next().await {
+        files.extend(read);
+    }
+    files
 }
 
 fn content(

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::text::{TruncationMode, truncate_lines, truncate_output};
+use crate::text::{TruncationMode, from_json, truncate_lines, truncate_output};
 
 /// Limits that a host set, by tool name; where it set none the defaults hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct DefaultLimit {
 const ANY: &str = "*";
 
 static DEFAULTS: LazyLock<BTreeMap<String, DefaultLimit>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("limits.json")).unwrap_or_default());
+    LazyLock::new(|| from_json(include_str!("limits.json")).unwrap_or_default());
 
 /// Holds only if `limits.json` has no `*`, which a test rules out.
 const FALLBACK: DefaultLimit = DefaultLimit {

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
-use futures_util::future::join_all;
-use futures_util::stream;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::mapping::{Kind, Parameter, optional, required};
 use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::environment::search::{IgnoreRules, PathGlob, display_path};
-use crate::environment::{DirEntry, Environment, EnvironmentError, EnvironmentErrorKind};
+use crate::environment::{
+    DirEntry, Environment, EnvironmentError, EnvironmentErrorKind, Together, all,
+};
 use crate::llm::ToolDefinition;
 
 /// Entries listed at most; the model sees fewer still.
@@ -180,7 +180,7 @@ async fn rules_above(environment: &Environment, root: &str) -> Result<Rules, Env
         async move { environment.read(&path, MAX_IGNORE_BYTES).await }
     });
     let mut rules = IgnoreRules::default();
-    for (directory, content) in directories.iter().zip(join_all(reads).await) {
+    for (directory, content) in directories.iter().zip(all(reads).await) {
         match content {
             Ok(content) => {
                 rules = rules.enter(directory, [(IGNORE_FILE, &content[..])].into_iter());
@@ -211,10 +211,14 @@ impl Walk<'_> {
     async fn run(&mut self, rules: Rules, depth: u64) -> Result<(), EnvironmentError> {
         let mut level = vec![(String::new(), rules)];
         for _ in 0..depth {
-            let lists = stream::iter(std::mem::take(&mut level))
-                .map(|(directory, rules)| self.list(directory, rules))
-                .buffered(PARALLEL_LISTS);
-            let lists: Vec<_> = lists.collect().await;
+            let directories = std::mem::take(&mut level).into_iter();
+            let lists = directories.map(|(directory, rules)| self.list(directory, rules));
+            let mut together = Together::new(lists, PARALLEL_LISTS);
+            let mut lists = Vec::new();
+            while let Some(list) = together.next().await {
+                lists.push(list);
+            }
+            drop(together);
             for (directory, listed) in lists {
                 let (entries, rules, truncated) = match listed {
                     Ok(listed) => listed,

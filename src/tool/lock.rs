@@ -7,15 +7,15 @@
 //! common case, costs no round trip to the host.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::mem;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use futures_util::future::{FutureExt, LocalBoxFuture, Shared, join, join_all};
+use futures_util::future::{FutureExt, LocalBoxFuture, Shared, join};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, all};
+use crate::text::SortedMap;
 
 /// A file by its name, and where that leads once somebody has asked.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ struct Name {
 struct State {
     next_ticket: u64,
     /// Who holds files or waits for them, by ticket.
-    turns: BTreeMap<u64, Vec<Name>>,
+    turns: SortedMap<u64, Vec<Name>>,
     /// Those who wait for a turn to end.
     waiting: Vec<Waker>,
 }
@@ -74,7 +74,7 @@ impl FileLocks {
     /// The turns before `ticket`; `None` when it is the first.
     fn before(&self, ticket: u64) -> Option<Vec<(u64, Vec<Name>)>> {
         let state = self.0.borrow();
-        let earlier = state.turns.range(..ticket);
+        let earlier = state.turns.iter().take_while(|(known, _)| **known < ticket);
         let earlier: Vec<_> = earlier
             .map(|(ticket, names)| (*ticket, names.clone()))
             .collect();
@@ -117,8 +117,10 @@ async fn first_with(ours: &[Name], turns: &[(u64, Vec<Name>)]) -> Option<u64> {
         return Some(*ticket);
     }
     // All at once: one step to the host and back, and nothing the next time.
-    let follow = |names: &[Name]| join_all(names.iter().map(|name| name.real.clone()));
-    let theirs = join_all(turns.iter().map(|(_, names)| follow(names)));
+    fn follow(names: &[Name]) -> impl Future<Output = Vec<String>> {
+        all(names.iter().map(|name| name.real.clone()))
+    }
+    let theirs = all(turns.iter().map(|(_, names)| follow(names)));
     let (ours, theirs) = join(follow(ours), theirs).await;
     let mut turns = turns.iter().zip(theirs);
     turns
@@ -202,7 +204,7 @@ mod tests {
             ]
         );
         assert!(executor.is_empty());
-        assert!(locks.0.borrow().turns.is_empty());
+        assert_eq!(locks.0.borrow().turns.len(), 0);
     }
 
     #[test]

@@ -5,8 +5,6 @@ use std::rc::Rc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::stream;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,7 +13,9 @@ use super::mapping::{Kind, Parameter, optional, required};
 use super::read_file::image;
 use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
 use crate::environment::search::{PathGlob, display_path};
-use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest};
+use crate::environment::{
+    Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest, Together,
+};
 use crate::llm::{Media, ToolDefinition};
 use crate::text::{TextFormat, decode_text, named_as_image, number_lines, sniff_image};
 
@@ -98,12 +98,11 @@ impl Tool for ReadManyFiles {
         let left_out = chosen.files.len().saturating_sub(MAX_FILES);
         chosen.files.truncate(MAX_FILES);
         let mut report = Report::new(call.max_captured_bytes);
-        let mut contents = stream::iter(&chosen.files)
-            .map(|file| async move {
-                let content = environment.read(&file.path, MAX_FILE_BYTES).await;
-                (file, content)
-            })
-            .buffered(PARALLEL_READS);
+        let reads = chosen.files.iter().map(|file| async move {
+            let content = environment.read(&file.path, MAX_FILE_BYTES).await;
+            (file, content)
+        });
+        let mut contents = Together::new(reads, PARALLEL_READS);
         while let Some((file, content)) = contents.next().await {
             report.add(file, content)?;
             if report.full() {

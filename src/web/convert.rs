@@ -15,6 +15,7 @@ use crate::environment::{
 };
 use crate::llm::{TransportError, TransportErrorKind};
 use crate::session::{JobReport, JobReportKind, SessionError};
+use crate::text::from_json;
 
 /// A plain object under construction.
 pub(super) struct Record(Object);
@@ -125,7 +126,7 @@ pub(super) fn from_object<T: DeserializeOwned>(value: &JsValue) -> Result<T, Str
         .ok()
         .and_then(|json| json.as_string())
         .ok_or("not a value that JSON can hold")?;
-    serde_json::from_str(&json).map_err(|error| error.to_string())
+    from_json(&json).map_err(|error| error.to_string())
 }
 
 /// A map of strings as a plain object.

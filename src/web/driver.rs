@@ -3,7 +3,6 @@
 //! gets exactly one final outcome, whatever the JavaScript side does.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -20,6 +19,7 @@ use super::perform::perform;
 use crate::effect::{Effect, EffectKind, Outcome, OutcomeKind};
 use crate::environment::{Cancel, ExecStatus};
 use crate::session::{Instance, LogLine, SessionEvent};
+use crate::text::SortedMap;
 
 /// How long a cancelled effect may take to end, in ms. The contract says
 /// 2.5 s (DESIGN §2); timers are late by some ms.
@@ -30,7 +30,7 @@ pub(super) struct Driver {
     host: Host,
     instance: RefCell<Instance>,
     inbox: RefCell<Vec<Outcome>>,
-    running: RefCell<BTreeMap<u64, Call>>,
+    running: RefCell<SortedMap<u64, Call>>,
     stopped: Cell<bool>,
 }
 

@@ -9,6 +9,8 @@ mod convert;
 mod driver;
 mod host;
 mod http;
+#[cfg(feature = "sandbox")]
+mod job;
 mod perform;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -20,13 +22,12 @@ mod terminal;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use js_sys::{Array, Uint8Array};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
-use crate::environment::{EnvironmentCall, ExecRequest};
 use crate::session::{
     Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
 };
@@ -127,48 +128,6 @@ impl Core {
             session,
             driver: self.driver.clone(),
         })
-    }
-
-    /// Starts a command; `request` is an object with the fields of
-    /// [`ExecRequest`]. Returns the id of the job.
-    #[wasm_bindgen(js_name = startExec)]
-    pub fn start_exec(&self, environment: u32, request: JsValue) -> Result<String, JsValue> {
-        let request: ExecRequest = convert::from_object(&request)
-            .map_err(|error| invalid(format!("invalid command: {error}")))?;
-        let job = self
-            .driver
-            .with(|instance| instance.start_exec(environment, request));
-        job.map(|job| job.to_string()).map_err(thrown)
-    }
-
-    /// Starts a call; `call` is an object `{call, …}` with the fields of an
-    /// [`EnvironmentCall`], except that the content of a write is `content`.
-    /// Returns the id of the job.
-    #[wasm_bindgen(js_name = startCall)]
-    pub fn start_call(
-        &self,
-        environment: u32,
-        call: JsValue,
-        content: Option<Uint8Array>,
-    ) -> Result<String, JsValue> {
-        let call = match content {
-            Some(content) => EnvironmentCall::Write {
-                path: convert::text(&call, "path").unwrap_or_default(),
-                content: Bytes::from(content.to_vec()),
-            },
-            None => convert::from_object(&call)
-                .map_err(|error| invalid(format!("invalid call: {error}")))?,
-        };
-        let job = self
-            .driver
-            .with(|instance| instance.start_call(environment, call));
-        job.map(|job| job.to_string()).map_err(thrown)
-    }
-
-    /// Ends a job early; its last report still comes.
-    #[wasm_bindgen(js_name = cancelJob)]
-    pub fn cancel_job(&self, job: &str) {
-        self.driver.with(|instance| instance.cancel_job(job));
     }
 
     /// Output of the command that effect `id` runs; `stream` is `stdout` or

@@ -14,11 +14,23 @@ const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
 let slow;
 /** While set, the core does not come at all. */
 let broken = false;
+/** While set, the host has the next version of the page, and no file of this one. */
+let updated = false;
 const asked = [];
 
 async function answer(request, response) {
   const { pathname } = new URL(request.url, "http://x");
   asked.push(pathname);
+  if (updated && pathname.includes("/assets/")) {
+    response.writeHead(404).end();
+    return true;
+  }
+  if (updated && pathname.endsWith("/sw.js")) {
+    const content = await readFile(`${DIST}sw.js`, "utf8");
+    response.writeHead(200, { "content-type": "text/javascript", "cache-control": "no-store" });
+    response.end(content.replace(/const VERSION = .*/, 'const VERSION = "next";').replace(/const FILES = .*/, "const FILES = [];"));
+    return true;
+  }
   if (!pathname.startsWith(`/${FOLDER}`)) {
     response.writeHead(404).end();
     return true;
@@ -105,6 +117,23 @@ test("a reload without a network works", async (t) => {
   await preview(page).locator("text=/rock-roll").waitFor();
   await terminal(page, "node -p '6 * 7'");
   await shows(page, "42");
+});
+
+test("a tab that is open while its host gets the next version goes on with its own files", async (t) => {
+  const { context, page, problems } = await open(t, { at: FOLDER });
+  await kept(page);
+  updated = true;
+  t.after(() => (updated = false));
+  await page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.getRegistration();
+    await registration.update();
+    const next = registration.installing ?? registration.waiting ?? registration.active;
+    while (!["installed", "activated"].includes(next.state)) await new Promise((resolve) => next.addEventListener("statechange", resolve, { once: true }));
+  });
+  await (await context.newCDPSession(page)).send("Network.clearBrowserCache");
+  await terminal(page, "node -p '6 * 7'");
+  await shows(page, "42");
+  assert.deepEqual(problems, []);
 });
 
 test("what was used once is there without a network: python", async (t) => {

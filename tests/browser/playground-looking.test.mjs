@@ -141,3 +141,21 @@ test("what the agent does while a run is open is kept", async (t) => {
   assert.equal(await page.locator(".notice").count(), 0);
   assert.deepEqual(await paths(page), []);
 });
+
+test("a conversation that is shown again shows each message once", async (t) => {
+  const { page, problems } = await open(t);
+  await create(page, "mine");
+  const agent = await serveModel(t, { steps: [{ text: "First answer." }, { text: "Second answer." }] });
+  await choose(page, { baseUrl: agent.url });
+  await say(page, "one");
+  await page.waitForSelector(".answer:has-text('First answer.')");
+  for (let count = 0; count < 2; count += 1) {
+    await look(page);
+    await close(page);
+  }
+  await say(page, "two");
+  await page.waitForSelector(".answer:has-text('Second answer.')");
+  await state(page, "IDLE");
+  assert.deepEqual(await page.locator(".item .text, .item .prose").allInnerTexts(), ["one", "First answer.", "two", "Second answer."]);
+  assert.deepEqual(problems, []);
+});

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choose, editorText, menu, playground, say, shows, state, terminal } from "./playground-support.mjs";
-import { serveModel } from "../node/support.mjs";
+import { callStep, serveModel } from "../node/support.mjs";
 
 const { open, url } = playground();
 
@@ -116,6 +116,76 @@ test("stopping ends the input, and the conversation goes on", async (t) => {
   await page.waitForSelector(".answer:has-text('Once more.')");
   await page.keyboard.press("Escape");
   await state(page, "IDLE");
+  assert.deepEqual(problems, []);
+});
+
+test("thinking is folded, a card has its duration and all of its output, and the bar the use of the context", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [
+    { thinking: { text: "Let me count.", signature: "ZGVtbw==" }, ...callStep("shell", { command: "seq 8000" }, "count") },
+    { text: "Counted.", usage: { input_tokens: 49_000, output_tokens: 1_000 } },
+  ] });
+  await choose(page, { baseUrl: model.url, name: "claude-sonnet-4-5" });
+  await say(page, "count");
+  await page.waitForSelector(".answer:has-text('Counted.')");
+  await state(page, "IDLE");
+  const thoughts = page.locator(".thoughts:has-text('Let me count.')");
+  assert.equal(await thoughts.isVisible(), false);
+  await page.click(".thinking summary:has-text('Thought')");
+  assert.equal(await thoughts.isVisible(), true);
+  assert.match(await page.locator(".tool .time").innerText(), /^\d+ ms$|^[\d.]+ s$/);
+  const output = page.locator(".tool .output");
+  assert.equal(await output.isVisible(), false);
+  await page.click(".tool summary");
+  assert.equal((await output.textContent()).length, 20_000);
+  await page.click(".tool button:has-text('Show everything')");
+  assert.equal((await output.textContent()).trim().split("\n").at(-1), "8000");
+  // 200,000 tokens fit the model; a million cost $3 in and $15 out.
+  assert.equal(await page.locator(".usage .context").getAttribute("title"), "Context: 50k of 200k tokens");
+  assert.equal(await page.locator("[role=meter]").getAttribute("aria-valuenow"), "25");
+  assert.equal(await page.locator(".cost").innerText(), "49k in · 1.0k out · ≤ $0.1626");
+  assert.deepEqual(problems, []);
+});
+
+test("a text that opens much and closes nothing is shown, and is not read out piece by piece", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: `Look: ${"`".repeat(12_000)}\n${"[".repeat(50_000)}\n\nThe end.`, hold: "go", hold_before: "end" }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "repeat yourself");
+  await page.waitForSelector(".answer:has-text('The end.')");
+  assert.equal(await page.locator(".items[role=log]").getAttribute("aria-busy"), "true");
+  await model.release("go");
+  await state(page, "IDLE");
+  assert.equal(await page.locator(".items[role=log]").getAttribute("aria-busy"), "false");
+  assert.deepEqual(problems, []);
+});
+
+test("what is sent at once after Stop stands in the order in which it was typed", async (t) => {
+  const { page, problems } = await open(t);
+  // It hears nothing and ends with its worker, so the stop takes a while.
+  const command = "jq -n 'last(range(infinite))'";
+  const held = await serveModel(t, { steps: [
+    callStep("shell", { command }, "long"),
+    { ...callStep("read_file", { file_path: "README.md" }, "look"), hold: "go", hold_before: "tool_calls" },
+    { text: "All is read." },
+  ] });
+  await choose(page, { baseUrl: held.url });
+  await say(page, "work");
+  await page.waitForSelector(".tool[data-state=running]");
+  await page.evaluate(async () => {
+    const composer = document.querySelector("#composer");
+    document.querySelector(".chat .stop").click();
+    for (const text of ["one", "two", "three"]) {
+      composer.value = text;
+      composer.form.requestSubmit();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  await page.waitForFunction(() => document.querySelectorAll(".queue li").length === 2);
+  await held.release("go");
+  await page.waitForSelector(".answer:has-text('All is read.')");
+  assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["work", "one", "two", "three"]);
+  assert.match(JSON.stringify((await held.requests()).at(-1).body.messages), /work.*one.*two.*three/);
   assert.deepEqual(problems, []);
 });
 

@@ -25,6 +25,7 @@ async function answer(request, response) {
   if (SCRIPTS[request.url]) response.setHeader("content-type", "text/javascript").end(SCRIPTS[request.url]);
   else if (request.url === "/page.js") response.setHeader("content-type", "text/html").end("<html>");
   else if (request.url === "/cut.js") request.socket.destroy();
+  else if (request.url === "/tests/browser/beside.wasm") return ((request.url = "/js/wasm/hermitcrab_bg.wasm"), false);
   else return false;
   return true;
 }
@@ -52,7 +53,7 @@ async function refusal(t, { face = "worker", policy, worker, wasm, offline = fal
         return error instanceof CoreError ? error.message : String(error.stack);
       }
     },
-    [face, worker, wasm && new URL(wasm, address).href],
+    [face, worker, wasm?.startsWith("/") ? address + wasm : wasm],
   );
   return said.replaceAll(address, "");
 }
@@ -69,6 +70,7 @@ const CASES = [
   ["a policy without workers", { policy: STRICT.replace("worker-src 'self'", "worker-src 'none'") }, /^the worker cannot be started: the content security policy forbids its script \(worker-src\); allow it with worker-src$/],
   ...["page", "worker"].flatMap((face) => [
     [`a core that is missing, ${face}`, { face, wasm: "/none.wasm" }, /^the core cannot be loaded: \/none\.wasm answered with status 404; .*init\(\{ wasm \}\)/],
+    [`a core beside the page, ${face}`, { face, wasm: "beside.wasm" }, /^it started$/],
     [`a core that is something else, ${face}`, { face, wasm: "/js/index.js" }, /^the core cannot be loaded: \/js\/index\.js is not the WebAssembly module of this package/],
     [`a core that nobody serves, ${face}`, { face, wasm: "http://127.0.0.1:9/x.wasm" }, /^the core cannot be loaded: http:\/\/127\.0\.0\.1:9\/x\.wasm cannot be downloaded: .*check the network$/],
     [`a policy without WebAssembly, ${face}`, { face, policy: STRICT.replace(" 'wasm-unsafe-eval'", "") }, /^the core cannot be loaded: the content security policy forbids WebAssembly; it must have script-src 'wasm-unsafe-eval'$/],

@@ -327,6 +327,15 @@ function madeUp(children, name = "made-up") {
 
 const GONE = new DOMException("it was moved", "NotFoundError");
 
+test("a sandbox may begin with a list of files", async () => {
+  const file = Object.defineProperty(new File(["inside"], "a.txt"), "webkitRelativePath", { value: "folder/a.txt" });
+  for (const files of [[file], new Set([file])]) {
+    const env = await MemoryEnvironment.create({ files });
+    assert.equal(await env.readText("folder/a.txt"), "inside");
+    await env.dispose();
+  }
+});
+
 test("a directory that a page made up comes in, also into a worker", async () => {
   const env = await MemoryEnvironment.create();
   const told = new Promise((resolve) => env.onActivity(resolve));

@@ -202,6 +202,7 @@ for (const [name, exec] of [
     assert.match(end.output ?? end.error, /so far/);
     assert.match(end.output ?? end.error, /timed out after 50ms/i);
     assert.equal(fired, 1);
+    assert.equal(end.exit_code, 124);
     assert.equal(dataOf(events, "PROCESSING_END")[0].reason, "completed");
   });
 }

@@ -86,6 +86,15 @@ test("a sandbox that is closed leaves nothing in the core", { timeout: 120_000 }
   assert.ok(grown < 40 * MB, `${grown} bytes more`);
 });
 
+test("a sandbox that cannot be made leaves nothing in the core", { timeout: 120_000 }, async () => {
+  const fail = () => assert.rejects(MemoryEnvironment.create({ limits: { fileBytes: 1 }, files: { a: "too large" } }), { kind: "too_large" });
+  for (let round = 0; round < 200; round += 1) await fail();
+  const before = await coreBytes();
+  for (let round = 0; round < 2_000; round += 1) await fail();
+  const grown = (await coreBytes()) - before;
+  assert.ok(grown < 4 * MB, `${grown} bytes more`);
+});
+
 test("sessions, sandboxes and snapshots that nobody has any more are given back to the worker", async () => {
   const ROUNDS = 20;
   const use = async () => {

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { openProjectIn } from "../../js/project.js";
+import { openProjectIn } from "../../js/projects.js";
 import { EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 

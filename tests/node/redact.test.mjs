@@ -70,6 +70,38 @@ for (const [what, chunks, expected] of BODIES) {
   });
 }
 
+/** A text within `depth` texts. */
+function nested(text, depth) {
+  return depth === 0 ? text : nested(JSON.stringify(text), depth - 1);
+}
+
+for (const [what, key] of [["with all that has an escape", ODD], ["by its numbers", byNumber(ODD)]]) {
+  for (let depth = 1; depth <= 3; depth += 1) {
+    test(`a key ${what}, ${depth} levels deep, cut at every byte`, async () => {
+      const text = what === "by its numbers" ? nested(`"${key}"`, depth - 1) : nested(key, depth);
+      const expected = text.replace(/zbcd.*==|\\+u007a.*u003d/, "[redacted]");
+      assert.ok(expected.length < 40 && expected.includes("[redacted]"), expected);
+      for (let cut = 0; cut < text.length; cut += 1) {
+        const pieces = await passed([encode(text.slice(0, cut)), encode(text.slice(cut))]);
+        assert.equal(pieces.map((piece) => new TextDecoder().decode(piece)).join(""), expected);
+      }
+      const bytes = await passed([...text].map(encode));
+      assert.equal(bytes.map((piece) => new TextDecoder().decode(piece)).join(""), expected);
+    });
+  }
+}
+
+test("what is held back is bounded, and takes time by its length only", async () => {
+  // Each of them could go on for ever to begin a key.
+  const texts = ["\\".repeat(200_000), "\\u005c".repeat(40_000), `${ODD.slice(0, 9)}${"\\u005c".repeat(40_000)}`];
+  for (const text of texts) {
+    const pieces = await passed([encode(text), encode("x")]);
+    const held = pieces.at(-1).length;
+    assert.ok(held <= 13 * Math.max(...KEYS.map(({ length }) => length)) + 1, String(held));
+    assert.equal(pieces.map((piece) => new TextDecoder().decode(piece)).join(""), `${text}x`);
+  }
+});
+
 test("pieces without a key are the same pieces", async () => {
   const chunks = [encode("data: so it asks\n\n"), encode("sk-canary, but not the key\n"), new Uint8Array([0, 255, 128])];
   const pieces = await passed(chunks);

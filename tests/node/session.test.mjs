@@ -275,6 +275,31 @@ test("an abort while the session opens is not lost", async () => {
   await assert.rejects(opening, { name: "AbortError" });
 });
 
+test("a run that is refused takes no events from the first that listens", async (t) => {
+  const server = await serveEndless(t);
+  const session = await createSession({ apiKey: "test-key", baseUrl: server.url });
+  await session.submit("one");
+  await assert.rejects(collect(session.run("two")), { kind: "illegal_state" });
+  const kinds = [];
+  for await (const { kind } of session.events()) if (kinds.push(kind) === 3) break;
+  assert.deepEqual(kinds, ["SESSION_START", "STATE_CHANGED", "USER_INPUT"]);
+  await session.abort();
+});
+
+test("an abort is not lost at any moment of the opening", GUARD, async () => {
+  const lost = [];
+  for (let turns = 0; turns < 60; turns += 1) {
+    const life = new AbortController();
+    const opening = createSession({ script: { steps: [{ text: "hi" }] }, signal: life.signal });
+    for (let turn = 0; turn < turns; turn += 1) await null;
+    life.abort();
+    const over = opening.then((session) => session.closed, () => {}).then(() => true);
+    const late = new Promise((resolve) => setTimeout(resolve, 1_000, false));
+    if (!(await Promise.race([over, late]))) lost.push(turns);
+  }
+  assert.deepEqual(lost, []);
+});
+
 for (const stop of ["interrupt", "abort"]) {
   test(`a file is free again after ${stop} in the middle of an edit`, GUARD, async (t) => {
     const edit = callStep("edit_file", { file_path: "/repo/a.txt", old_string: "one", new_string: "two" });

@@ -195,14 +195,19 @@ test("history and variables can be given", async () => {
   assert.equal(screen().at(0), "/workspace $ echo $WHO");
 });
 
-if (!inWorker) test("a paste of 198 kB arrives", async () => {
-  const { env, shell, type } = await open();
-  const text = "0123456789 0123456789 0123456789\n".repeat(6_000);
-  await type(`\x1b[200~cat > pasted <<'END'\n${text}END\x1b[201~`);
-  await type("\r");
-  assert.equal(await env.readText("pasted"), text);
-  await shell.close();
-});
+for (const [what, line] of [["of plain lines", "0123456789 0123456789 0123456789"], ["of one line per language", "Straße 中文字符 👩‍👩‍👧 e\u0301"]]) {
+  test(`a paste of 200 kB ${what} arrives`, async () => {
+    const env = await MemoryEnvironment.create();
+    let shown = 0;
+    const shell = await env.openShell({ onData: (text) => (shown += text.length) });
+    const text = `${line}\n`.repeat(200_000 / (line.length + 1));
+    await shell.write(`\x1b[200~cat > pasted <<'END'\n${text}END\x1b[201~`);
+    assert.ok(shown > text.length);
+    await shell.write("\r");
+    assert.equal(await env.readText("pasted"), text);
+    await shell.close();
+  });
+}
 
 // In a worker there is no reaching inside.
 if (!inWorker) test("what cannot be dealt with is told, and the next text is taken", async () => {

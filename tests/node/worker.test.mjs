@@ -83,6 +83,19 @@ test("a worker that works and does not answer is replaced unasked; its sessions 
   await again.close();
 });
 
+test("a worker that takes in many typed lines answers meanwhile", async () => {
+  const env = await MemoryEnvironment.create();
+  const shell = await env.openShell({ onData() {} });
+  const before = reasons.length;
+  // Each line may end the command, so each time all of it is looked over.
+  const text = "0123456789 0123456789 0123456789\n".repeat(7_000);
+  await shell.write(`cat > typed <<'END'\n${text}END\n`);
+  assert.deepEqual(reasons.slice(before), []);
+  assert.equal(await env.readText("typed"), text);
+  await shell.close();
+  await env.dispose();
+});
+
 test("restart and terminate end what runs", async () => {
   const env = await MemoryEnvironment.create({ files: { a: "a" } });
   const session = await createSession({ apiKey: KEY, env });
@@ -162,6 +175,31 @@ test("an input that is refused is told to whoever asks for its events", async (t
     await assert.rejects(collect(session.run("two")), { name: "SessionError", kind: "illegal_state" });
     await session.abort();
   }
+});
+
+test("runs of several sessions that begin in one turn get all of their events each", async () => {
+  const script = { steps: [{ text: "one" }, { text: "two" }] };
+  const sessions = await Promise.all(Array.from({ length: 4 }, () => createSession({ script })));
+  await Promise.all(sessions.map((session) => collect(session.run("first"))));
+  const runs = await Promise.all(sessions.map((session) => collect(session.run("second"))));
+  assert.deepEqual(runs.map((events) => events.slice(0, 2).map(({ kind }) => kind)), runs.map(() => ["STATE_CHANGED", "USER_INPUT"]));
+  await Promise.all(sessions.map((session) => session.close()));
+});
+
+test("a command's output comes before its end, also while runs begin", async () => {
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ env, script: { steps: Array.from({ length: 40 }, () => ({ text: "ok" })) } });
+  for (let count = 0; count < 40; count += 1) {
+    let output = "";
+    const done = env.exec("echo hello", { onOutput: (_, data) => (output += new TextDecoder().decode(data)) });
+    for (let turn = 0; turn < count % 8; turn += 1) await null;
+    const run = collect(session.run("go"));
+    await done;
+    assert.equal(output, "hello\n");
+    await run;
+  }
+  await session.close();
+  await env.dispose();
 });
 
 test("a second run gets its own events only", async (t) => {
@@ -267,12 +305,30 @@ for (const [what, options, message] of FAILURES) {
   });
 }
 
-test("after a failed start the next one may work", async () => {
-  await terminate();
-  const wasm = await readFile(new URL("../../js/wasm/hermitcrab_bg.wasm", import.meta.url));
-  await init({ worker: () => new Worker(main), wasm });
-  assert.equal((await (await MemoryEnvironment.create()).exec("echo fine")).stdout, "fine\n");
-});
+const bytes = await readFile(new URL("../../js/wasm/hermitcrab_bg.wasm", import.meta.url));
+
+/** What the core may be given as, by name. */
+const SOURCES = {
+  "its bytes": () => bytes,
+  "a module": () => new WebAssembly.Module(bytes),
+  "a response": () => new Response(bytes),
+  "a promise": () => Promise.resolve(bytes),
+  "a promise of a response": async () => new Response(bytes),
+};
+for (const [what, source] of Object.entries(SOURCES)) {
+  test(`after a failed start the next one may work, with ${what}, and so may the one after it`, async () => {
+    await terminate();
+    await assert.rejects(init({ worker: () => new Worker(main), wasm: Promise.reject(new Error("no such luck")) }), {
+      name: "CoreError", message: "the core cannot be loaded: no such luck",
+    });
+    await init({ worker: () => new Worker(main), wasm: source() });
+    const env = await MemoryEnvironment.create();
+    assert.equal((await env.exec("echo fine")).stdout, "fine\n");
+    await restart();
+    assert.equal((await env.exec("echo fine again")).stdout, "fine again\n");
+    await env.dispose();
+  });
+}
 
 /** Workers that cannot take the place of one that died: `[what, make]`. */
 const REPLACEMENTS = [

@@ -31,6 +31,23 @@ check("the value of an expression", {
   stdout: "[ 1, 'a', { b: null } ]\n",
 });
 check("the version", { command: "node --version", stdout: "v22.0.0\n" });
+check("an emitter as old code makes it", {
+  files: {
+    "old.js":
+      "const { EventEmitter } = require('events');\nfunction Old() { EventEmitter.call(this); }\nrequire('util').inherits(Old, EventEmitter);\nconst old = new Old();\nold.on('x', (value) => console.log(value, old instanceof EventEmitter, new Old().listenerCount('x')));\nold.emit('x', 'heard');\n",
+  },
+  command: "node old.js",
+  stdout: "heard true 0\n",
+});
+check("a file does what it was opened for", {
+  files: {
+    a: "abc",
+    "modes.js":
+      "const fs = require('fs');\nconst code = (act) => { try { return act(); } catch (error) { return error.code; } };\nconst [r, w, rw] = ['r', 'w', 'r+'].map((flags) => fs.openSync(flags === 'w' ? 'b' : 'a', flags));\nconst target = Buffer.alloc(3);\nconsole.log(code(() => fs.writeSync(r, 'z')), code(() => fs.readSync(w, target)), code(() => fs.writeSync(rw, 'Z')), code(() => fs.readSync(rw, target)), code(() => fs.ftruncateSync(r, 0)), fs.readFileSync('a', 'utf8'));\n",
+  },
+  command: "node modes.js",
+  stdout: "EBADF EBADF 1 2 EBADF Zbc\n",
+});
 check("a script with arguments", {
   files: {
     "app/main.js":

@@ -33,6 +33,17 @@ for (const { name, files, steps } of cases) {
   });
 }
 
+for (const [how, lines] of [
+  ["cut to that size", ["f.truncate(10**13)"]],
+  ["written far behind its end", ["f.seek(10**13)", "f.write(b'x')"]],
+]) {
+  test(`a file that no memory can hold, ${how}`, async () => {
+    const script = ["f = open('a', 'wb', 0)", "try:", ...lines.map((line) => `    ${line}`), "except OSError as error:", "    print(error.strerror)"];
+    const env = await withPython({ "large.py": script.join("\n") });
+    assert.deepEqual(await run(env, "python3 large.py"), [0, "File too large\n", ""]);
+  });
+}
+
 test("a lent program is found on the PATH, whenever it was lent", async () => {
   const env = await MemoryEnvironment.create();
   assert.equal((await env.exec("which python3")).exitCode, 1);
@@ -135,6 +146,7 @@ test("the download shows its progress, once, and a failed one is tried again", a
     progress.map(({ loaded }) => loaded).sort((a, b) => a - b),
   );
   const missing = pythonProgram({ url: new URL("./nothing-here.tar.gz", import.meta.url) });
+  await assert.rejects(missing.load(), { name: "EnvironmentError", kind: "io", message: /nothing-here.*pythonProgram\(\{ url \}\)/ });
   const env = await MemoryEnvironment.create({ programs: { python3: missing } });
   const [exitCode, , stderr] = await run(env, "python3 -c pass");
   assert.equal(exitCode, 126);
@@ -143,5 +155,7 @@ test("the download shows its progress, once, and a failed one is tried again", a
 
 test("something else than Python at the address is refused by name", async () => {
   const wrong = pythonProgram({ url: new URL("./support.mjs", import.meta.url) });
-  await assert.rejects(wrong.load(), /cannot read .*support\.mjs: it is not a tar archive/);
+  await assert.rejects(wrong.load(), {
+    name: "EnvironmentError", kind: "invalid_input", message: /cannot read .*support\.mjs: the archive is not a tar file or is damaged: /,
+  });
 });

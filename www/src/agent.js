@@ -63,7 +63,7 @@ const programs = { python3: python, python, node: jsProgram({ worker: sealedWork
 
 /**
  * A project of this browser's, or a new one with `files`.
- * @param {string} name @param {import("../../js/project.js").ProjectOptions & {files?: object}} options
+ * @param {string} name @param {import("../../js/projects.js").ProjectOptions & {files?: object}} options
  */
 export function openStored(name, options) {
   return openProject(name, { workingDirectory: ROOT, programs, ...options });

@@ -24,11 +24,13 @@ export class Conversation extends EventTarget {
   /** What the session was opened with, as text. */
   #opened;
   #approval;
-  /** The session as it was after its last tool call or answer. @type {object | undefined} */
+  /** The session as it was after its last input, tool call or answer. @type {object | undefined} */
   #record;
   #over = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
   #turn = Promise.resolve();
+  /** When what was told to stop has. @type {Promise<void> | undefined} */
+  #stopping;
   /** Arguments of this task's calls. @type {Map<string, any>} */
   #calls = new Map();
 
@@ -69,9 +71,15 @@ export class Conversation extends EventTarget {
     return Object.fromEntries([...now.map(([path, bytes]) => [path, toBase64(bytes)]), ...then]);
   }
 
-  /** A task, an answer, or steering while the agent works. @param {string} text */
-  async send(text) {
+  /**
+   * A task, an answer, or steering while the agent works.
+   * @param {string} text @param {() => Promise<void>} prepare what it refers to is in the sandbox then
+   */
+  async send(text, prepare) {
     await this.#next(async () => {
+      // What ends would keep a steering message for behind the next task.
+      await this.#stopping;
+      await prepare();
       if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
       await this.#ready();
       return this.#session.submit(text);
@@ -97,8 +105,21 @@ export class Conversation extends EventTarget {
 
   /** Ends what the agent does now; the conversation goes on. */
   async stop() {
-    if (!this.working) return;
-    await this.#session?.interrupt().catch(() => {});
+    if (!this.working || !this.#session) return;
+    this.#stopping ??= this.#ended().then(() => void (this.#stopping = undefined));
+    await this.#session.interrupt().catch(() => {});
+  }
+
+  /** Resolves when the agent does not work any more. */
+  #ended() {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (this.working) return;
+        this.run.removeEventListener("state", look);
+        resolve();
+      };
+      this.run.addEventListener("state", look);
+    });
   }
 
   /** Takes over what was chosen about approval, also while the agent works. */
@@ -156,7 +177,7 @@ export class Conversation extends EventTarget {
       if (event.kind === "USER_INPUT") this.#calls.clear();
       if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
       if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
-      if (!event.agent_id && (event.kind === "TOOL_CALL_END" || event.kind === "PROCESSING_END")) void this.#remember(session);
+      if (!event.agent_id && REMEMBERED.has(event.kind)) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
       }
@@ -218,6 +239,9 @@ export class Conversation extends EventTarget {
     this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
   }
 }
+
+/** After these the session is remembered; later a command may leave nobody to ask. */
+const REMEMBERED = new Set(["USER_INPUT", "TOOL_CALL_END", "PROCESSING_END"]);
 
 /** Arguments that hold what is to be written. */
 const WRITTEN = ["content", "new_string"];

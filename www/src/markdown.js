@@ -90,7 +90,8 @@ function table(lines) {
   return h("div", { class: "table" }, h("table", null, h("thead", null, row("th")(lines[0])), h("tbody", null, lines.slice(2).map(row("td")))));
 }
 
-const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
+/** Where nothing closes what is opened, each alternative gives up after one look: models repeat themselves. */
+const INLINE = /(?<!`)(`+)(?!`)([\s\S]*?[^`])\1(?!`)|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^[\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
 
 function inline(text) {
   const parts = [];

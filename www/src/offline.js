@@ -12,8 +12,9 @@ const LARGE_CACHE = "hermitcrab-large";
 self.addEventListener("install", (event) => {
   const fill = async () => {
     const cache = await caches.open(CACHE);
+    // It takes over when the last tab of the version before is closed: until then
+    // that one may ask for files of its own, which no host has any more.
     await cache.addAll(["./", ...FILES]);
-    await self.skipWaiting();
   };
   event.waitUntil(fill());
 });

@@ -30,7 +30,7 @@ export class Project extends EventTarget {
 
   /**
    * A project in a sandbox of its own.
-   * @param {string} name @param {import("../../js/project.js").ProjectOptions & {files?: object}} options
+   * @param {string} name @param {import("../../js/projects.js").ProjectOptions & {files?: object}} options
    */
   static async open(name, options) {
     const project = new Project(await openStored(name, options));

@@ -211,8 +211,7 @@ export class Workbench {
   });
 
   async #send(text) {
-    await this.#leaveEditor();
-    await this.#conversation.send(text);
+    await this.#conversation.send(text, () => this.#leaveEditor());
   }
 
   /**

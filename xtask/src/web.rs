@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use wasm_bindgen_cli_support::Bindgen;
+use xshell::{Shell, cmd};
 
 use crate::order;
 use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
@@ -88,19 +89,39 @@ impl Core {
         }
     }
 
-    /// More arguments for `cargo build`. LLVM copies a function that is marked
-    /// `#[inline]` into its callers up to a cost of 325, by its own count, also
-    /// where the profile asks for few bytes; profiles have no option for it.
-    fn arguments(self) -> &'static [&'static str] {
+    /// LLVM's options. It copies a function that is marked `#[inline]` into its
+    /// callers up to a cost of 325, by its own count, also where the profile asks
+    /// for few bytes; profiles have no option for it.
+    fn llvm(self) -> &'static [&'static str] {
         match self {
-            Self::Full => &[
-                "--config",
-                "target.wasm32-unknown-unknown.rustflags=['-Cllvm-args=-inlinehint-threshold=60', '-Cllvm-args=-inline-threshold=25']",
-            ],
-            // `opt-level = "z"` has no such exception.
-            Self::Slim => &[],
+            Self::Full => &["-inlinehint-threshold=60", "-inline-threshold=25"],
+            // `opt-level = "z"` has no such exception. What the branches of a
+            // function end with alike stands once.
+            Self::Slim => &["-sink-common-insts"],
         }
     }
+}
+
+/// What messages of panics call the places where this machine keeps sources:
+/// nothing. A build is the same wherever it is made.
+fn unnamed_places(shell: &Shell) -> Result<Vec<String>> {
+    let sysroot = cmd!(shell, "rustc --print sysroot").read()?;
+    let mut places = vec![Path::new(&sysroot).join("lib/rustlib/src/rust"), root()];
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let registries = home.map(|home| home.join("registry/src"));
+    for registry in registries
+        .iter()
+        .filter_map(|it| std::fs::read_dir(it).ok())
+    {
+        for entry in registry {
+            places.push(entry?.path());
+        }
+    }
+    let places = places
+        .iter()
+        .map(|it| format!("--remap-path-prefix={}=", it.display()));
+    Ok(places.collect())
 }
 
 /// Builds a core and writes `hermitcrab.js` and `hermitcrab_bg.wasm` to `out`.
@@ -109,12 +130,18 @@ fn write(out: &Path, core: Core) -> Result<u64> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
     let profile = core.profile();
+    let llvm = core
+        .llvm()
+        .iter()
+        .map(|option| format!("-Cllvm-args={option}"));
+    let flags: Vec<String> = llvm.chain(unnamed_places(&shell)?).collect();
+    let flags = format!("target.{WASM_TARGET}.rustflags={flags:?}");
     cargo(&shell)
         .args(["build", "--package", "hermitcrab", "--lib"])
         .arg("--no-default-features")
         .args(["--profile", profile, "--target", WASM_TARGET])
         .args(["--features", core.features()])
-        .args(core.arguments())
+        .args(["--config", &flags])
         .quiet()
         .run()?;
     let module = target_dir()

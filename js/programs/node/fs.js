@@ -92,9 +92,9 @@ class Dirent {
  */
 export function makeFs(tree, { cwd, stdin, write, later }) {
   const open = new Map([
-    [0, { node: new File(stdin, 0), offset: 0 }],
-    [1, { stream: "stdout" }],
-    [2, { stream: "stderr" }],
+    [0, { node: new File(stdin, 0), offset: 0, readable: true, writes: false }],
+    [1, { stream: "stdout", readable: false, writes: true }],
+    [2, { stream: "stderr", readable: false, writes: true }],
   ]);
 
   const absolute = (path) => {
@@ -132,9 +132,10 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     directory.set(name, file);
     return file;
   };
-  const opened = (fd, syscall) => {
+  /** @param {number} fd @param {string} syscall @param {"readable" | "writes"} [mode] that it must have been opened for */
+  const opened = (fd, syscall, mode) => {
     const entry = open.get(fd);
-    if (!entry) throw failure("EBADF", syscall);
+    if (!entry || (mode && !entry[mode])) throw failure("EBADF", syscall);
     return entry;
   };
   const remove = (directory, name) => directory.delete(name);
@@ -150,7 +151,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       const { encoding } = optionsOf(options);
       let content;
       if (typeof path === "number" || path === "/dev/stdin") {
-        const entry = opened(path === "/dev/stdin" ? 0 : path, "read");
+        const entry = opened(path === "/dev/stdin" ? 0 : path, "read", "readable");
         content = entry.node.content.slice(entry.offset);
         entry.offset = entry.node.size;
       } else {
@@ -317,7 +318,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       if (flags.startsWith("w") && node instanceof File) node.resize(0);
       let fd = 3;
       while (open.has(fd)) fd += 1;
-      open.set(fd, { node, offset: 0, append: flags.startsWith("a") });
+      const [readable, writes] = [/^r|\+/.test(flags), flags !== "r"];
+      open.set(fd, { node, offset: 0, append: flags.startsWith("a"), readable, writes });
       return fd;
     },
     close(fd) {
@@ -328,8 +330,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return new Stats(opened(fd, "fstat").node ?? new Device(() => 0));
     },
     read(fd, target, offset, length, position) {
-      const entry = opened(fd, "read");
-      if (!entry.node) throw failure("EBADF", "read");
+      const entry = opened(fd, "read", "readable");
       if (typeof offset === "object" && offset !== null) ({ offset, length, position } = offset);
       const start = offset ?? 0;
       const piece = encode(target).subarray(start, start + (length ?? target.byteLength - start));
@@ -338,7 +339,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return count;
     },
     write(fd, data, offset, length, position) {
-      const entry = opened(fd, "write");
+      const entry = opened(fd, "write", "writes");
       let bytes = encode(data, typeof data === "string" ? length : undefined);
       if (typeof data === "string") position = offset;
       else if (typeof offset === "number") bytes = bytes.subarray(offset, offset + (length ?? bytes.length - offset));
@@ -354,7 +355,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       opened(fd, "fsync");
     },
     ftruncate(fd, length = 0) {
-      opened(fd, "ftruncate").node.resize(length);
+      opened(fd, "ftruncate", "writes").node.resize(length);
     },
   };
 

@@ -4,13 +4,19 @@ import { deepEqual } from "./assert.js";
 import { decode } from "./buffer.js";
 import { format, inspect } from "./inspect.js";
 
-export class EventEmitter {
-  #listeners = new Map();
+/** Listeners by event, of each emitter. @type {WeakMap<object, Map<string | symbol, Function[]>>} */
+const listening = new WeakMap();
 
+function listenersOf(emitter) {
+  if (!listening.has(emitter)) listening.set(emitter, new Map());
+  return listening.get(emitter);
+}
+
+class Emitter {
   on(name, listener) {
-    const listeners = this.#listeners.get(name) ?? [];
+    const listeners = listenersOf(this).get(name) ?? [];
     listeners.push(listener);
-    this.#listeners.set(name, listeners);
+    listenersOf(this).set(name, listeners);
     return this;
   }
 
@@ -24,46 +30,51 @@ export class EventEmitter {
   }
 
   off(name, listener) {
-    const listeners = this.#listeners.get(name) ?? [];
+    const listeners = listenersOf(this).get(name) ?? [];
     const index = listeners.findLastIndex((known) => known === listener || known.listener === listener);
-    if (index >= 0) this.#listeners.set(name, listeners.toSpliced(index, 1));
+    if (index >= 0) listenersOf(this).set(name, listeners.toSpliced(index, 1));
     return this;
   }
 
   emit(name, ...args) {
-    const listeners = this.#listeners.get(name) ?? [];
+    const listeners = listenersOf(this).get(name) ?? [];
     if (listeners.length === 0 && name === "error") throw args[0];
     for (const listener of [...listeners]) listener.apply(this, args);
     return listeners.length > 0;
   }
 
   prependListener(name, listener) {
-    this.#listeners.set(name, [listener, ...(this.#listeners.get(name) ?? [])]);
+    listenersOf(this).set(name, [listener, ...(listenersOf(this).get(name) ?? [])]);
     return this;
   }
 
   removeAllListeners(name) {
-    if (name === undefined) this.#listeners.clear();
-    else this.#listeners.delete(name);
+    if (name === undefined) listenersOf(this).clear();
+    else listenersOf(this).delete(name);
     return this;
   }
 
   listenerCount(name) {
-    return this.#listeners.get(name)?.length ?? 0;
+    return listenersOf(this).get(name)?.length ?? 0;
   }
 
   listeners(name) {
-    return (this.#listeners.get(name) ?? []).map((listener) => listener.listener ?? listener);
+    return (listenersOf(this).get(name) ?? []).map((listener) => listener.listener ?? listener);
   }
 
   eventNames() {
-    return [...this.#listeners.keys()];
+    return [...listenersOf(this).keys()];
   }
 
   setMaxListeners() {
     return this;
   }
 }
+
+/** A function, since old code calls it on objects of its own: `EventEmitter.call(this)`. */
+export function EventEmitter() {}
+EventEmitter.prototype = Emitter.prototype;
+Object.defineProperty(EventEmitter.prototype, "constructor", { value: EventEmitter, writable: true, configurable: true });
 EventEmitter.prototype.addListener = EventEmitter.prototype.on;
 EventEmitter.prototype.removeListener = EventEmitter.prototype.off;
 EventEmitter.EventEmitter = EventEmitter;

@@ -6,7 +6,6 @@
 //! contain a line break: `\s` and `[^a]` lose `\n`, `\A` and `\z` become the
 //! ends of a line. ripgrep does the same.
 
-use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{
     Capture, Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind,
@@ -14,7 +13,7 @@ use regex_syntax::hir::{
 };
 
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
-use crate::text::has_nul;
+use crate::text::{Pattern, has_nul};
 
 /// Bytes of a line that a match carries; what is beyond is cut off.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
@@ -22,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 4 * 1024;
 /// A regular expression that matches within lines.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMatcher {
-    regex: Regex,
+    pattern: Pattern,
 }
 
 impl LineMatcher {
@@ -42,23 +41,15 @@ impl LineMatcher {
             .build()
             .parse(pattern)
             .map_err(|error| invalid(&reason(&error)))?;
-        let rewritten = match within_lines(&hir) {
-            Some(hir) => hir,
-            None => {
-                return Err(invalid(
-                    &"it is matched line by line and cannot contain a line break",
-                ));
-            }
+        let Some(within) = within_lines(&hir) else {
+            return Err(invalid(
+                &"it is matched line by line and cannot contain a line break",
+            ));
         };
-        let rewritten = (rewritten != hir).then(|| rewritten.to_string());
-        let changed = rewritten.is_some();
-        RegexBuilder::new(rewritten.as_deref().unwrap_or(pattern))
-            .case_insensitive(case_insensitive && !changed)
-            .multi_line(true)
-            .crlf(true)
-            .build()
-            .map(|regex| Self { regex })
-            .map_err(|error| invalid(&error))
+        match Pattern::new(&within) {
+            Ok(pattern) => Ok(Self { pattern }),
+            Err(reason) => Err(invalid(&reason)),
+        }
     }
 
     /// Calls `found` with the number (from 1) and the text of each matching
@@ -85,10 +76,10 @@ impl LineMatcher {
         // Line breaks before this offset are counted; it is the start of a line.
         let mut counted = 0;
         while counted < content.len() {
-            let Some(hit) = self.regex.find_at(content, counted) else {
+            let Some(hit) = self.pattern.find(content, counted) else {
                 return true;
             };
-            let before = &content[counted..hit.start()];
+            let before = &content[counted..hit];
             let start = match before.iter().rposition(|byte| *byte == b'\n') {
                 Some(position) => counted + position + 1,
                 None => counted,
@@ -98,8 +89,8 @@ impl LineMatcher {
                 return true;
             }
             line += count_breaks(&content[counted..start]);
-            let length = content[hit.start()..].iter().position(|b| *b == b'\n');
-            let end = length.map_or(content.len(), |length| hit.start() + length);
+            let length = content[hit..].iter().position(|b| *b == b'\n');
+            let end = length.map_or(content.len(), |length| hit + length);
             let text = &content[start..end];
             if !found(line, text.strip_suffix(b"\r").unwrap_or(text)) {
                 return false;
@@ -180,7 +171,7 @@ mod tests {
         let line_by_line: Vec<_> = content
             .lines()
             .zip(1..)
-            .filter(|(text, _)| matcher.regex.is_match(text.as_bytes()))
+            .filter(|(text, _)| matcher.pattern.find(text.as_bytes(), 0).is_some())
             .map(|(text, number)| (number, text))
             .collect();
         assert_eq!(line_by_line, expected, "line by line: {pattern:?}");

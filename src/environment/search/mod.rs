@@ -14,12 +14,9 @@ pub(crate) use glob::{display_path, newest_first};
 pub(crate) use ignore::{IgnoreRules, is_ignore_file};
 pub(crate) use line::LineMatcher;
 
-use futures_util::StreamExt as _;
-use futures_util::stream;
-
 use super::{
     DirEntry, Entries, Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest,
-    GrepRequest, Match, Matches, Metadata, absolute_path,
+    GrepRequest, Match, Matches, Metadata, Together, absolute_path,
 };
 
 /// Larger files are not searched.
@@ -65,12 +62,11 @@ pub async fn grep_files(
     } else {
         paths.push(root);
     }
-    let mut contents = stream::iter(paths)
-        .map(|path| async move {
-            let content = environment.read(&path, MAX_FILE_BYTES).await;
-            (path, content)
-        })
-        .buffered(PARALLEL_CALLS);
+    let reads = paths.into_iter().map(|path| async move {
+        let content = environment.read(&path, MAX_FILE_BYTES).await;
+        (path, content)
+    });
+    let mut contents = Together::new(reads, PARALLEL_CALLS);
     while let Some((path, content)) = contents.next().await {
         // A file that vanished or may not be read does not end the search.
         let Some(content) = unless_cancelled(content)? else {
@@ -141,9 +137,9 @@ pub async fn glob_files(
         entry.path = display_path(&working_directory, &absolute).to_owned();
         wanted
     });
-    let mut checked = stream::iter(std::mem::take(&mut files.entries))
-        .map(|entry| unless_no_file(environment, entry))
-        .buffered(PARALLEL_CALLS);
+    let entries = std::mem::take(&mut files.entries).into_iter();
+    let checks = entries.map(|entry| unless_no_file(environment, entry));
+    let mut checked = Together::new(checks, PARALLEL_CALLS);
     while let Some(entry) = checked.next().await {
         files.entries.extend(entry?);
     }
@@ -203,9 +199,9 @@ async fn walk(
             found.truncated = true;
             break;
         }
-        let mut listings = stream::iter(std::mem::take(&mut level))
-            .map(|(directory, rules)| list(environment, root, directory, rules))
-            .buffered(PARALLEL_CALLS);
+        let directories = std::mem::take(&mut level).into_iter();
+        let lists = directories.map(|(directory, rules)| list(environment, root, directory, rules));
+        let mut listings = Together::new(lists, PARALLEL_CALLS);
         while let Some((directory, listing)) = listings.next().await {
             let listing = match listing {
                 // The root itself must be readable; a directory below need not.

@@ -20,9 +20,10 @@ pub(super) fn of_response(
     id_header: &str,
     of_body: fn(&Names, Option<u16>, Value) -> LlmError,
 ) -> LlmError {
-    let mut error = match serde_json::from_slice::<Value>(body) {
-        Ok(body) => of_body(names, Some(status), body),
-        Err(_) => {
+    let read = |text| serde_json::from_str::<Value>(text).ok();
+    let mut error = match std::str::from_utf8(body).ok().and_then(read) {
+        Some(body) => of_body(names, Some(status), body),
+        None => {
             let text = String::from_utf8_lossy(body);
             let mut error = match LlmErrorKind::of_status(status) {
                 // No API answers so: the base URL leads to something else.

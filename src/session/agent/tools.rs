@@ -1,13 +1,12 @@
 //! The tools through which a model leads subagents (spec 7.2).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::pin::pin;
 
 use super::{Agent, Task, spawn};
@@ -15,6 +14,7 @@ use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
 use crate::session::state::Shared;
+use crate::text::{SortedMap, from_json};
 use crate::tool::{
     CallContext, Declared, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
 };
@@ -44,7 +44,7 @@ type Kind = (&'static str, Toolset);
 
 thread_local! {
     /// What has been read, by provider and toolset.
-    static PREPARED: RefCell<BTreeMap<Kind, Rc<[Prepared]>>> = const { RefCell::new(BTreeMap::new()) };
+    static PREPARED: RefCell<SortedMap<Kind, Rc<[Prepared]>>> = const { RefCell::new(SortedMap::new()) };
 }
 
 /// Reads what [`register`] needs.
@@ -79,12 +79,12 @@ fn prepared(provider: &'static str, toolset: Toolset) -> Result<Rc<[Prepared]>, 
 }
 
 fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, serde_json::Error> {
-    let mut all: Vec<Declaration> = serde_json::from_str(DECLARATIONS)?;
+    let mut all: Vec<Declaration> = from_json(DECLARATIONS)?;
     if toolset == Toolset::Native {
-        let mut native: BTreeMap<String, Declaration> = serde_json::from_str(NATIVE)?;
+        let mut native: Map<String, Value> = from_json(NATIVE)?;
         let spawn = all.iter_mut().find(|one| one.executor == Lead::Spawn);
         if let (Some(spawn), Some(native)) = (spawn, native.remove(provider)) {
-            *spawn = native;
+            *spawn = serde_json::from_value(native)?;
         }
     }
     Ok(all)

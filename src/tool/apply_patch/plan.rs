@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 
 use super::apply::apply_within;
 use super::patch::{Action, FilePatch, Hunk, Patch};
 use super::seek::Work;
-use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, is_within};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, all, is_within};
 use crate::text::decode_text;
 use crate::tool::read_file::read_existing;
 use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
@@ -104,8 +103,8 @@ pub(super) async fn links(
         asked.entry(absolute).or_insert((line, path));
     }
     let working_directory = environment.absolute("");
-    let all = asked.keys().chain([&working_directory]);
-    let mut real = join_all(all.map(|path| environment.real_path(path))).await;
+    let paths = asked.keys().chain([&working_directory]);
+    let mut real = all(paths.map(|path| environment.real_path(path))).await;
     let root = match real.pop() {
         Some(Ok(root)) => root,
         Some(Err(error)) => return Err(failed(1, &working_directory, error)),

@@ -10,14 +10,21 @@ mod settings;
 
 mod path;
 
+mod safe;
+
+#[cfg(feature = "analysis")]
 mod command;
+#[cfg(feature = "analysis")]
 mod names;
 
+#[cfg(feature = "analysis")]
 mod awk;
+#[cfg(feature = "analysis")]
 mod sed;
 
+#[cfg(feature = "analysis")]
 mod script;
 
-pub use names::safe_commands;
 pub use policy::{ApprovalPolicy, Proposal, Verdict};
+pub use safe::safe_commands;
 pub use settings::{ApprovalSettings, ToolRule};

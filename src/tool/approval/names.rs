@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::text::from_json;
+
 /// The data of `names.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,7 +14,6 @@ pub(super) struct Names {
     /// Builtins that only steer a script: never asked about.
     pub(super) control: Vec<String>,
     /// Builtins that give a text to the shell: always asked about.
-    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) handing_over: Vec<String>,
     /// Shells.
     pub(super) shells: Vec<String>,
@@ -29,20 +30,15 @@ pub(super) struct Names {
     /// Variables that change what programs do; `*` at one end.
     pub(super) dangerous_variables: Vec<String>,
     /// Variables whose values bash takes for numbers, and counts.
-    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) counting_variables: Vec<String>,
     /// Builtins whose arguments are assignments.
-    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) assigning_builtins: Vec<String>,
     /// Builtins whose arguments are names of variables.
-    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) naming_builtins: Vec<String>,
     /// Arguments that ask, by program.
     pub(super) options: BTreeMap<String, Options>,
     /// What is known about git.
     pub(super) git: Git,
-    /// The list `@safe`.
-    pub(super) safe_commands: Vec<String>,
 }
 
 /// Arguments that ask.
@@ -91,21 +87,15 @@ pub(super) struct Listing {
 
 /// Absent only if the file is no such data, which a test rules out.
 static NAMES: LazyLock<Option<Names>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("names.json")).ok());
+    LazyLock::new(|| from_json(include_str!("names.json")).ok());
 
 /// What is known; without it everything must be asked about.
 pub(super) fn names() -> Option<&'static Names> {
     NAMES.as_ref()
 }
 
-/// The commands that `@safe` stands for.
-pub fn safe_commands() -> &'static [String] {
-    names().map_or(&[], |names| &names.safe_commands)
-}
-
 impl Names {
     /// Whether setting `variable` changes what programs do.
-    #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
     pub(super) fn is_dangerous_variable(&self, variable: &str) -> bool {
         self.dangerous_variables.iter().any(|known| {
             if let Some(start) = known.strip_suffix('*') {
@@ -139,10 +129,8 @@ mod tests {
         for list in [&names.wrappers, &names.languages, &names.interpreters] {
             assert!(!list.is_empty());
         }
-        assert!(safe_commands().contains(&"ls".to_owned()));
     }
 
-    #[cfg(feature = "analysis")]
     #[test]
     fn the_wrappers_of_the_parser_are_known() {
         let names = names().expect("names.json parses");

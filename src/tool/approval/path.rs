@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use super::settings::normalised;
 use crate::text::Glob;
 
-/// Files that every program may write to.
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
-
 /// The rule of `write_paths`.
 #[derive(Clone, Debug)]
 pub(super) struct WritePaths {
@@ -125,12 +122,4 @@ fn directory_of(glob: &str) -> String {
     let plain = &glob[..wildcard.unwrap_or(glob.len())];
     let end = plain.rfind('/').unwrap_or(0);
     normalised("/", &plain[..end])
-}
-
-/// Whether writing to `path` changes no file.
-pub(super) fn is_device(path: &str) -> bool {
-    let path = normalised("/", path);
-    let descriptor = path.strip_prefix("/dev/fd/");
-    DEVICES.contains(&path.as_str())
-        || descriptor.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::command;
-use super::names::{names, safe_commands};
-use super::path::{WritePaths, is_device};
-use super::script::{Argument, Script, read};
+use super::path::WritePaths;
+use super::safe::safe_commands;
 use super::settings::{ApprovalSettings, ToolRule};
 use crate::environment::absolute_path;
 use crate::tool::CommandLine;
@@ -115,14 +113,13 @@ impl ApprovalPolicy {
         let Some(rule) = &self.write_paths else {
             return BTreeSet::new();
         };
-        let script = proposal.command.zip(names());
-        let script = script.map(|(command, names)| read(&command.text, names));
-        let redirects = script.into_iter().flat_map(|script| script.writes);
-        let redirects = redirects.filter_map(|target| match target {
-            Argument::Literal(path) if !(is_device(&path) && path.starts_with('/')) => Some(path),
-            _ => None,
-        });
-        let written: Vec<String> = proposal.writes.iter().cloned().chain(redirects).collect();
+        let mut written = proposal.writes.to_vec();
+        written.extend(
+            proposal
+                .command
+                .iter()
+                .flat_map(|it| reading::redirects(&it.text)),
+        );
         if written.is_empty() {
             return BTreeSet::new();
         }
@@ -158,41 +155,7 @@ impl ApprovalPolicy {
         {
             return None;
         }
-        let Some(names) = names() else {
-            return Some("nothing is known about commands".to_owned());
-        };
-        let mut script = read(text, names);
-        script.changes_directory |= elsewhere;
-        if let Some(concern) = script.concerns.first() {
-            return Some(concern.clone());
-        }
-        if let Some(commands) = &self.commands {
-            let concern = script.calls.iter().find_map(|call| {
-                command::concern(call, &commands.listed, names, script.changes_directory)
-            });
-            if concern.is_some() {
-                return concern;
-            }
-        }
-        self.redirects(&script, proposal)
-    }
-
-    fn redirects(&self, script: &Script, proposal: &Proposal) -> Option<String> {
-        script.writes.iter().find_map(|target| {
-            let Argument::Literal(path) = target else {
-                return Some("it writes a file whose name is only known when it runs".to_owned());
-            };
-            if is_device(path) && path.starts_with('/') {
-                return None;
-            }
-            let Some(rule) = &self.write_paths else {
-                return Some(format!("it writes {path}"));
-            };
-            if script.changes_directory && !path.starts_with('/') {
-                return Some(format!("it writes {path} after a change of directory"));
-            }
-            rule.concern(proposal.working_directory, proposal.links, path)
-        })
+        self.read(text, elsewhere, proposal)
     }
 }
 
@@ -258,5 +221,8 @@ fn words(entry: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+// What a command would do can be read with the parser only.
+#[cfg_attr(not(feature = "analysis"), path = "policy/unread.rs")]
+mod reading;
 #[cfg(test)]
 mod tests;

@@ -4,20 +4,13 @@
 //! keeps a text to be expanded at run time, or where bash is known to read
 //! the same text in another way, the script has a concern: a reason to ask.
 
-#[cfg(feature = "analysis")]
 mod arithmetic;
-#[cfg(feature = "analysis")]
 mod expansion;
-#[cfg(feature = "analysis")]
 mod read;
-#[cfg(feature = "analysis")]
 mod surface;
-#[cfg(feature = "analysis")]
 mod variable;
-#[cfg(feature = "analysis")]
 mod word;
 
-#[cfg(feature = "analysis")]
 pub(super) use read::read;
 
 /// A script as a list of what it would do.
@@ -46,7 +39,6 @@ pub(super) struct Call {
 
 /// An argument, or the target of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "analysis"), allow(dead_code))]
 pub(super) enum Argument {
     /// Exactly this text.
     Literal(String),
@@ -74,14 +66,5 @@ impl Argument {
             Self::Literal(text) | Self::Pattern(text) => text.is_empty() || text.starts_with('-'),
             Self::Value | Self::Unknown => true,
         }
-    }
-}
-
-/// Without the parser nothing can be read.
-#[cfg(not(feature = "analysis"))]
-pub(super) fn read(_text: &str, _names: &super::names::Names) -> Script {
-    Script {
-        concerns: vec!["this build cannot read commands".to_owned()],
-        ..Script::default()
     }
 }

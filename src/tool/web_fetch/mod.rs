@@ -10,9 +10,10 @@ mod url;
 
 use std::rc::Rc;
 
+use crate::environment::all;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, select};
 use serde::Deserialize;
 use serde_json::Value;
 use std::pin::pin;
@@ -96,7 +97,7 @@ impl Tool for WebFetch {
             )));
         }
         let pages = addresses.iter().map(|address| fetch(call, hosts, address));
-        let mut pages = join_all(pages).await;
+        let mut pages = all(pages).await;
         if pages.len() == 1 {
             let page = pages.remove(0)?;
             return Ok(ToolOutput::bounded(page, call.max_captured_bytes));

@@ -84,7 +84,7 @@ const options: SessionOptions = {
   signal: AbortSignal.timeout(1000),
 };
 
-/** The union is told apart by `kind`; a kind that is forgotten is an error below. */
+/** The union is told apart by `kind`. */
 function show(event: SessionEvent): string {
   switch (event.kind) {
     case "ASSISTANT_TEXT_DELTA":
@@ -101,8 +101,16 @@ function show(event: SessionEvent): string {
   }
 }
 
+/** What is left when some kinds are dealt with; all of them: nothing. */
+type Rest<Known extends EventKind> = Exclude<SessionEvent, { kind: Known }>;
+const nothing: Rest<EventKind> extends never ? true : false = true;
+const something: Rest<"ERROR"> extends never ? true : false = false;
+void [nothing, something];
+
 const kinds: EventKind[] = ["SESSION_START", "SESSION_END"];
 const end: EventData<"PROCESSING_END"> = { reason: "completed", rounds: 1, turns: 1 };
+
+declare function directory(): Promise<FileSystemDirectoryHandle>;
 
 async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
   for await (const event of session.run("go", { signal: AbortSignal.timeout(1) })) show(event);
@@ -144,6 +152,10 @@ async function drive(session: Session, env: MemoryEnvironment): Promise<void> {
   await env.importZip(await env.exportZip(), { maxBytes: 1, maxEntries: 1, maxRatio: 10 });
   await env.importArchive(new Blob([]));
   await env.replaceTree(await env.exportTree());
+  const told: { files: number; skipped: string[] } = await env.exportDirectory(await directory());
+  await env.importDirectory(await directory(), { exclude: told.skipped });
+  const unwatch: () => void = env.onActivity(() => {});
+  unwatch();
   await env.program("python3", pythonProgram({ onProgress: ({ loaded }) => loaded }));
   await env.program("node", jsProgram());
   const shell = await env.openShell({ onData: (text) => text.length, cols: 80, rows: 24, history: ["ls"] });
@@ -166,7 +178,8 @@ try {
   const env = await MemoryEnvironment.create({ files: { a: "b" }, programs: { python3: program }, limits: { fileBytes: 1 }, readOnly: "commands", log: (line) => console.log(line.length) });
   await drive(await createSession({ ...options, env }), env);
   await drive(await createSession({ ...options, env: custom }), env);
-  await worker.init({ worker: () => new Worker("x"), unresponsiveMs: 1, stopMs: 1, onRestart: (reason) => reason.length });
+  await MemoryEnvironment.create({ files: [new File(["x"], "x.txt")] });
+  await worker.init({ wasm: fetch("x.wasm"), worker: () => new Worker("x"), unresponsiveMs: 1, stopMs: 1, onRestart: (reason) => reason.length });
   const far = await worker.MemoryEnvironment.create();
   await drive(await worker.createSession({ ...options, env: far }), far);
   await worker.restart();

@@ -39,6 +39,7 @@ export function chatView(actions) {
   const element = h("div", { class: "chat" }, scroller, down, form);
 
   let run;
+  let listening = new AbortController();
   let views = new Map();
   let dirty = new Set();
   let sticky = true;
@@ -92,6 +93,8 @@ export function chatView(actions) {
   function showState() {
     const working = run?.working ?? false;
     element.classList.toggle("working", working);
+    // Pieces of a text are not read out one by one.
+    list.setAttribute("aria-busy", String(working));
     stop.hidden = !working;
     send.querySelector("span").textContent = working ? "Steer" : "Send";
     send.title = working ? "Steer: the agent reads it after its tool calls (Enter)" : "Send (Enter)";
@@ -142,18 +145,19 @@ export function chatView(actions) {
         }
       };
       addAll(run.items);
-      const mine = (act) => (event) => {
-        if (run === next) act(event);
-      };
-      run.addEventListener("add", mine(({ detail }) => add(detail)));
-      run.addEventListener("change", mine(({ detail }) => {
+      // A run may be shown again, after another one.
+      listening.abort();
+      listening = new AbortController();
+      const on = (kind, act) => next.addEventListener(kind, act, { signal: listening.signal });
+      on("add", ({ detail }) => add(detail));
+      on("change", ({ detail }) => {
         dirty.add(detail);
         paint();
-      }));
-      run.addEventListener("state", mine(showState));
-      run.addEventListener("queue", mine(showQueue));
-      run.addEventListener("usage", mine(showUsage));
-      run.addEventListener("end", mine(() => announce(run.state === "AWAITING_INPUT" ? "The agent asks something." : "The agent is done.")));
+      });
+      on("state", showState);
+      on("queue", showQueue);
+      on("usage", showUsage);
+      on("end", () => announce(next.state === "AWAITING_INPUT" ? "The agent asks something." : "The agent is done."));
       showState();
       showQueue();
       showUsage();

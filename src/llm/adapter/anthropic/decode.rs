@@ -1,7 +1,5 @@
 //! The event stream of an answer (LLM-client brief §9.4).
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -17,6 +15,7 @@ use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
+use crate::text::SortedMap;
 
 /// The answer so far.
 pub(in crate::llm::adapter) struct Events {
@@ -24,7 +23,7 @@ pub(in crate::llm::adapter) struct Events {
     freeform: Freeform,
     builder: ResponseBuilder,
     /// Content blocks by index, in the shape in which they go back.
-    blocks: BTreeMap<u32, Block>,
+    blocks: SortedMap<u32, Block>,
     usage: Map<String, Value>,
     stop: Option<Stop>,
 }
@@ -55,7 +54,7 @@ impl Events {
             freeform: Freeform::of(&request.tools),
             builder: ResponseBuilder::new(&names.provider, request),
             names,
-            blocks: BTreeMap::new(),
+            blocks: SortedMap::new(),
             usage: Map::new(),
             stop: None,
         }
@@ -386,7 +385,7 @@ impl Events {
             self.builder.warn(Warning::new("refusal", message));
         }
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
-            .into_iter()
+            .into_entries()
             .filter_map(|(index, mut block)| {
                 let stays = settled.keep(index, |id| {
                     block.value.insert("id".to_owned(), Value::from(id));

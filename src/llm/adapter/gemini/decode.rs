@@ -1,8 +1,6 @@
 //! The chunks of an answer (LLM-client brief §10). The stream has no last
 //! event: it is complete when it ends after a finish reason.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -21,6 +19,7 @@ use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
+use crate::text::SortedMap;
 
 /// The answer so far.
 pub(in crate::llm::adapter) struct Events {
@@ -253,7 +252,7 @@ impl Events {
     fn candidate(
         &mut self,
         mut candidate: Value,
-        raw: &BTreeMap<usize, String>,
+        raw: &SortedMap<usize, String>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Misuse> {
         if candidate.is_null() {
@@ -467,17 +466,17 @@ impl Kept {
 
 /// The arguments of calls by part, as they stand in the chunk; read a second
 /// time only when there is a call.
-fn arguments(data: &str, candidate: &Value) -> BTreeMap<usize, String> {
+fn arguments(data: &str, candidate: &Value) -> SortedMap<usize, String> {
     let parts = candidate["content"]["parts"].as_array();
     let has_call = parts
         .into_iter()
         .flatten()
         .any(|part| part.get("functionCall").is_some());
     if !has_call {
-        return BTreeMap::new();
+        return SortedMap::new();
     }
     let Ok(mut chunk) = serde_json::from_str::<RawChunk<'_>>(data) else {
-        return BTreeMap::new();
+        return SortedMap::new();
     };
     let content = match chunk.candidates.is_empty() {
         true => None,

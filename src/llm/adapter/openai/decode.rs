@@ -1,8 +1,6 @@
 //! The event stream of an answer (LLM-client brief §8). An item's `done` event
 //! is authoritative; deltas are for showing what arrives.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,13 +16,14 @@ use crate::llm::message::{ContentPart, Replay};
 use crate::llm::request::{Request, Warning};
 use crate::llm::response::{FinishKind, Usage};
 use crate::llm::stream::StreamEvent;
+use crate::text::SortedMap;
 
 /// The answer so far.
 pub(in crate::llm::adapter) struct Events {
     names: Names,
     builder: ResponseBuilder,
     /// Output items by index.
-    items: BTreeMap<u32, Item>,
+    items: SortedMap<u32, Item>,
     /// Number of the next segment.
     next: u32,
     refused: bool,
@@ -34,7 +33,7 @@ pub(in crate::llm::adapter) struct Events {
 struct Item {
     kind: ItemKind,
     /// Texts of a message by content index: segment, and whether it is open.
-    texts: BTreeMap<u32, (u32, bool)>,
+    texts: SortedMap<u32, (u32, bool)>,
     /// The item as it goes back, once it is complete.
     done: Option<Value>,
     /// Whether its end has come, complete or not.
@@ -56,7 +55,7 @@ impl Events {
         Self {
             builder: ResponseBuilder::new(&names.provider, request),
             names,
-            items: BTreeMap::new(),
+            items: SortedMap::new(),
             next: 0,
             refused: false,
             usage: Value::Null,
@@ -244,7 +243,7 @@ impl Events {
             index,
             Item {
                 kind,
-                texts: BTreeMap::new(),
+                texts: SortedMap::new(),
                 done: None,
                 ended: false,
             },
