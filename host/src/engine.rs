@@ -37,15 +37,18 @@ pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
     static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
     let make = || {
         let mut config = config()?;
-        config.max_wasm_stack(PROGRAM_STACK / 4);
+        config.max_wasm_stack(PROGRAM_STACK / 2);
+        // Not used, but must not be smaller.
+        config.async_stack_size(PROGRAM_STACK / 2);
         Engine::new(&config).map_err(|error| EngineError::new(&error))
     };
     ENGINE.get_or_init(make).as_ref().map_err(Clone::clone)
 }
 
-/// Bytes of the stack of a thread that runs a program: a quarter for the program,
-/// twice what the core has, the rest for what it calls here.
-pub(crate) const PROGRAM_STACK: usize = 4 << 20;
+/// Bytes of the stack of a thread that runs a program, half of it for the program:
+/// CPython recurses in C, once per level of nested JSON for example, and has no
+/// limit of its own there. The system gives memory only to the part that is used.
+pub(crate) const PROGRAM_STACK: usize = 64 << 20;
 
 fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     let mut config = config()?;

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hermitcrab::environment::{ProgramFiles, ProgramResult};
+use hermitcrab::environment::{ProgramFiles, ProgramRequest, ProgramResult};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use wasmtime::{Caller, Extern, Linker};
 
 use super::machine::{End, Machine, State};
 use super::stop::Stop;
 use super::tree::{Device, Room, Tree};
-use super::wasi::Start;
+use super::wasi::{Start, now_ns};
 use super::{ProgramCall, ProgramFn};
 use crate::cache::Cache;
 use crate::engine::PROGRAM_STACK;
@@ -225,7 +225,7 @@ impl Python {
 struct Work {
     python: Python,
     place: Place,
-    request: hermitcrab::environment::ProgramRequest,
+    request: ProgramRequest,
     tree: Tree,
     stop: Stop,
     permit: OwnedSemaphorePermit,
@@ -254,7 +254,7 @@ impl Work {
             permit,
         } = self;
         let inner = &*python.0;
-        tree.apply(request.changes, super::wasi::now_ns());
+        tree.apply(request.changes, now_ns());
         tree.mount(LIBRARY, inner.library.clone());
         if !inner.more.is_empty() {
             tree.mount(MORE, inner.more.clone());
