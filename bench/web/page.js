@@ -47,8 +47,10 @@ const WORK = [
   "cat dir2/*.txt | cut -c1-5 | sort | uniq | wc -l",
   "f() { local a=$1; echo ${a//x/y}; }; f xxa; case $PWD in /w*) echo in;; esac",
   "printf '%s %d\\n' a 3; ls -la dir1 | tail -2; cp dir1/file1.txt f2; mv f2 f3; rm f3",
+  "echo '{\"a\": [1, 2, {\"b\": null}]}' | jq -c '.a | length'",
+  "sha256sum dir3/file3.txt; diff dir1/file1.txt dir2/file2.txt | wc -l",
 ];
-const TURNS = 60;
+const TURNS = 100;
 
 /** Reads the module, as far as there is one, and does nothing with it. */
 async function bytesOf(core) {
