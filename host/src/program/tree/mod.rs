@@ -177,7 +177,8 @@ impl Tree {
         }
     }
 
-    /// Writes into a file; what lies between its end and `offset` becomes zeros.
+    /// Writes into a file; what lies between its end and `offset` becomes zeros,
+    /// unless there is nothing to write.
     pub(super) fn write(
         &mut self,
         id: Id,
@@ -185,6 +186,9 @@ impl Tree {
         data: &[u8],
         now_ns: u64,
     ) -> Result<(), TreeError> {
+        if data.is_empty() {
+            return Ok(());
+        }
         let end = offset.saturating_add(data.len() as u64);
         let size = self.get(id).map_or(0, Node::size);
         self.reserve(size, end.max(size))?;

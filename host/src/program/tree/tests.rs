@@ -70,6 +70,7 @@ fn writes_past_the_end_over_it_and_within() {
     tree.write(id, 6, b"!", 2).expect("room");
     check(&mut tree, ["/w/a = aXYZ\0\0!"]);
     tree.resize(id, 2, 3).expect("room");
+    tree.write(id, u64::MAX, b"", 3).expect("nothing to write");
     check(&mut tree, ["/w/a = aX"]);
 }
 

@@ -8,6 +8,9 @@ use crate::program::tree::{Device, Kind, Node};
 
 /// Flag of an open file (witx `fdflags`).
 pub(super) const APPEND: u32 = 1;
+/// Bytes that a device without end gives at once: a call cannot be stopped.
+const DEVICE_BYTES: usize = 1 << 20;
+
 /// Where to read or write.
 #[derive(Clone, Copy)]
 enum Position {
@@ -163,12 +166,14 @@ impl System {
                         Kind::File(content) => content.read(offset, target),
                         Kind::Device(Device::Null) => 0,
                         Kind::Device(Device::Zero) => {
-                            target.fill(0);
-                            target.len()
+                            let used = target.len().min(DEVICE_BYTES);
+                            target[..used].fill(0);
+                            used
                         }
                         Kind::Device(Device::Random) => {
-                            getrandom::fill(target).map_err(|_| Errno::Io)?;
-                            target.len()
+                            let used = target.len().min(DEVICE_BYTES);
+                            getrandom::fill(&mut target[..used]).map_err(|_| Errno::Io)?;
+                            used
                         }
                     };
                     if let (Position::Current, Kind::File(_)) = (position, &node.kind) {

@@ -9,7 +9,7 @@ use hermitcrab::environment::{FileChange, FileNode};
 
 use super::guest::{Answer, Guest};
 use super::*;
-use crate::program::tree::Room;
+use crate::program::tree::{Device, Room};
 
 /// Where arguments of calls lie in the memory, and where answers go.
 const PATH: u32 = 0;
@@ -277,6 +277,26 @@ fn streams_are_pipes() {
     let (stdout, stderr) = fixture.system.end().1.into_streams();
     assert_eq!(stdout, "outmore than the");
     assert!(stderr.starts_with(b"erroutput was cut"), "{stderr:?}");
+}
+
+#[test]
+fn what_has_no_end_comes_in_pieces() {
+    let mut fixture = fixture(&[]);
+    fixture.system.tree.mount_device("/dev/zero", Device::Zero);
+    fixture.memory.resize(4 << 20, 1);
+    let zeros = fixture.open(3, "dev/zero", 0).expect("opened");
+    assert_eq!(fixture.read(zeros, 100), Ok("\0".repeat(100)));
+    // As many buffers as one call may name, each of 3 MiB and all the same one.
+    let mut guest = Guest(&mut fixture.memory);
+    for index in 0..100 {
+        let at = BUFFERS + 8 * index;
+        guest.put_u32(at, DATA).expect("in the memory");
+        guest.put_u32(at + 4, 3 << 20).expect("in the memory");
+    }
+    fixture
+        .call(|system, guest| system.fd_read(guest, zeros, BUFFERS, 100, RESULT))
+        .expect("read");
+    assert_eq!(fixture.result(), 1 << 20);
 }
 
 #[test]
