@@ -10,6 +10,7 @@ const E = {
   BADF: 8,
   EXIST: 20,
   FBIG: 22,
+  ILSEQ: 25,
   INVAL: 28,
   ISDIR: 31,
   NOENT: 44,
@@ -28,7 +29,7 @@ const ALL_RIGHTS = 0x1fffffffn;
 const ROOT_FD = 3;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8");
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Thrown to leave the program. */
 export class Exit {
@@ -59,7 +60,14 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
   let memory;
   const view = () => new DataView(memory.buffer);
   const bytes = (pointer, length) => new Uint8Array(memory.buffer, pointer, length);
-  const text = (pointer, length) => decoder.decode(bytes(pointer, length));
+  /** `undefined`: it is not UTF-8, as every name in the sandbox is. */
+  const text = (pointer, length) => {
+    try {
+      return decoder.decode(bytes(pointer, length));
+    } catch {
+      return undefined;
+    }
+  };
 
   /** What is open, by number: `{node, offset, append, names}` or `{stream}`. */
   const open = new Map([
@@ -83,6 +91,7 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     if (!start) return E.BADF;
     if (!(start instanceof Directory)) return E.NOTDIR;
     const path = text(pointer, length);
+    if (path === undefined) return E.ILSEQ;
     if (path === "") return E.NOENT;
     if (path.startsWith("/")) return E.PERM;
     let [node, directory, name] = [start, start.parent, ""];

@@ -16,6 +16,8 @@ let slow;
 let broken = false;
 /** While set, the host has the next version of the page, and no file of this one. */
 let updated = false;
+/** While set, browsers may keep the page for ten minutes. */
+let cacheable = false;
 const asked = [];
 
 async function answer(request, response) {
@@ -33,6 +35,11 @@ async function answer(request, response) {
   }
   if (!pathname.startsWith(`/${FOLDER}`)) {
     response.writeHead(404).end();
+    return true;
+  }
+  if (cacheable && pathname === `/${FOLDER}`) {
+    response.writeHead(200, { "content-type": "text/html", "cache-control": "max-age=600" });
+    response.end(await readFile(`${DIST}index.html`));
     return true;
   }
   request.url = request.url.slice(FOLDER.length);
@@ -106,6 +113,15 @@ async function kept(page) {
   await page.evaluate(() => navigator.serviceWorker.ready);
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
 }
+
+test("what is kept for later is not the page that the browser happens to have", async (t) => {
+  cacheable = true;
+  t.after(() => (cacheable = false));
+  asked.length = 0;
+  const { page } = await open(t, { at: FOLDER });
+  await kept(page);
+  assert.equal(asked.filter((path) => path === `/${FOLDER}`).length, 2);
+});
 
 test("a reload without a network works", async (t) => {
   const { context, page } = await open(t, { at: FOLDER });

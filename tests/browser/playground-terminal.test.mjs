@@ -24,6 +24,19 @@ test("a large paste arrives, and the terminal goes on", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("a paste does not end itself", async (t) => {
+  const { page } = await open(t);
+  await page.click(".terminal");
+  await page.evaluate((text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    document.querySelector(".xterm-helper-textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+  }, "echo a\x1b[201~\ntouch ran.txt\n");
+  await page.keyboard.press("Control+c");
+  await page.keyboard.type("ls ran.txt; echo over\n");
+  await shows(page, "No such file or directory");
+});
+
 for (const [name, options] of Object.entries({
   "on a phone": { viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true },
   "on a wide screen": { viewport: { width: 1600, height: 900 } },

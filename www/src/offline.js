@@ -14,10 +14,15 @@ self.addEventListener("install", (event) => {
     const cache = await caches.open(CACHE);
     // It takes over when the last tab of the version before is closed: until then
     // that one may ask for files of its own, which no host has any more.
-    await cache.addAll(["./", ...FILES]);
+    await cache.addAll(["./", ...FILES].map(asked));
   };
   event.waitUntil(fill());
 });
+
+/** The name of a file in `assets/` changes with its content; of others the browser may have that of the version before. */
+function asked(name) {
+  return new Request(name, { cache: name.startsWith("assets/") ? "default" : "no-cache" });
+}
 
 self.addEventListener("activate", (event) => {
   const clean = async () => {

@@ -41,6 +41,15 @@ export function terminalView(actions) {
   term.open(screen);
   term.textarea?.setAttribute("aria-label", "Terminal; Ctrl+Shift+M leaves it");
 
+  // A paste ends with an escape sequence: what follows one within it would count as typed.
+  element.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain");
+    if (!text?.includes("\x1b")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    term.paste(text.replaceAll("\x1b", ""));
+  }, { capture: true });
+
   /** The shell, which may be on its way. @type {Promise<object | undefined>} */
   let shell = Promise.resolve(undefined);
   let history = [];
