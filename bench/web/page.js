@@ -43,7 +43,7 @@ const WORK = [
   "grep -rn needle . | sort | uniq -c | head -5",
   "find . -name '*7.txt' | head -20 | xargs wc -l",
   "sed -e s/let/var/g dir1/file1.txt | awk '{print $2, $1}' | tr a-z A-Z | tail -3",
-  "for i in $(seq 1 300); do x=$((i*2)); [ $x -gt 5 ] && echo ${x#1}; done | tail -3",
+  "for i in $(seq 1 100); do x=$((i*2)); [ $x -gt 5 ] && echo ${x#1}; done | tail -3",
   "cat dir2/*.txt | cut -c1-5 | sort | uniq | wc -l",
   "f() { local a=$1; echo ${a//x/y}; }; f xxa; case $PWD in /w*) echo in;; esac",
   "printf '%s %d\\n' a 3; ls -la dir1 | tail -2; cp dir1/file1.txt f2; mv f2 f3; rm f3",
