@@ -101,6 +101,84 @@ test("steering that never arrives is shown as dropped", async (t) => {
   assert.equal(await page.locator(".queue li").count(), 0);
 });
 
+/** Begins a task, steers, and stops before the message has reached the model. */
+async function stopWithSteering(page, model, text) {
+  await choose(page, { baseUrl: model.url });
+  await say(page, "begin");
+  await page.waitForSelector(".answer:has-text('This takes long.')");
+  await say(page, text);
+  await page.waitForSelector(`.queue li:has-text("${text}")`);
+  await page.click(".stop");
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  await state(page, "IDLE");
+}
+
+const LONG = { text: "This takes long.", hold: "never", hold_before: "end" };
+
+test("steering that Stop has left waits, says so, and reaches the model behind the next message", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [LONG, { text: "Bonjour." }] });
+  await stopWithSteering(page, model, "in French please");
+  assert.match(await page.locator(".queue li").innerText(), /^queued, goes with your next message\s+in French please$/);
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.match(await page.locator(".item.steering").innerText(), /delivered\s+in French please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that waits goes over to the session of another model", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [LONG, { text: "Bonjour." }] });
+  await stopWithSteering(page, model, "in French please");
+  await choose(page, { baseUrl: model.url, name: "claude-opus-4-5" });
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.deepEqual(await page.locator(".item.steering .tag").allInnerTexts(), ["delivered"]);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that waits is there after a reload, once, and dropped where nothing goes on", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: "Hello." }, LONG, { text: "Bonjour." }, LONG] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "hello");
+  await page.waitForSelector(".answer:has-text('Hello.')");
+  await stopWithSteering(page, model, "in French please");
+  await saved(page);
+  const reload = async () => {
+    await page.reload();
+    await ready(page);
+    assert.equal(await page.locator(".queue li").count(), 1);
+  };
+  await reload();
+  await choose(page, { baseUrl: model.url });
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.deepEqual(await page.locator(".item.steering .tag").allInnerTexts(), ["delivered"]);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  await state(page, "IDLE");
+  await say(page, "begin");
+  await page.waitForSelector(".answer:has-text('This takes long.') >> nth=1");
+  await say(page, "in Greek please");
+  await page.waitForSelector(".queue li");
+  await page.click(".stop");
+  await state(page, "IDLE");
+  await saved(page);
+  await reload();
+  await page.click("#model");
+  await page.selectOption("#set-provider", "scripted");
+  await page.click("dialog[open] button.primary");
+  await say(page, "play");
+  await page.waitForSelector(".item.steering:has-text('dropped')");
+  assert.match(await page.locator(".item.steering").last().innerText(), /dropped\s+in Greek please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.deepEqual(problems, []);
+});
+
 test("two messages that are sent at once are one conversation", async (t) => {
   const { page, problems } = await open(t);
   const model = await serveModel(t, { steps: [{ text: "Heard.", hold: "go" }, { text: "Heard, too." }] });

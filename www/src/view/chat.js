@@ -101,12 +101,15 @@ export function chatView(actions) {
     input.placeholder = working ? "Steer the agent while it works…" : run?.state === "AWAITING_INPUT" ? "Answer the question…" : "Describe a task…";
     status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Asks you" : "Ready";
     status.dataset.state = run?.state ?? "IDLE";
+    showQueue();
   }
 
   function showQueue() {
+    // What came too late, or before Stop, waits for what is sent next.
+    const tag = run?.working ? "queued" : "queued, goes with your next message";
     queue.replaceChildren(
       ...(run?.queued ?? []).map(({ content }) =>
-        h("li", null, h("span", { class: "tag" }, "queued"), h("span", { class: "queue-text" }, content)),
+        h("li", null, h("span", { class: "tag" }, tag), h("span", { class: "queue-text" }, content)),
       ),
     );
   }
@@ -159,7 +162,6 @@ export function chatView(actions) {
       on("usage", showUsage);
       on("end", () => announce(next.state === "AWAITING_INPUT" ? "The agent asks something." : "The agent is done."));
       showState();
-      showQueue();
       showUsage();
       follow(true);
     },

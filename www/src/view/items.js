@@ -24,7 +24,7 @@ function user(item) {
 
 function steering(item) {
   const tag = h("span", { class: `tag ${item.delivered ? "good" : "bad"}` }, item.delivered ? "delivered" : "dropped");
-  const who = h("div", { class: "who" }, "You, steering ", tag);
+  const who = h("div", { class: "who" }, `${item.parent ? "The agent" : "You"}, steering `, tag);
   return { element: h("div", { class: "item user steering" }, who, h("div", { class: "text" }, item.text)), update() {} };
 }
 
