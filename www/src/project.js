@@ -1,8 +1,7 @@
 // The project: the sandbox's working directory, mirrored in the page, so that
 // the tree, the editor, diffs and the preview see each change.
 
-import { ROOT, openStored } from "./agent.js";
-import { readTar } from "./tar.js";
+import { ROOT, openStored, tarEntries } from "./agent.js";
 
 /**
  * @typedef {object} Change
@@ -34,9 +33,13 @@ export class Project extends EventTarget {
    */
   static async open(name, options) {
     const project = new Project(await openStored(name, options));
-    project.#snapshot = await project.sandbox.snapshot();
-    for (const { path, content } of readTar(await project.sandbox.exportTar())) {
-      project.#set(path, content);
+    try {
+      project.#snapshot = await project.sandbox.snapshot();
+      for (const [path, content] of await project.#everything()) project.#set(path, content);
+    } catch (error) {
+      // Nobody else would leave it to other tabs.
+      await project.close().catch(() => {});
+      throw error;
     }
     return project;
   }
@@ -192,10 +195,28 @@ export class Project extends EventTarget {
   }
 
   async #compare() {
-    const entries = readTar(await this.sandbox.exportTar());
-    const there = new Set(entries.map(({ path }) => path));
+    const entries = await this.#everything();
+    const there = new Set(entries.map(([path]) => path));
     const gone = [...this.files.keys(), ...this.directories].filter((path) => !there.has(path));
-    return [...gone.map((path) => [path, undefined]), ...entries.map(({ path, content }) => [path, content])];
+    return [...gone.map((path) => [path, undefined]), ...entries];
+  }
+
+  /** What the sandbox holds by path; `null`: a directory. @returns {Promise<[string, Uint8Array | null][]>} */
+  async #everything() {
+    const entries = [];
+    const links = [];
+    for (const { name, type, data, stored } of tarEntries(await this.sandbox.exportTar())) {
+      const path = name.replace(/^\.\//, "").replace(/\/+$/, "");
+      if (type === "0") entries.push([path, data.subarray(0, stored)]);
+      else if (type === "5" && path !== "" && path !== ".") entries.push([path, null]);
+      else if (type === "2") links.push(path);
+    }
+    // They are shown as what they lead to, if there is something.
+    for (const path of links) {
+      const content = await this.#read(this.absolute(path));
+      if (content !== undefined) entries.push([path, content]);
+    }
+    return entries;
   }
 
   /** `null` for a directory, `undefined` for what is gone by now. */
