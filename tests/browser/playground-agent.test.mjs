@@ -119,11 +119,13 @@ test("steering that Stop has left waits, says so, and reaches the model behind t
   const { page, problems } = await open(t);
   const model = await serveModel(t, { steps: [LONG, { text: "Bonjour." }] });
   await stopWithSteering(page, model, "in French please");
-  assert.match(await page.locator(".queue li").innerText(), /^queued, goes with your next message\s+in French please$/);
+  assert.match(await page.locator(".queue li").innerText(), /^queued\s+in French please$/);
+  assert.equal(await page.locator(".queue-note").innerText(), "The agent gets it with your next message.");
   await say(page, "go on");
   await page.waitForSelector(".answer:has-text('Bonjour.')");
   assert.match(await page.locator(".item.steering").innerText(), /delivered\s+in French please/);
   assert.equal(await page.locator(".queue li").count(), 0);
+  assert.equal(await page.locator(".queue-note").isVisible(), false);
   assert.match(await lastSent(model), /go on.*in French please/);
   assert.deepEqual(problems, []);
 });

@@ -133,6 +133,96 @@ for (const [size, viewport] of Object.entries(SIZES)) {
   });
 }
 
+test("the end of the conversation is followed, except by who looks at something else", async (t) => {
+  const { page } = await open(t);
+  const long = Array.from({ length: 40 }, (_, index) => `Paragraph ${index}.\n\n`);
+  const call = { name: "shell", arguments: { command: "seq 60" } };
+  const model = await serveModel(t, { steps: [
+    { texts: long, tool_calls: [call] },
+    { texts: long, delta_delay_ms: 40 },
+  ] });
+  const isAtEnd = () => page.evaluate(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector(".scroller");
+    return scrollHeight - scrollTop - clientHeight < 24;
+  });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "write");
+  await page.waitForSelector(".answer:has-text('Paragraph 1.') >> nth=1");
+  assert.equal(await isAtEnd(), true);
+  // Opened by the visitor: it stays in sight while the rest is written.
+  const top = (element) => Math.round(element.getBoundingClientRect().top);
+  const card = page.locator(".tool summary");
+  const opened = await card.evaluate((element) => {
+    element.click();
+    return Math.round(element.getBoundingClientRect().top);
+  });
+  await page.waitForSelector(".answer:has-text('Paragraph 20.') >> nth=1");
+  assert.equal(await card.evaluate(top), opened);
+  await page.click(".down");
+  await state(page, "IDLE");
+  assert.equal(await isAtEnd(), true);
+  assert.equal(await page.locator(".down").isVisible(), false);
+  // Browsers tell of scrolling a frame later, when more may have been added already.
+  await page.evaluate(async () => {
+    const [scroller, items] = [".scroller", ".items"].map((each) => document.querySelector(each));
+    const add = () => Object.assign(items.appendChild(document.createElement("div")), { style: "height: 300px" });
+    add();
+    scroller.scrollTop = scroller.scrollHeight;
+    add();
+    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  });
+  assert.equal(await page.locator(".down").isVisible(), false);
+  await page.mouse.move(200, 400);
+  await page.mouse.wheel(0, -500);
+  await page.waitForSelector(".down:not([hidden])");
+});
+
+test("the focus goes where the keyboard goes on", async (t) => {
+  const { page } = await open(t, { viewport: SIZES.wide });
+  page.on("dialog", (dialog) => void dialog.accept());
+  const focused = () => page.evaluate(() => {
+    const { id, dataset, tagName } = document.activeElement;
+    return id || dataset.path || tagName;
+  });
+  const waitFor = (wanted) => page.waitForFunction((wanted) => document.activeElement.dataset.path === wanted, wanted);
+  await page.focus("#run-demo");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".hello[hidden]", { state: "attached" });
+  assert.equal(await focused(), "composer");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await page.focus("#model");
+  await page.keyboard.press("Enter");
+  assert.equal(await focused(), "set-provider");
+  await page.keyboard.press("Escape");
+  assert.equal(await focused(), "model");
+  // In the tree, to what was renamed and to the neighbour of what is gone.
+  await page.keyboard.press("Alt+2");
+  await page.keyboard.press("End");
+  await page.keyboard.press("F2");
+  await page.keyboard.press("Home");
+  await page.keyboard.type("z-");
+  await page.keyboard.press("Enter");
+  await waitFor("z-test.sh");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  await waitFor("slug.sh");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Delete");
+  await waitFor("slug.sh");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Delete");
+  await waitFor("style.css");
+  // Of a list that has lost one, to the list.
+  await menu(page, "Open the sample");
+  await page.waitForSelector("#project-name:text-is('tide-pool-2')");
+  await menu(page, "Projects…");
+  await page.focus('[aria-label="Delete tide-pool"]');
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
+  assert.equal(await page.evaluate(() => document.activeElement.closest(".shelf") !== null), true);
+});
+
 test("the main path needs no mouse", async (t) => {
   const { page, problems } = await open(t, { viewport: SIZES.wide });
   page.on("dialog", (dialog) => void dialog.accept());

@@ -202,6 +202,8 @@ export class Workbench {
   }
 
   #runDemo = guard(async ({ currentTarget: button }) => {
+    // It goes away with what is around it; keyboards go on from here.
+    if (button.matches(":focus-visible")) this.#layout.focus("chat");
     // A second click would be a message of its own.
     button.disabled = true;
     try {

@@ -26,8 +26,10 @@ export function projectsDialog(actions) {
     problem.hidden = true;
     try {
       await act();
-      if (!stay) dialog.close();
-      else await draw();
+      if (!stay) return dialog.close();
+      await draw();
+      // The button that had the focus is gone.
+      list.querySelector("button")?.focus();
     } catch (error) {
       problem.hidden = false;
       problem.textContent = sentence(error.message);
