@@ -292,6 +292,32 @@ test("a run that its page's end cut off goes on after the reload", async (t) => 
   await state(page, "IDLE");
 });
 
+test("a demo that is stopped or cut off does not pretend to go on", async (t) => {
+  const { page, problems } = await open(t);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.click("#run-demo");
+  // Before the repair.
+  await page.waitForSelector(".answer:has-text('Each character')");
+  await page.keyboard.press("Escape");
+  await state(page, "IDLE");
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('This model only plays the repair of the sample.')");
+  assert.equal(await page.locator(".tool").count(), 2);
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".tool");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  const notice = page.locator(".notice.warning");
+  assert.equal(await notice.innerText(), "The page was closed while the agent worked; what it had done by then is here. The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.");
+  assert.equal(await notice.locator("button").count(), 0);
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass')");
+  assert.deepEqual(problems, []);
+});
+
 test("a new conversation knows nothing of the one before, and the files stay", async (t) => {
   const { page } = await open(t);
   const model = await serveModel(t, { steps: [

@@ -76,6 +76,9 @@ test("a name that leaves the project is refused with a message", async (t) => {
     ["../notes.txt", "may lead out of the project"],
     ["a/../../notes.txt", "a/../../notes.txt may lead out of the project"],
     ["../../x", "../../x may lead out of the project"],
+    ["x".repeat(300), `The path "${"x".repeat(60)}…" is too long: a name may have 255 bytes, and a path 4000.`],
+    ["a//b", "a//b holds an empty name or a dot instead of one"],
+    ["posts", "There is a file or folder posts already"],
   ]) {
     await page.focus('.tree [data-path="notes.txt"]');
     await page.keyboard.press("F2");

@@ -94,6 +94,7 @@ export class Conversation extends EventTarget {
   /** Goes on with a run that its page's end cut off. */
   async resume() {
     await this.#next(async () => {
+      if (this.#settings.choice.provider === SCRIPTED) throw new Error("the scripted model cannot go on with what was cut off; choose a model in the settings and send it a message");
       await this.#ready();
       await this.#session.proceed();
     });
@@ -254,7 +255,9 @@ export class Conversation extends EventTarget {
     if (!this.run.working) return;
     this.run.settle();
     const text = "The page was closed while the agent worked; what it had done by then is here.";
-    this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
+    const isScripted = this.#settings.choice.provider === SCRIPTED;
+    const way = isScripted ? " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew." : "";
+    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume: !isScripted && Boolean(this.#record) });
   }
 }
 

@@ -2,6 +2,7 @@
 // the tree, the editor, diffs and the preview see each change.
 
 import { ROOT, openStored, tarEntries } from "./agent.js";
+import { NAME_BYTES, PATH_BYTES, isTooLong, short } from "./run-check.js";
 
 /**
  * @typedef {object} Change
@@ -73,7 +74,7 @@ export class Project extends EventTarget {
   save(path, content, seen) {
     return this.#next(async () => {
       const now = await this.#read(this.absolute(path));
-      if (now === null) throw new Error(`${path} is a directory by now; rename or delete that to save the file`);
+      if (now === null) throw new Error(`the file ${path} is a directory by now; rename or delete that to save the file`);
       if (!equal(now, seen)) return { content: now };
       await this.sandbox.write(this.absolute(path), content);
       const before = this.files.get(path);
@@ -97,7 +98,7 @@ export class Project extends EventTarget {
   /** @param {string} from @param {string} to */
   async rename(from, to) {
     checkPath(to);
-    if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
+    if (this.has(to)) throw new Error(`there is a file or folder ${to} already; remove or rename it first`);
     await this.#change(() => this.sandbox.rename(this.absolute(from), this.absolute(to)));
   }
 
@@ -261,8 +262,11 @@ function equal(a, b) {
   return a.every((byte, index) => byte === b[index]);
 }
 
-/** Refuses a path that leaves the project. @param {string} path as somebody typed it */
+/** Refuses a path that is none in the project. @param {string} path as somebody typed it */
 export function checkPath(path) {
-  if (path.startsWith("/")) throw new Error(`${path} starts at the root of the sandbox; give a path within the project`);
-  if (path.split("/").includes("..")) throw new Error(`${path} may lead out of the project; give a path without ..`);
+  const names = path.split("/");
+  if (isTooLong(path)) throw new Error(`the path ${short(path)} is too long: a name may have ${NAME_BYTES} bytes, and a path ${PATH_BYTES}`);
+  if (path.startsWith("/")) throw new Error(`the path ${path} starts at the root of the sandbox; give one within the project`);
+  if (names.includes("..")) throw new Error(`the path ${path} may lead out of the project; give one without ..`);
+  if (names.some((name) => name === "" || name === ".")) throw new Error(`the path ${path} holds an empty name or a dot instead of one; give a name`);
 }
