@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { choose, chosen, file, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -175,6 +175,33 @@ test("the end of the conversation is followed, except by who looks at something 
   await page.mouse.move(200, 400);
   await page.mouse.wheel(0, -500);
   await page.waitForSelector(".down:not([hidden])");
+});
+
+test("narrow: a shared run shows no empty part, and messages leave the buttons free", async (t) => {
+  const { page, problems } = await open(t, { viewport: SIZES.narrow });
+  const event = { kind: "USER_INPUT", data: { content: "hello" } };
+  const run = { format: "hermitcrab-run", version: 1, name: "seen", saved: "2026-01-01T00:00:00Z", files: { "a.txt": "YQ==" }, log: [{ event }] };
+  await page.click('.dock [data-pane="terminal"]');
+  await chosen(page, "Open a run…", file("seen.run.json", JSON.stringify(run)));
+  await page.waitForSelector(".replay");
+  assert.equal(await page.locator('.dock [data-pane="terminal"]').isVisible(), false);
+  await page.keyboard.press("Alt+4");
+  assert.equal(await page.locator(".pane-chat").isVisible(), true);
+  await page.click("#project");
+  const { width } = await page.locator(".menu").boundingBox();
+  assert.ok(width < 320, `the menu is ${width} wide`);
+  await page.keyboard.press("Escape");
+  await page.click('[aria-label="Close the run"]');
+  assert.equal(await page.locator('.dock [data-pane="terminal"]').isVisible(), true);
+  await page.click('.dock [data-pane="files"]');
+  for (const name of ["../a", "../b"]) {
+    // Playwright clicks nothing that is covered.
+    await page.click('[aria-label="New file"]', { timeout: 5_000 });
+    await page.keyboard.type(name);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`.toast.error:has-text("${name}")`);
+  }
+  assert.deepEqual(problems, []);
 });
 
 test("the focus goes where the keyboard goes on", async (t) => {
