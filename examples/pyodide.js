@@ -22,6 +22,7 @@
  *   readdir: (path: string) => string[],
  *   stat: (path: string) => {mode: number, size: number, mtime: Date},
  *   isDir: (mode: number) => boolean,
+ *   chmod: (path: string, mode: number) => void,
  * }} FS
  * @property {{set: (name: string, value: unknown) => void}} globals
  * @property {(value: unknown) => unknown} toPy
@@ -114,13 +115,14 @@ export function pyodideProgram(load, root = "/workspace") {
 
 /** @param {Pyodide["FS"]} FS @param {string} root @param {FileChange[]} changes */
 function apply(FS, root, changes) {
-  for (const { path, type, content } of changes) {
+  for (const { path, type, content, mode } of changes) {
     if (!path.startsWith(`${root}/`)) continue;
     if (type === "removed") empty(FS, path);
     else if (type === "directory") FS.mkdirTree(path);
     else if (content instanceof Uint8Array) {
       FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
       FS.writeFile(path, content);
+      if (mode !== undefined) FS.chmod(path, mode);
     }
   }
 }
@@ -150,7 +152,7 @@ function stamps(FS, path, found = new Map()) {
     const below = `${path}/${name}`;
     const { mode, size, mtime } = FS.stat(below);
     const isDir = FS.isDir(mode);
-    found.set(below, isDir ? "directory" : `${size} ${mtime.getTime()}`);
+    found.set(below, isDir ? "directory" : `${size} ${mtime.getTime()} ${mode}`);
     if (isDir) stamps(FS, below, found);
   }
   return found;
@@ -167,7 +169,10 @@ function changed(FS, before, after) {
   for (const [path, stamp] of after) {
     if (before.get(path) === stamp) continue;
     changes.push(
-      stamp === "directory" ? { path, type: "directory" } : { path, type: "file", content: FS.readFile(path) },
+      stamp === "directory"
+        ? { path, type: "directory" }
+        : // Its file system has no umask.
+          { path, type: "file", content: FS.readFile(path), mode: FS.stat(path).mode & 0o755 },
     );
   }
   return changes;

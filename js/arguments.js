@@ -229,9 +229,12 @@ function accept(call, given, Refusal) {
 const printed = kind("a string or a Uint8Array", (value) => typeof value === "string" || value instanceof Uint8Array);
 const oneOf = (...names) => kind(`one of ${names.join(", ")}`, (value) => names.includes(value));
 
+/** Permission bits. @type {Check} */
+const permissions = kind("permission bits, 0 to 0o7777", (value) => Number.isInteger(value) && value >= 0 && value <= 0o7777);
+
 /** A change of a file that a program made. @type {Check} */
 const change = all(
-  fields({ path: text, type: oneOf("file", "directory", "removed") }),
+  fields({ path: text, type: oneOf("file", "directory", "removed"), mode: orNull(permissions) }),
   (value, name) => (value.type === "file" ? printed(value.content, `${name}.content`) : undefined),
 );
 

@@ -32,21 +32,25 @@ import { hear, quiet } from "./quiet.js";
 
 /** @type {Platform | undefined} */
 let platform;
-/** @type {Promise<unknown> | undefined} */
+/** @type {Promise<Platform["bindings"]> | undefined} */
 let loading;
+/** @type {Platform["bindings"] | undefined} */
+let ready;
 
 /**
  * Called by each entry file that is loaded. Where a program loads both cores,
- * the one with a sandbox serves both.
+ * the one with a sandbox serves both; what the other one has begun goes on in it.
  * @param {Platform} provided
  */
 export function setPlatform(provided) {
-  if (!platform || (provided.sandbox && !loading)) platform = provided;
+  if (platform && (platform.sandbox || !provided.sandbox)) return;
+  platform = provided;
+  loading = undefined;
 }
 
-/** The bindings of the core that is used. */
+/** The bindings of the core that is used; once it is loaded. */
 export function bindings() {
-  return platform.bindings;
+  return ready;
 }
 
 /**
@@ -66,11 +70,20 @@ export async function init(options = {}) {
 
 /** Loads the core, once; after a failure the next call tries again. */
 function load(wasm, onProgress) {
-  loading ??= loaded(wasm === undefined ? platform.load() : wasm, platform.bindings, onProgress).catch((error) => {
-    loading = undefined;
-    throw error;
-  });
-  return loading;
+  if (loading) return loading;
+  const { bindings, load } = platform;
+  const attempt = loaded(wasm === undefined ? load() : wasm, bindings, onProgress).then(
+    () => {
+      if (loading === attempt) ready = bindings;
+      return bindings;
+    },
+    (error) => {
+      if (loading === attempt) loading = undefined;
+      throw error;
+    },
+  );
+  loading = attempt;
+  return attempt;
 }
 
 /** Steps in a row that a microtask may start before others get their turn. */
@@ -93,8 +106,7 @@ export class Runtime {
   #failure;
 
   static async create() {
-    await load();
-    return new Runtime();
+    return new Runtime(await load());
   }
 
   /** Whether the core can do nothing more. */
@@ -102,9 +114,10 @@ export class Runtime {
     return this.#failure !== undefined;
   }
 
-  constructor() {
+  /** @param {Platform["bindings"]} bindings of a core that is loaded */
+  constructor(bindings) {
     const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
-    this.#core = new (bindings().Core)(new Host(this), seed);
+    this.#core = new bindings.Core(new Host(this), seed);
   }
 
   /**

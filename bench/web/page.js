@@ -60,12 +60,14 @@ async function bytesOf(core) {
 /**
  * Loads a subject and measures it, in ms. Afterwards the first visitor works for
  * a while: browsers keep compiled code once enough of it was used often.
- * @param {string} name @param {boolean} visit whether to work
+ * @param {string} name @param {{visit?: boolean, rest?: number}} [visitor] whether to work, and ms
+ *   until the first command
  */
-window.measure = async (name, visit) => {
+window.measure = async (name, { visit = false, rest = 0 } = {}) => {
   const { script, core } = subjects[name];
   const [loaded, module] = await timed(script);
   const [init, sandbox] = await timed(() => subjects[name].start(module));
+  if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
   const [first, said] = await timed(() => sandbox.exec("echo hi"));
   if (said !== "hi\n") throw new Error(`${name}: echo said ${JSON.stringify(said)}`);
   const [bytes] = await timed(() => bytesOf(core));

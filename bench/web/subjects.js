@@ -21,6 +21,14 @@ export const subjects = {
     },
   },
 
+  "hermitcrab/worker": {
+    script: () => import("/bundle/worker.js"),
+    core: "/bundle/wasm/hermitcrab_bg.wasm",
+    start({ MemoryEnvironment, init }) {
+      return subjects.hermitcrab.start.call(this, { MemoryEnvironment, init });
+    },
+  },
+
   "bashkit-wasm": {
     script: () => import("/bundle/bashkit-wasm.js"),
     core: "/bundle/bashkit_wasm_bg.wasm",

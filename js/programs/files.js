@@ -15,6 +15,8 @@ export class File {
   version = 0;
   /** Whether it belongs to the program and not to the sandbox. */
   ours = false;
+  /** @type {number | undefined} permission bits, where somebody set them: they go where the file goes */
+  mode;
   #data;
   #size;
   #owned = false;
@@ -58,6 +60,12 @@ export class File {
     if (size > this.#size) this.#data.fill(0, this.#size, size);
     this.#size = size;
     this.touch();
+  }
+
+  /** @param {number} mode permission bits */
+  setMode(mode) {
+    this.mode = mode & 0o7777;
+    this.version += 1;
   }
 
   touch() {
@@ -134,7 +142,7 @@ export class FileTree {
   apply(changes, now) {
     let lastPath;
     let lastParent;
-    for (const { path, type, content } of changes) {
+    for (const { path, type, content, mode } of changes) {
       const slash = path.lastIndexOf("/");
       const [parentPath, name] = [path.slice(0, slash), path.slice(slash + 1)];
       if (type === "removed") {
@@ -151,7 +159,9 @@ export class FileTree {
       if (type === "directory") {
         if (!(lastParent.entries.get(name) instanceof Directory)) lastParent.set(name, new Directory(now));
       } else {
-        lastParent.set(name, new File(content, now));
+        const file = new File(content, now);
+        file.mode = mode;
+        lastParent.set(name, file);
       }
     }
   }
@@ -184,7 +194,7 @@ export class FileTree {
         kept.add(path);
       } else if (node instanceof File && !node.ours) {
         if (old && !(old.node instanceof Directory)) kept.add(path);
-        const change = { path, type: "file", content: node.content };
+        const change = { path, type: "file", content: node.content, mode: node.mode };
         files.push(change);
         changes.push(change);
       }

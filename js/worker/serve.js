@@ -4,6 +4,7 @@ import { Session, openSession } from "../session.js";
 import { Keeper } from "./keeper.js";
 import { Link, ROOT } from "./link.js";
 import { Outbox, RemoteHub } from "./outbox.js";
+import { warmUp } from "./warm-up.js";
 
 /**
  * @param {typeof import("../index.js")} api
@@ -94,6 +95,7 @@ class Root {
       if (this.#changed) this.#save();
     });
     keeper.save();
+    void warmUp(() => this.#api.MemoryEnvironment.create());
     return environment;
   }
 

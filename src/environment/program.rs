@@ -39,6 +39,20 @@ pub struct FileChange {
     pub path: String,
     /// What is there now.
     pub node: FileNode,
+    /// Permission bits of a file; `None`: those of the file that is there, or
+    /// of a new one. Told of every file.
+    pub mode: Option<u32>,
+}
+
+impl FileChange {
+    /// `node` at `path`, with the permission bits that are there.
+    pub fn new(path: impl Into<String>, node: FileNode) -> Self {
+        Self {
+            path: path.into(),
+            node,
+            mode: None,
+        }
+    }
 }
 
 /// What a changed path holds.

@@ -3,16 +3,17 @@
 //! A call hands over arguments, environment, working directory, standard input
 //! and every file changed since that program's last call here; what the program
 //! changed comes back and is applied in order, the last writer winning (DESIGN
-//! §5). While it runs, real time counts.
+//! §5); what something else made of the same path meanwhile is lost, and the
+//! command says so. While it runs, real time counts.
 //!
 //! A program may keep the files between calls. Each state that it is told has a
 //! number, and a call says which number its changes lead from; a program that
 //! does not have that state any more asks for all files.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::{ChangeKind, Content, NodeKind, Tree, TreeError, TreeLimits};
+use super::tree::{ChangeKind, Content, LastLink, NodeKind, Tree, TreeError, TreeLimits};
 use crate::environment::{FileChange, FileNode};
 
 /// What each lent program knows of the tree, by its name.
@@ -32,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) since: Option<u64>,
     pub(crate) state: u64,
     pub(crate) changes: Vec<FileChange>,
+    /// The files that it then knows.
+    pub(crate) tree: Tree,
 }
 
 impl Seen {
@@ -55,6 +58,7 @@ impl Seen {
             since,
             state,
             changes: file_changes(&before, &tree),
+            tree,
         }
     }
 
@@ -76,17 +80,17 @@ impl Seen {
     }
 }
 
-/// The difference as a program sees it: links as what they lead to, no modes.
+/// The difference as a program sees it: links as what they lead to.
 fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
     let mut changes: Vec<FileChange> = Vec::new();
     for change in now.changes_since(before) {
         if change.path == "/" {
             continue;
         }
-        let node = match change.kind {
-            ChangeKind::Removed => FileNode::Removed,
+        let (node, mode) = match change.kind {
+            ChangeKind::Removed => (FileNode::Removed, None),
             ChangeKind::Added | ChangeKind::Changed => match visible(now, &change.path) {
-                Some(node) => node,
+                Some(visible) => visible,
                 None => continue,
             },
         };
@@ -94,12 +98,13 @@ fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
             // A path that changed its kind is told once, as what it is now.
             Some(last) if last.path == change.path => {
                 if node != FileNode::Removed {
-                    last.node = node;
+                    (last.node, last.mode) = (node, mode);
                 }
             }
             _ => changes.push(FileChange {
                 path: change.path,
                 node,
+                mode,
             }),
         }
     }
@@ -131,17 +136,76 @@ fn is_on_path(path: &str, content: &Content) -> bool {
         .is_some_and(|name| content.as_slice() == script(name).as_bytes())
 }
 
-fn visible(tree: &Tree, path: &str) -> Option<FileNode> {
+/// What a program sees at `path`, and the permission bits of a file.
+fn visible(tree: &Tree, path: &str) -> Option<(FileNode, Option<u32>)> {
     let node = tree.get(path).ok()?;
+    let is_link = matches!(node.kind, NodeKind::Link(_));
+    let node = if is_link {
+        tree.get_followed(path).ok()?
+    } else {
+        node
+    };
     match &node.kind {
-        NodeKind::File(content) if is_on_path(path, content) => None,
-        NodeKind::File(content) => Some(FileNode::File(content.to_bytes())),
-        NodeKind::Directory(_) => Some(FileNode::Directory),
-        NodeKind::Link(_) => match &tree.get_followed(path).ok()?.kind {
-            NodeKind::File(content) => Some(FileNode::File(content.to_bytes())),
-            _ => None,
-        },
+        NodeKind::File(content) if !is_link && is_on_path(path, content) => None,
+        NodeKind::File(content) => Some((FileNode::File(content.to_bytes()), Some(node.mode))),
+        NodeKind::Directory(_) if !is_link => Some((FileNode::Directory, None)),
+        NodeKind::Directory(_) | NodeKind::Link(_) => None,
     }
+}
+
+/// Paths among `changes`, of a program that was told `told`, at which something
+/// else has made another version in `now`: the program's takes its place.
+fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) -> Vec<&'a str> {
+    if told.is_same(now) {
+        return Vec::new();
+    }
+    let others = now.changes_since(told);
+    let others: BTreeSet<&str> = others.iter().map(|other| other.path.as_str()).collect();
+    let content = |tree: &Tree, path: &str| match &tree.get(path).ok()?.kind {
+        NodeKind::File(content) => Some(content.clone()),
+        NodeKind::Directory(_) | NodeKind::Link(_) => None,
+    };
+    let is_overtaken = |change: &&FileChange| {
+        let Ok(path) = now.resolve(&change.path, LastLink::Follow) else {
+            return false;
+        };
+        let inside = format!("{path}/");
+        let below = others.range(inside.as_str()..).next();
+        let is_below = below.is_some_and(|other| other.starts_with(&inside));
+        let is_there = now.get(&path).is_ok();
+        match &change.node {
+            FileNode::Directory => {
+                others.contains(&*path) && now.get(&path).is_ok_and(|node| !node.is_directory())
+            }
+            FileNode::Removed => is_there && (is_below || others.contains(&*path)),
+            FileNode::File(_) if is_below => true,
+            FileNode::File(made) => {
+                let theirs = content(now, &path);
+                others.contains(&*path)
+                    && theirs != content(told, &path)
+                    && theirs.is_none_or(|theirs| theirs.as_slice() != made)
+            }
+        }
+    };
+    let overtaken = changes.iter().filter(is_overtaken);
+    overtaken.map(|change| change.path.as_str()).collect()
+}
+
+/// Paths that a sentence about them names.
+const NAMED: usize = 3;
+
+/// Says which versions are lost to those of `program`.
+fn overtaking(program: &str, paths: &[&str]) -> Option<String> {
+    let more = paths.len().saturating_sub(NAMED);
+    let mut named = paths[..paths.len() - more].join(", ");
+    if more > 0 {
+        named.push_str(&format!(" and {more} more"));
+    }
+    (!paths.is_empty()).then(|| {
+        format!(
+            "{program}: something else changed {named} while it ran; what {program} made of it has taken the place of that\n"
+        )
+    })
 }
 
 /// Applies what a program changed; one sentence for each change that failed.
@@ -153,11 +217,26 @@ pub(crate) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> V
             failures.push(format!("{path}: not an absolute path without .."));
             continue;
         }
-        if let Err(error) = apply_one(tree, &path, change.node, now_us) {
+        let applied =
+            apply_one(tree, &path, change.node, now_us).and_then(|()| match change.mode {
+                Some(mode) => set_mode(tree, &path, mode),
+                None => Ok(()),
+            });
+        if let Err(error) = applied {
             failures.push(format!("{path}: {error}"));
         }
     }
     failures
+}
+
+/// Sets the permission bits of a file that has others.
+fn set_mode(tree: &mut Tree, path: &str, mode: u32) -> Result<(), TreeError> {
+    let path = tree.resolve(path, LastLink::Follow)?.into_owned();
+    let node = tree.get(&path)?;
+    if !matches!(node.kind, NodeKind::File(_)) || node.mode == mode {
+        return Ok(());
+    }
+    tree.set_mode(&path, mode)
 }
 
 fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result<(), TreeError> {
@@ -175,9 +254,7 @@ fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result
             Err(_) => tree.make_directories(path, now_us),
         },
         FileNode::File(content) => {
-            let target = tree
-                .resolve(path, super::tree::LastLink::Follow)?
-                .into_owned();
+            let target = tree.resolve(path, LastLink::Follow)?.into_owned();
             if tree.get(&target).is_ok_and(|node| node.is_directory()) {
                 tree.remove_all(&target, now_us)?;
             }
@@ -197,7 +274,7 @@ mod builtin {
     use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
     use bytes::Bytes;
 
-    use super::{BTreeMap, RefCell, Seen, Tree, apply};
+    use super::{BTreeMap, RefCell, Seen, Tree, apply, overtaken, overtaking};
     use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
     use crate::memory::clock::{self, Timeline};
     use crate::memory::local::Local;
@@ -309,16 +386,17 @@ mod builtin {
             name: name.clone(),
             ended: false,
         };
-        let result = loop {
+        let (result, told) = loop {
             let told = lender.seen.tell(&name, &lender.tree.borrow());
             let may_miss = told.since.is_some();
             request.since = told.since;
             request.state = told.state;
             request.changes = told.changes;
+            let tree = told.tree;
             let asked = request.clone();
             let result = run(&lender, &timeline, &scope, asked).await;
             if result.files != ProgramFiles::Missing || !may_miss {
-                break result;
+                break (result, tree);
             }
             lender.seen.forget(&name);
         };
@@ -327,6 +405,10 @@ mod builtin {
         }
         let mut stderr = result.stderr.to_vec();
         let now_us = timeline.peek_us();
+        let lost = overtaking(
+            &name,
+            &overtaken(&told, &lender.tree.borrow(), &result.changes),
+        );
         let failures = apply(
             &mut lender.tree.borrow_mut(),
             result.changes.clone(),
@@ -338,6 +420,7 @@ mod builtin {
                 .seen
                 .changed(&name, request.state, result.changes, now_us);
         }
+        stderr.extend_from_slice(lost.unwrap_or_default().as_bytes());
         for failure in &failures {
             stderr.extend_from_slice(format!("{name}: cannot keep {failure}\n").as_bytes());
         }
@@ -393,6 +476,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::memory::tree::FILE_MODE;
 
     fn tree_with(files: &[(&str, &str)]) -> Tree {
         let mut tree = Tree::new(TreeLimits::default());
@@ -404,10 +488,11 @@ mod tests {
     }
 
     fn file(path: &str, content: &'static [u8]) -> FileChange {
-        FileChange {
-            path: path.to_owned(),
-            node: FileNode::File(Bytes::from_static(content)),
-        }
+        FileChange::new(path, FileNode::File(Bytes::from_static(content)))
+    }
+
+    fn removed(path: &str) -> FileChange {
+        FileChange::new(path, FileNode::Removed)
     }
 
     fn told(seen: &Seen, tree: &Tree) -> (Option<u64>, u64, Vec<String>) {
@@ -502,12 +587,121 @@ mod tests {
     }
 
     #[test]
+    fn permission_bits_are_told_and_kept() {
+        let seen = Seen::default();
+        let mut tree = tree_with(&[("/w/run", "1"), ("/w/text", "2"), ("/w/kept", "3")]);
+        tree.set_mode("/w/run", 0o755).unwrap();
+        tree.set_mode("/w/kept", 0o700).unwrap();
+        tree.link("/w/link", "run", 1).unwrap();
+        let told = seen.tell("p", &tree);
+        let modes = told.changes.iter().filter_map(|change| change.mode);
+        // By path: kept, link, run, text.
+        assert_eq!(modes.collect::<Vec<_>>(), [0o700, 0o755, 0o755, FILE_MODE]);
+        let with = |change: FileChange, mode| FileChange {
+            mode: Some(mode),
+            ..change
+        };
+        let changes = vec![
+            removed("/w/run"),
+            with(file("/w/moved", b"1"), 0o755),
+            file("/w/kept", b"4"),
+            with(file("/w/text", b"2"), 0o17_7600),
+            file("/w/new", b"5"),
+        ];
+        assert!(apply(&mut tree, changes.clone(), 2).is_empty());
+        let modes = ["moved", "kept", "text", "new"].map(|name| {
+            let node = tree.get(&format!("/w/{name}")).unwrap();
+            (name, node.mode)
+        });
+        assert_eq!(
+            modes,
+            [
+                ("moved", 0o755),
+                ("kept", 0o700),
+                ("text", 0o7600),
+                ("new", FILE_MODE)
+            ]
+        );
+        // The program knows them; what the shell changes is news.
+        seen.changed("p", told.state, changes, 2);
+        tree.remove("/w/link", 3).unwrap();
+        tree.set_mode("/w/new", 0o755).unwrap();
+        let told = seen.tell("p", &tree);
+        let news = told
+            .changes
+            .iter()
+            .map(|change| (&*change.path, change.mode));
+        assert_eq!(
+            news.collect::<Vec<_>>(),
+            [("/w/link", None), ("/w/new", Some(0o755))]
+        );
+    }
+
+    #[test]
+    fn who_is_overtaken() {
+        let told = tree_with(&[
+            ("/w/both", "1"),
+            ("/w/same", "1"),
+            ("/w/mode", "1"),
+            ("/w/gone", "1"),
+            ("/w/mine", "1"),
+            ("/w/d/x", "1"),
+            ("/w/e/x", "1"),
+            ("/w/linked", "1"),
+        ]);
+        let mut now = told.clone();
+        now.link("/w/link", "linked", 2).unwrap();
+        let put = |tree: &mut Tree, path: &str, text: &str| {
+            tree.write_with_parents(path, Content::from(text.as_bytes()), 2)
+                .unwrap();
+        };
+        put(&mut now, "/w/both", "theirs");
+        put(&mut now, "/w/same", "alike");
+        put(&mut now, "/w/new", "theirs");
+        put(&mut now, "/w/d/theirs", "1");
+        put(&mut now, "/w/linked", "theirs");
+        put(&mut now, "/w/alone", "theirs");
+        put(&mut now, "/w/dir", "a file");
+        now.set_mode("/w/mode", 0o755).unwrap();
+        now.remove("/w/gone", 2).unwrap();
+        let changes = [
+            removed("/w/e"),
+            removed("/w/d"),
+            removed("/w/gone"),
+            FileChange::new("/w/dir", FileNode::Directory),
+            FileChange::new("/w", FileNode::Directory),
+            file("/w/both", b"mine"),
+            file("/w/same", b"alike"),
+            file("/w/mode", b"mine"),
+            file("/w/mine", b"mine"),
+            file("/w/new", b"mine"),
+            file("/w/link", b"mine"),
+        ];
+        assert_eq!(
+            overtaken(&told, &now, &changes),
+            ["/w/d", "/w/dir", "/w/both", "/w/new", "/w/link"]
+        );
+        assert_eq!(
+            overtaken(&told, &now, &[file("/w/gone", b"mine"), removed("/w/both")]),
+            ["/w/gone", "/w/both"]
+        );
+        assert_eq!(overtaken(&now, &now, &changes), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_is_said_of_the_overtaken() {
+        assert_eq!(overtaking("p", &[]), None);
+        assert_eq!(
+            overtaking("p", &["/a", "/b", "/c", "/d", "/e"]).as_deref(),
+            Some(
+                "p: something else changed /a, /b, /c and 2 more while it ran; what p made of it has taken the place of that\n"
+            )
+        );
+    }
+
+    #[test]
     fn changes_apply_in_order_and_bad_paths_are_named() {
         let mut tree = tree_with(&[("/w/a", "1"), ("/w/d/x", "2")]);
-        let removed = |path: &str| FileChange {
-            path: path.to_owned(),
-            node: FileNode::Removed,
-        };
         let failures = apply(
             &mut tree,
             vec![

@@ -182,7 +182,7 @@ pub(super) fn output_stream(name: &str) -> OutputStream {
     }
 }
 
-/// The changes as `[{path, type, content}]`. All contents lie in one buffer, in
+/// The changes as `[{path, type, content, mode}]`. All contents lie in one buffer, in
 /// this order, which a worker can be given without a copy.
 fn file_changes(changes: &[FileChange]) -> Array {
     let total: usize = changes
@@ -208,12 +208,16 @@ fn file_changes(changes: &[FileChange]) -> Array {
             FileNode::Directory => record.text("type", "directory"),
             FileNode::Removed => record.text("type", "removed"),
         };
+        let record = match change.mode {
+            Some(mode) => record.number("mode", f64::from(mode)),
+            None => record,
+        };
         JsValue::from(record.object())
     });
     records.collect()
 }
 
-/// `{name, args, env, cwd, stdin, since, state, changes: [{path, type, content}]}`;
+/// `{name, args, env, cwd, stdin, since, state, changes: [{path, type, content, mode}]}`;
 /// without `since` the changes are all files.
 pub(super) fn program_request(request: ProgramRequest) -> Object {
     let changes = file_changes(&request.changes);
@@ -272,7 +276,8 @@ fn file_change(change: &JsValue) -> Result<FileChange, String> {
                 .ok_or_else(|| format!("the change of {path} has no content"))?,
         ),
     };
-    Ok(FileChange { path, node })
+    let mode = get(change, "mode").as_f64().map(|mode| mode as u32);
+    Ok(FileChange { path, node, mode })
 }
 
 /// `{job, kind: "output", stream, data}`, or, as the last one,

@@ -191,6 +191,47 @@ test("a lent program sees the files and changes them, also in a pipeline", async
   assert.match(failed.stderr, /broken: it is broken/);
 });
 
+test("a lent program is told permission bits and may set them", async () => {
+  const told = [];
+  const env = await MemoryEnvironment.create({
+    files: { "run.sh": "1" },
+    programs: {
+      move: async ({ changes, cwd }) => {
+        const files = changes.filter(({ type }) => type === "file");
+        told.push(files.map(({ path, mode }) => [path, mode.toString(8)]));
+        const [{ content, mode }] = files;
+        const file = { type: "file", content };
+        return {
+          exitCode: 0,
+          changes: [{ path: `${cwd}/run.sh`, type: "removed" }, { path: `${cwd}/moved.sh`, ...file, mode }, { path: `${cwd}/plain`, ...file }],
+        };
+      },
+    },
+  });
+  const { stdout, stderr } = await env.exec("chmod 750 run.sh; move; stat -c '%a %n' *");
+  assert.deepEqual([stdout, stderr], ["750 moved.sh\n644 plain\n", ""]);
+  assert.deepEqual(told, [[["/workspace/run.sh", "750"]]]);
+});
+
+test("what something else made of a file while a lent program ran is named", async () => {
+  const env = await MemoryEnvironment.create({ files: { both: "1", mine: "1", theirs: "1" } });
+  await env.program("slow", async ({ cwd }) => {
+    await env.write("both", "theirs");
+    await env.write("theirs", "theirs");
+    const changed = (name) => ({ path: `${cwd}/${name}`, type: "file", content: "mine" });
+    return { exitCode: 0, changes: [changed("both"), changed("mine")] };
+  });
+  const { exitCode, stdout, stderr } = await env.exec("slow; head both mine theirs");
+  assert.deepEqual(
+    [exitCode, stdout, stderr],
+    [
+      0,
+      "==> both <==\nmine\n==> mine <==\nmine\n==> theirs <==\ntheirs",
+      "slow: something else changed /workspace/both while it ran; what slow made of it has taken the place of that\n",
+    ],
+  );
+});
+
 /** What a lent program may not return: `[result, sentence]`. */
 const RESULTS = [
   [undefined, "result must be an object, not nothing"],
@@ -205,6 +246,7 @@ const RESULTS = [
   [{ exitCode: 0, changes: [{ path: 1, type: "file", content: "" }] }, "result.changes[0].path must be a string, not a number"],
   [{ exitCode: 0, changes: [{ path: "/a", type: "link" }] }, "result.changes[0].type must be one of file, directory, removed, not a string"],
   [{ exitCode: 0, changes: [{ path: "/a", type: "file" }] }, "result.changes[0].content must be a string or a Uint8Array, not nothing"],
+  [{ exitCode: 0, changes: [{ path: "/a", type: "file", content: "", mode: 0o10000 }] }, "result.changes[0].mode must be permission bits, 0 to 0o7777, not a number"],
   [{ exitCode: 0, files: "gone" }, "result.files must be one of kept, lost, missing, not a string"],
 ];
 for (const [result, sentence] of RESULTS) {

@@ -271,6 +271,24 @@ null empty,in.txt,log.txt,main.js,new,out
   ]);
 });
 
+check("permission bits are seen, set and moved", {
+  files: {
+    run: "#!/bin/sh\n",
+    "main.js": `const fs = require("fs");
+const show = (path) => (fs.statSync(path).mode & 0o7777).toString(8);
+const refused = (path) => { try { fs.accessSync(path, fs.constants.X_OK); return "runs"; } catch (error) { return error.message; } };
+console.log(show("run"), show("main.js"), refused("run"), refused("main.js"));
+fs.renameSync("run", "moved"); fs.copyFileSync("moved", "copy"); fs.mkdirSync("d"); fs.cpSync("d", "e", { recursive: true });
+fs.writeFileSync("made", "1", { mode: 0o777 }); fs.writeFileSync("made", "2", { mode: 0o600 }); fs.writeFileSync("plain", "1");
+fs.chmodSync("main.js", "700"); fs.closeSync(fs.openSync("opened", "w", 0o750)); fs.cpSync("copy", "d/again");
+fs.cpSync("d", "f", { recursive: true });
+`,
+  },
+  command: "chmod 755 run; node main.js; stat -c '%a %n' moved copy made plain main.js opened d/again f/again; cat main.js | wc -l",
+  stdout:
+    "755 644 runs EACCES: permission denied, access 'main.js'\n755 moved\n755 copy\n755 made\n644 plain\n700 main.js\n750 opened\n755 d/again\n755 f/again\n8\n",
+});
+
 test("a red test, an edit, a green test", async () => {
   const env = await withNode({
     "calc.js": "exports.add = (a, b) => a - b;\n",

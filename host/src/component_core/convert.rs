@@ -239,6 +239,7 @@ impl From<wit::FileChange> for FileChange {
                 wit::FileNode::Directory => FileNode::Directory,
                 wit::FileNode::Removed => FileNode::Removed,
             },
+            mode: change.mode,
         }
     }
 }
@@ -471,6 +472,7 @@ impl From<FileChange> for wit::FileChange {
                 FileNode::Directory => wit::FileNode::Directory,
                 FileNode::Removed => wit::FileNode::Removed,
             },
+            mode: change.mode,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use hermitcrab::environment::{ExecRequest, ProgramFiles, ProgramResult};
+use hermitcrab::environment::{ExecRequest, FileChange, FileNode, ProgramFiles, ProgramResult};
 use hermitcrab_host::{EnvironmentHandle, ExecOutput, MemoryOptions, ProgramCall, ProgramFn};
 
 use crate::component;
@@ -109,6 +109,41 @@ async fn a_program_that_was_not_lent_is_not_found() {
     let sandbox = sandbox(&patient()).await;
     let output = sandbox.exec(command("q", 60_000)).await.expect("a shell");
     assert_eq!(output.status.exit_code, 127, "{output:?}");
+}
+
+#[tokio::test]
+async fn of_two_calls_side_by_side_the_last_one_counts_and_says_so() {
+    // Both have begun before either ends.
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let writer = program(move |call| {
+        let both = both.clone();
+        async move {
+            both.wait().await;
+            let content = call.request.args.concat();
+            let change = FileChange {
+                mode: Some(0o755),
+                ..FileChange::new("/workspace/log", FileNode::File(content.into()))
+            };
+            ProgramResult {
+                changes: vec![change],
+                ..ProgramResult::default()
+            }
+        }
+    });
+    let sandbox = sandbox(&writer).await;
+    let exec = |line: &str| sandbox.exec(command(line, 60_000));
+    let (one, two) = tokio::join!(exec("p one"), exec("p two"));
+    let mut said = [one, two].map(|output| shown(&output.expect("a shell")).2);
+    said.sort();
+    assert_eq!(
+        said,
+        [
+            "",
+            "p: something else changed /workspace/log while it ran; what p made of it has taken the place of that\n"
+        ]
+    );
+    let output = exec("stat -c '%a %s' log").await.expect("a shell");
+    assert_eq!(shown(&output), answers(0, "755 3\n", ""));
 }
 
 /// A call as the program saw it: sandbox, since, state, paths of the changes.

@@ -114,9 +114,9 @@ impl Program {
             changes: self
                 .writes
                 .iter()
-                .map(|(path, content)| FileChange {
-                    path: format!("{below}{path}"),
-                    node: FileNode::File(fill(content).into()),
+                .map(|(path, content)| {
+                    let path = format!("{below}{path}");
+                    FileChange::new(path, FileNode::File(fill(content).into()))
                 })
                 .collect(),
             ..ProgramResult::default()

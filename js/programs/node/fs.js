@@ -12,6 +12,7 @@ const ERRORS = {
   EISDIR: [-21, "illegal operation on a directory"],
   EINVAL: [-22, "invalid argument"],
   ENOTEMPTY: [-39, "directory not empty"],
+  EACCES: [-13, "permission denied"],
   EBADF: [-9, "bad file descriptor"],
   EROFS: [-30, "read-only file system"],
   ENOTSUP: [-95, "operation not supported on socket"],
@@ -30,14 +31,25 @@ function failure(code, syscall, path, dest) {
   });
 }
 
+const constants = { F_OK: 0, X_OK: 1, W_OK: 2, R_OK: 4, COPYFILE_EXCL: 1 };
+
+/** Bits that a new file does not have. */
+const UMASK = 0o022;
+
+/** @param {File} file */
+const modeOf = (file) => file.mode ?? 0o644;
+
+/** A mode as callers give it, a number or octal digits. @param {number | string} mode */
+const bits = (mode) => (typeof mode === "string" ? Number.parseInt(mode, 8) : mode);
+
 class Stats {
   constructor(node) {
     const modified = node.modified;
-    const kind = node instanceof Directory ? 0o40755 : node instanceof File ? 0o100644 : 0o20666;
+    const mode = node instanceof Directory ? 0o40755 : node instanceof File ? 0o100000 | modeOf(node) : 0o20666;
     Object.assign(this, {
       dev: 1,
       ino: Number(node.inode),
-      mode: kind,
+      mode,
       nlink: 1,
       uid: 1000,
       gid: 1000,
@@ -123,12 +135,14 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     return found;
   };
   const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : (options ?? {}));
-  const writable = (path, syscall) => {
+  /** @param {number | string} [mode] of a file that is made */
+  const writable = (path, syscall, mode) => {
     const { directory, name, node } = find(path, syscall);
     if (node instanceof Directory || name === "") throw failure("EISDIR", syscall, path);
     if (node instanceof File && node.ours) throw failure("EROFS", syscall, path);
     if (node) return node;
     const file = new File(new Uint8Array(0), Date.now());
+    if (mode !== undefined) file.mode = bits(mode) & 0o777 & ~UMASK;
     directory.set(name, file);
     return file;
   };
@@ -140,10 +154,20 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
   };
   const remove = (directory, name) => directory.delete(name);
   const copyTree = (node) => {
-    if (!(node instanceof Directory)) return new File(node.content.slice(), Date.now());
+    if (!(node instanceof Directory)) {
+      const file = new File(node.content.slice(), Date.now());
+      file.mode = node.mode;
+      return file;
+    }
     const copy = new Directory(Date.now());
     for (const [name, child] of node.entries) copy.set(name, copyTree(child));
     return copy;
+  };
+
+  /** Makes `path` a file with the content and the permission bits of `file`. */
+  const copyTo = (path, file) => {
+    sync.writeFile(path, file.content);
+    sync.chmod(path, modeOf(file));
   };
 
   const sync = {
@@ -162,11 +186,11 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return encoding && encoding !== "buffer" ? decode(content, encoding) : Buffer.from(content.buffer);
     },
     writeFile(path, data, options) {
-      const { encoding, flag = "w" } = optionsOf(options);
+      const { encoding, flag = "w", mode } = optionsOf(options);
       const bytes = encode(data, encoding);
       if (typeof path === "number") return void sync.write(path, bytes);
       if (flag.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
-      const node = writable(path, "open");
+      const node = writable(path, "open", mode);
       if (!(node instanceof File)) return;
       if (!flag.startsWith("a")) node.resize(0);
       node.write(node.size, bytes);
@@ -181,8 +205,10 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
         return false;
       }
     },
-    access(path) {
-      existing(path, "access");
+    access(path, mode = constants.F_OK) {
+      const { node } = existing(path, "access");
+      const isRefused = mode & constants.X_OK && node instanceof File && !(modeOf(node) & 0o111);
+      if (isRefused) throw failure("EACCES", "access", path);
     },
     stat(path, { throwIfNoEntry = true } = {}) {
       const { node } = throwIfNoEntry ? existing(path, "stat") : { node: sync.exists(path) && find(path, "stat").node };
@@ -272,7 +298,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     copyFile(from, to) {
       const { node } = existing(from, "copyfile");
       if (node instanceof Directory) throw failure("EISDIR", "copyfile", from, to);
-      sync.writeFile(to, node.content);
+      copyTo(to, node);
     },
     cp(from, to, { recursive = false, force = true } = {}) {
       const { node } = existing(from, "cp");
@@ -285,7 +311,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       for (const [name, child] of [...copyTree(node).entries]) {
         const target = join(String(to), name);
         if (child instanceof Directory) sync.cp(join(String(from), name), target, { recursive, force });
-        else if (force || !sync.exists(target)) sync.writeFile(target, child.content);
+        else if (force || !sync.exists(target)) copyTo(target, child);
       }
       return undefined;
     },
@@ -296,8 +322,10 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     utimes(path, accessed, modified) {
       existing(path, "utime").node.modified = modified instanceof Date ? modified.getTime() : Number(modified) * 1000;
     },
-    chmod(path) {
-      existing(path, "chmod");
+    chmod(path, mode) {
+      const { node } = existing(path, "chmod");
+      if (node instanceof File && node.ours) throw failure("EROFS", "chmod", path);
+      if (node instanceof File) node.setMode(bits(mode));
     },
     realpath(path) {
       existing(path, "lstat");
@@ -310,11 +338,11 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     symlink(target, path) {
       throw failure("ENOTSUP", "symlink", target, path);
     },
-    open(path, flags = "r") {
+    open(path, flags = "r", mode = undefined) {
       const reads = flags === "r" || flags === "r+";
       if (reads) existing(path, "open");
       if (flags.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
-      const node = flags === "r" ? find(path, "open").node : writable(path, "open");
+      const node = flags === "r" ? find(path, "open").node : writable(path, "open", mode);
       if (flags.startsWith("w") && node instanceof File) node.resize(0);
       let fd = 3;
       while (open.has(fd)) fd += 1;
@@ -351,6 +379,10 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       }
       return bytes.length;
     },
+    fchmod(fd, mode) {
+      const { node } = opened(fd, "fchmod");
+      if (node instanceof File) node.setMode(bits(mode));
+    },
     fsync(fd) {
       opened(fd, "fsync");
     },
@@ -359,7 +391,6 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     },
   };
 
-  const constants = { F_OK: 0, X_OK: 1, W_OK: 2, R_OK: 4, COPYFILE_EXCL: 1 };
   const fs = { constants, Stats, Dirent };
   const promises = { constants };
   for (const [name, call] of Object.entries(sync)) {

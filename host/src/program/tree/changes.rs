@@ -20,7 +20,7 @@ pub(super) struct Before {
 impl Tree {
     /// Puts changes of the sandbox into the tree.
     pub(in crate::program) fn apply(&mut self, changes: Vec<FileChange>, now_ns: u64) {
-        for FileChange { path, node } in changes {
+        for FileChange { path, node, mode } in changes {
             let Some((parent, name)) = path.rsplit_once('/') else {
                 continue;
             };
@@ -43,7 +43,11 @@ impl Tree {
                 }
                 FileNode::File(content) => {
                     let kind = Kind::File(content.into());
-                    self.put(parent, name, Node::new(kind, now_ns));
+                    let node = Node {
+                        mode,
+                        ..Node::new(kind, now_ns)
+                    };
+                    self.put(parent, name, node);
                 }
             }
         }
@@ -125,20 +129,21 @@ impl Tree {
             !before.kept && !before.ours && (parent.is_empty() || is_kept(parent))
         });
         let mut changes: Vec<FileChange> = removed
-            .map(|(path, _)| FileChange {
-                path: path.clone(),
-                node: FileNode::Removed,
-            })
+            .map(|(path, _)| FileChange::new(path, FileNode::Removed))
             .collect();
-        changes.extend(made.into_iter().map(|(path, file)| FileChange {
-            node: match file.and_then(|id| self.nodes.get_mut(&id)) {
+        changes.extend(made.into_iter().map(|(path, file)| {
+            match file.and_then(|id| self.nodes.get_mut(&id)) {
                 Some(Node {
                     kind: Kind::File(content),
+                    mode,
                     ..
-                }) => FileNode::File(content.share()),
-                _ => FileNode::Directory,
-            },
-            path,
+                }) => FileChange {
+                    path,
+                    node: FileNode::File(content.share()),
+                    mode: *mode,
+                },
+                _ => FileChange::new(path, FileNode::Directory),
+            }
         }));
         changes
     }

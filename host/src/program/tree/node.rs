@@ -13,6 +13,8 @@ pub(in crate::program) struct Node {
     pub(in crate::program) kind: Kind,
     /// ns since 1970-01-01 UTC.
     pub(in crate::program) modified_ns: u64,
+    /// Permission bits, as the sandbox told them: they go where the node goes.
+    pub(super) mode: Option<u32>,
     /// Counts writes, so that a change is found without comparing content.
     pub(in crate::program) version: u64,
     /// Whether it belongs to the program and not to the sandbox.
@@ -53,6 +55,7 @@ impl Node {
         Self {
             kind,
             modified_ns,
+            mode: None,
             version: 0,
             ours: false,
             linked: false,

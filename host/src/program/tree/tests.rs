@@ -11,9 +11,9 @@ fn told(files: &[(&str, &str)]) -> Tree {
 
 fn told_with(files: &[(&str, &str)], room: Room) -> Tree {
     let mut tree = Tree::new(room);
-    let changes = files.iter().map(|(path, content)| FileChange {
-        path: (*path).to_owned(),
-        node: FileNode::File(Bytes::copy_from_slice(content.as_bytes())),
+    let changes = files.iter().map(|(path, content)| {
+        let content = Bytes::copy_from_slice(content.as_bytes());
+        FileChange::new(*path, FileNode::File(content))
     });
     tree.apply(changes.collect(), 1);
     tree.mount("/usr/lib/own.zip", Bytes::from_static(b"own"));
@@ -149,14 +149,8 @@ fn what_is_ours_is_never_told() {
 #[test]
 fn what_the_sandbox_removed_with_its_directory_stays_away() {
     let mut tree = told(&[("/d/e/a", "1"), ("/f/a", "2"), ("/k", "3")]);
-    let removed = |path: &str| FileChange {
-        path: path.to_owned(),
-        node: FileNode::Removed,
-    };
-    let file = |path: &str| FileChange {
-        path: path.to_owned(),
-        node: FileNode::File("new".into()),
-    };
+    let removed = |path: &str| FileChange::new(path, FileNode::Removed);
+    let file = |path: &str| FileChange::new(path, FileNode::File("new".into()));
     // In the order in which the core tells them: sorted by path.
     tree.apply(
         vec![

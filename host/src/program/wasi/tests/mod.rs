@@ -25,9 +25,9 @@ struct Fixture {
 
 fn fixture(files: &[(&str, &str)]) -> Fixture {
     let mut tree = Tree::new(Room::default());
-    let changes = files.iter().map(|(path, content)| FileChange {
-        path: (*path).to_owned(),
-        node: FileNode::File(Bytes::copy_from_slice(content.as_bytes())),
+    let changes = files.iter().map(|(path, content)| {
+        let content = Bytes::copy_from_slice(content.as_bytes());
+        FileChange::new(*path, FileNode::File(content))
     });
     tree.apply(changes.collect(), 1);
     tree.mount("/lib/own.zip", Bytes::from_static(b"own"));

@@ -1,0 +1,35 @@
+// Both cores in one program: the slim one first, then the one with a sandbox.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as slim from "../../js/slim-node.js";
+
+const answer = "data: " + JSON.stringify({ id: "c", choices: [{ index: 0, delta: { content: "done" }, finish_reason: "stop" }] }) + "\n\ndata: [DONE]\n\n";
+const fetch = async () => new Response(answer, { headers: { "content-type": "text/event-stream" } });
+
+/** What a session answers. */
+async function said(session) {
+  let text;
+  for await (const { kind, data } of session.run("go")) if (kind === "ASSISTANT_TEXT_END") text = data.text;
+  return text;
+}
+
+test("a sandbox can be made after the core without one was loaded, and sessions of that go on", async () => {
+  const nothing = async () => {
+    throw Object.assign(new Error("nothing is here"), { kind: "not_found" });
+  };
+  const env = { workingDirectory: "/", read: nothing, write: nothing, stat: nothing, list: async () => [], exec: async () => ({ exitCode: 0 }) };
+  const options = { provider: "chat", model: "m", apiKey: "key", baseUrl: "http://127.0.0.1:1", fetch };
+  const early = await slim.createSession({ ...options, env });
+  const { MemoryEnvironment, createSession, scriptedFetch } = await import("../../js/node.js");
+  const loading = [MemoryEnvironment.create(), slim.createSession({ ...options, env }), scriptedFetch({ rounds: [] }).catch((error) => error.kind)];
+  const [sandbox, during, script] = await Promise.all(loading);
+  assert.equal((await sandbox.exec("echo hi")).stdout, "hi\n");
+  assert.notEqual(script, "core");
+  const late = await createSession({ ...options, env: sandbox });
+  for (const session of [early, during, late]) {
+    assert.equal(await said(session), "done");
+    await session.close();
+  }
+});
