@@ -285,7 +285,7 @@ export async function exportHandle(entries, read, handle) {
       } else if (type === "link") {
         skipped.push(path);
       } else {
-        await replaceContent(await parent(path).getFileHandle(name, { create: true }), read(path));
+        await replaceContent(await parent(path).getFileHandle(name, { create: true }), [read(path)]);
         files += 1;
       }
     } catch (error) {

@@ -3,14 +3,14 @@
 /**
  * Gives a file its content, as a whole or not at all.
  * @param {FileSystemFileHandle} file
- * @param {FileSystemWriteChunkType} content
+ * @param {FileSystemWriteChunkType[]} pieces written one after the other
  * @param {() => Promise<void>} [confirm] called just before it counts; if it rejects, it does not
  */
-export async function replaceContent(file, content, confirm) {
+export async function replaceContent(file, pieces, confirm) {
   // Goes into a copy, which takes the file's place when it is closed.
   const stream = await file.createWritable();
   try {
-    await stream.write(content);
+    for (const piece of pieces) await stream.write(piece);
     await confirm?.();
   } catch (error) {
     // Directories that a page made up may have no way back.

@@ -1,7 +1,7 @@
 // Where a browser keeps projects: its private file system (OPFS), else
 // IndexedDB. Both do one thing, which a storage of your own may do, too.
 
-import { EnvironmentError } from "./errors.js";
+import { EnvironmentError, text } from "./errors.js";
 import { replaceContent } from "./handle.js";
 
 /**
@@ -93,8 +93,10 @@ export async function privateFiles() {
     },
     async write(project, file, data, confirm) {
       const handle = await (await inProject(project, true)).getFileHandle(file, { create: true });
-      // A blob: the writing of bytes may end in a broken pipe before Chromium tells of a full disk.
-      await replaceContent(handle, new Blob([data]), confirm);
+      // First the room alone, which Chromium grants or refuses with the right error. Contents go
+      // through a pipe, and where they have no room, the broken pipe may be told instead.
+      const contents = [{ type: "truncate", size: data.length }, new Blob([data])];
+      await roomFor(replaceContent(handle, contents, confirm));
     },
     async remove(project, file) {
       await ignoreMissing(inProject(project, false).then((directory) => directory.removeEntry(file)));
@@ -142,7 +144,7 @@ export async function database() {
     async write(project, file, data, confirm) {
       // A transaction that waits for anything else is over.
       await confirm?.();
-      await change((store) => store.put(data, [project, file]));
+      await roomFor(change((store) => store.put(data, [project, file])));
     },
     remove: (project, file) => change((store) => store.delete([project, file])),
     delete: (project) => change((store) => store.delete(whole(project))),
@@ -152,6 +154,23 @@ export async function database() {
     },
     files: async (project) => (await ask((store) => store.getAllKeys(whole(project)))).map(([, file]) => file),
   };
+}
+
+/**
+ * What Chromium tells, beside `QuotaExceededError`, when a disk is full: that the blob cannot
+ * be read, which was to be written (private file system), or that it cannot be written
+ * (IndexedDB). What is written here is in memory, so that nothing else can be meant.
+ */
+const NO_ROOM = ["NotReadableError", "DataError"];
+
+/** Tells a full disk, whatever the browser calls it. @template T @param {Promise<T>} writing */
+async function roomFor(writing) {
+  try {
+    return await writing;
+  } catch (error) {
+    if (!NO_ROOM.includes(error?.name)) throw error;
+    throw new EnvironmentError("storage_full", `there is no room for it: ${text(error)}`, { cause: error });
+  }
 }
 
 /** Web Locks: a project belongs to one tab at a time. As `ProjectStorage.lock`. */

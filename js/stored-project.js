@@ -143,12 +143,17 @@ function isDenial(error) {
   return ["EACCES", "EPERM", "EROFS"].includes(error?.code) || ["NotAllowedError", "SecurityError"].includes(error?.name);
 }
 
+/** Node's codes are of disks and of quotas. */
+function isFull(error) {
+  return error?.kind === "storage_full" || error?.name === "QuotaExceededError" || ["ENOSPC", "EDQUOT"].includes(error?.code);
+}
+
 /** Why storing failed, and how much is needed. */
 export async function storageFailure(name, needed, error) {
   const denied = isDenial(error) || error?.name === "InvalidStateError";
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
   // Browsers have more than one name for a full disk, and count more than the bytes.
-  const full = error?.name === "QuotaExceededError" || error?.code === "ENOSPC" || (!denied && quota - usage < needed * 1.1);
+  const full = isFull(error) || (!denied && quota - usage < needed * 1.1);
   if (full) {
     // Some browsers tell pages more than there is.
     const free = quota - usage < needed ? `, and ${megabytes(Math.max(0, quota - usage))} are free` : "";

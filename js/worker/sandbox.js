@@ -268,7 +268,7 @@ function targetOf(handle) {
       handles.set(JSON.stringify(path), await parent(path).getDirectoryHandle(path.at(-1), { create: true }));
     },
     async write(path, content) {
-      await replaceContent(await parent(path).getFileHandle(path.at(-1), { create: true }), content);
+      await replaceContent(await parent(path).getFileHandle(path.at(-1), { create: true }), [content]);
     },
   };
 }

@@ -101,6 +101,86 @@ test("steering that never arrives is shown as dropped", async (t) => {
   assert.equal(await page.locator(".queue li").count(), 0);
 });
 
+/** Begins a task, steers, and stops before the message has reached the model. */
+async function stopWithSteering(page, model, text) {
+  await choose(page, { baseUrl: model.url });
+  await say(page, "begin");
+  await page.waitForSelector(".answer:has-text('This takes long.')");
+  await say(page, text);
+  await page.waitForSelector(`.queue li:has-text("${text}")`);
+  await page.click(".stop");
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  await state(page, "IDLE");
+}
+
+const LONG = { text: "This takes long.", hold: "never", hold_before: "end" };
+
+test("steering that Stop has left waits, says so, and reaches the model behind the next message", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [LONG, { text: "Bonjour." }] });
+  await stopWithSteering(page, model, "in French please");
+  assert.match(await page.locator(".queue li").innerText(), /^queued\s+in French please$/);
+  assert.equal(await page.locator(".queue-note").innerText(), "The agent gets it with your next message.");
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.match(await page.locator(".item.steering").innerText(), /delivered\s+in French please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.equal(await page.locator(".queue-note").isVisible(), false);
+  assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that waits goes over to the session of another model", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [LONG, { text: "Bonjour." }] });
+  await stopWithSteering(page, model, "in French please");
+  await choose(page, { baseUrl: model.url, name: "claude-opus-4-5" });
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.deepEqual(await page.locator(".item.steering .tag").allInnerTexts(), ["delivered"]);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that waits is there after a reload, once, and dropped where nothing goes on", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: "Hello." }, LONG, { text: "Bonjour." }, LONG] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "hello");
+  await page.waitForSelector(".answer:has-text('Hello.')");
+  await stopWithSteering(page, model, "in French please");
+  await saved(page);
+  const reload = async () => {
+    await page.reload();
+    await ready(page);
+    assert.equal(await page.locator(".queue li").count(), 1);
+  };
+  await reload();
+  await choose(page, { baseUrl: model.url });
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.deepEqual(await page.locator(".item.steering .tag").allInnerTexts(), ["delivered"]);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  await state(page, "IDLE");
+  await say(page, "begin");
+  await page.waitForSelector(".answer:has-text('This takes long.') >> nth=1");
+  await say(page, "in Greek please");
+  await page.waitForSelector(".queue li");
+  await page.click(".stop");
+  await state(page, "IDLE");
+  await saved(page);
+  await reload();
+  await page.click("#model");
+  await page.selectOption("#set-provider", "scripted");
+  await page.click("dialog[open] button.primary");
+  await say(page, "play");
+  await page.waitForSelector(".item.steering:has-text('dropped')");
+  assert.match(await page.locator(".item.steering").last().innerText(), /dropped\s+in Greek please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.deepEqual(problems, []);
+});
+
 test("two messages that are sent at once are one conversation", async (t) => {
   const { page, problems } = await open(t);
   const model = await serveModel(t, { steps: [{ text: "Heard.", hold: "go" }, { text: "Heard, too." }] });
@@ -210,6 +290,32 @@ test("a run that its page's end cut off goes on after the reload", async (t) => 
   await page.click('.notice button:text-is("Go on")');
   await page.waitForSelector(".answer:has-text('The rest is done.')");
   await state(page, "IDLE");
+});
+
+test("a demo that is stopped or cut off does not pretend to go on", async (t) => {
+  const { page, problems } = await open(t);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.click("#run-demo");
+  // Before the repair.
+  await page.waitForSelector(".answer:has-text('Each character')");
+  await page.keyboard.press("Escape");
+  await state(page, "IDLE");
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('This model only plays the repair of the sample.')");
+  assert.equal(await page.locator(".tool").count(), 2);
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".tool");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  const notice = page.locator(".notice.warning");
+  assert.equal(await notice.innerText(), "The page was closed while the agent worked; what it had done by then is here. The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.");
+  assert.equal(await notice.locator("button").count(), 0);
+  await menu(page, "New conversation");
+  await page.click("#run-demo");
+  await page.waitForSelector(".answer:has-text('All four tests pass')");
+  assert.deepEqual(problems, []);
 });
 
 test("a new conversation knows nothing of the one before, and the files stay", async (t) => {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { choose, chosen, file, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -132,6 +132,123 @@ for (const [size, viewport] of Object.entries(SIZES)) {
     assert.ok(sum < 0.02, JSON.stringify(shifts, undefined, 1));
   });
 }
+
+test("the end of the conversation is followed, except by who looks at something else", async (t) => {
+  const { page } = await open(t);
+  const long = Array.from({ length: 40 }, (_, index) => `Paragraph ${index}.\n\n`);
+  const call = { name: "shell", arguments: { command: "seq 60" } };
+  const model = await serveModel(t, { steps: [
+    { texts: long, tool_calls: [call] },
+    { texts: long, delta_delay_ms: 40 },
+  ] });
+  const isAtEnd = () => page.evaluate(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector(".scroller");
+    return scrollHeight - scrollTop - clientHeight < 24;
+  });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "write");
+  await page.waitForSelector(".answer:has-text('Paragraph 1.') >> nth=1");
+  assert.equal(await isAtEnd(), true);
+  // Opened by the visitor: it stays in sight while the rest is written.
+  const top = (element) => Math.round(element.getBoundingClientRect().top);
+  const card = page.locator(".tool summary");
+  const opened = await card.evaluate((element) => {
+    element.click();
+    return Math.round(element.getBoundingClientRect().top);
+  });
+  await page.waitForSelector(".answer:has-text('Paragraph 20.') >> nth=1");
+  assert.equal(await card.evaluate(top), opened);
+  await page.click(".down");
+  await state(page, "IDLE");
+  assert.equal(await isAtEnd(), true);
+  assert.equal(await page.locator(".down").isVisible(), false);
+  // Browsers tell of scrolling a frame later, when more may have been added already.
+  await page.evaluate(async () => {
+    const [scroller, items] = [".scroller", ".items"].map((each) => document.querySelector(each));
+    const add = () => Object.assign(items.appendChild(document.createElement("div")), { style: "height: 300px" });
+    add();
+    scroller.scrollTop = scroller.scrollHeight;
+    add();
+    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  });
+  assert.equal(await page.locator(".down").isVisible(), false);
+  await page.mouse.move(200, 400);
+  await page.mouse.wheel(0, -500);
+  await page.waitForSelector(".down:not([hidden])");
+});
+
+test("narrow: a shared run shows no empty part, and messages leave the buttons free", async (t) => {
+  const { page, problems } = await open(t, { viewport: SIZES.narrow });
+  const event = { kind: "USER_INPUT", data: { content: "hello" } };
+  const run = { format: "hermitcrab-run", version: 1, name: "seen", saved: "2026-01-01T00:00:00Z", files: { "a.txt": "YQ==" }, log: [{ event }] };
+  await page.click('.dock [data-pane="terminal"]');
+  await chosen(page, "Open a run…", file("seen.run.json", JSON.stringify(run)));
+  await page.waitForSelector(".replay");
+  assert.equal(await page.locator('.dock [data-pane="terminal"]').isVisible(), false);
+  await page.keyboard.press("Alt+4");
+  assert.equal(await page.locator(".pane-chat").isVisible(), true);
+  await page.click("#project");
+  const { width } = await page.locator(".menu").boundingBox();
+  assert.ok(width < 320, `the menu is ${width} wide`);
+  await page.keyboard.press("Escape");
+  await page.click('[aria-label="Close the run"]');
+  assert.equal(await page.locator('.dock [data-pane="terminal"]').isVisible(), true);
+  await page.click('.dock [data-pane="files"]');
+  for (const name of ["../a", "../b"]) {
+    // Playwright clicks nothing that is covered.
+    await page.click('[aria-label="New file"]', { timeout: 5_000 });
+    await page.keyboard.type(name);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`.toast.error:has-text("${name}")`);
+  }
+  assert.deepEqual(problems, []);
+});
+
+test("the focus goes where the keyboard goes on", async (t) => {
+  const { page } = await open(t, { viewport: SIZES.wide });
+  page.on("dialog", (dialog) => void dialog.accept());
+  const focused = () => page.evaluate(() => {
+    const { id, dataset, tagName } = document.activeElement;
+    return id || dataset.path || tagName;
+  });
+  const waitFor = (wanted) => page.waitForFunction((wanted) => document.activeElement.dataset.path === wanted, wanted);
+  await page.focus("#run-demo");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".hello[hidden]", { state: "attached" });
+  assert.equal(await focused(), "composer");
+  await page.waitForSelector(".answer:has-text('All four tests pass.')");
+  await state(page, "IDLE");
+  await page.focus("#model");
+  await page.keyboard.press("Enter");
+  assert.equal(await focused(), "set-provider");
+  await page.keyboard.press("Escape");
+  assert.equal(await focused(), "model");
+  // In the tree, to what was renamed and to the neighbour of what is gone.
+  await page.keyboard.press("Alt+2");
+  await page.keyboard.press("End");
+  await page.keyboard.press("F2");
+  await page.keyboard.press("Home");
+  await page.keyboard.type("z-");
+  await page.keyboard.press("Enter");
+  await waitFor("z-test.sh");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  await waitFor("slug.sh");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Delete");
+  await waitFor("slug.sh");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Delete");
+  await waitFor("style.css");
+  // Of a list that has lost one, to the list.
+  await menu(page, "Open the sample");
+  await page.waitForSelector("#project-name:text-is('tide-pool-2')");
+  await menu(page, "Projects…");
+  await page.focus('[aria-label="Delete tide-pool"]');
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
+  assert.equal(await page.evaluate(() => document.activeElement.closest(".shelf") !== null), true);
+});
 
 test("the main path needs no mouse", async (t) => {
   const { page, problems } = await open(t, { viewport: SIZES.wide });

@@ -76,6 +76,9 @@ test("a name that leaves the project is refused with a message", async (t) => {
     ["../notes.txt", "may lead out of the project"],
     ["a/../../notes.txt", "a/../../notes.txt may lead out of the project"],
     ["../../x", "../../x may lead out of the project"],
+    ["x".repeat(300), `The path "${"x".repeat(60)}…" is too long: a name may have 255 bytes, and a path 4000.`],
+    ["a//b", "a//b holds an empty name or a dot instead of one"],
+    ["posts", "There is a file or folder posts already"],
   ]) {
     await page.focus('.tree [data-path="notes.txt"]');
     await page.keyboard.press("F2");
@@ -175,6 +178,69 @@ test("binary files and other encodings are shown for what they are", async (t) =
   await terminal(page, "wc -c dos.txt");
   await shows(page, "7 dos.txt");
   assert.deepEqual(problems, []);
+});
+
+test("a name that no project can have is refused with what is wrong with it", async (t) => {
+  const { page, problems } = await open(t);
+  await menu(page, "Projects…");
+  const refused = async (name, problem) => {
+    await page.fill("#new-project", name);
+    await page.press("#new-project", "Enter");
+    await page.waitForFunction((problem) => document.querySelector(".problem:not([hidden])")?.innerText === problem, problem);
+  };
+  await refused("x".repeat(300), "The name has 300 characters, and a project's has 1 to 100; give a shorter one.");
+  await refused("   ", "A project needs a name of 1 to 100 characters.");
+  const folder = `The name ${"项".repeat(40)} takes 360 bytes as that of a folder, and 255 are the most`;
+  await page.fill("#new-project", "项".repeat(40));
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector(`.problem:has-text("${folder}")`);
+  assert.equal(await page.innerText("#project-name"), "tide-pool");
+  const longest = "y".repeat(100);
+  await page.fill("#new-project", longest);
+  await page.press("#new-project", "Enter");
+  await page.waitForSelector(`#project-name:text-is("${longest}")`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 1280, `the page is ${wide} wide`);
+  assert.deepEqual(problems, []);
+});
+
+test("links are shown as what they lead to, also after a reload", async (t) => {
+  const { page, problems } = await open(t);
+  await terminal(page, "ln -s slug.sh same.sh; ln -s nowhere lost; mkdir empty; mkdir -p a/b; echo deep > a/b/c.txt");
+  const shown = ["a", "a/b", "a/b/c.txt", "empty", "same.sh"];
+  const all = async () => (await paths(page)).filter((path) => [...shown, "lost"].includes(path)).sort();
+  await page.waitForSelector('.tree [data-path="empty"]');
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await all(), shown);
+  await page.click('.tree [data-path="same.sh"]');
+  assert.match(await editorText(page), /tr -c /);
+  assert.deepEqual(problems, []);
+});
+
+test("a project that cannot be read while it opens is left to whoever opens it next", async (t) => {
+  const init = () => {
+    const { postMessage } = Worker.prototype;
+    const broken = (message) => (message.type === "call" && message.method === "exportTar" && window.broken ? { ...message, method: "exportNothing" } : message);
+    Worker.prototype.postMessage = function (message, ...more) {
+      const sent = message.type === "batch" ? { ...message, messages: message.messages.map(broken) } : broken(message);
+      return postMessage.call(this, sent, ...more);
+    };
+  };
+  const { page } = await open(t, { init });
+  await saved(page);
+  await create(page, "second");
+  await page.waitForFunction(async () => !(await navigator.locks.query()).held.some(({ name }) => name.endsWith(":tide-pool")));
+  await page.evaluate(() => (window.broken = true));
+  await menu(page, "Projects…");
+  await page.click('.shelf .open:has-text("tide-pool")');
+  await page.waitForSelector(".problem:not([hidden])");
+  await page.evaluate(() => (window.broken = false));
+  await page.click('.shelf .open:has-text("tide-pool")');
+  await page.waitForSelector('#project-name:text-is("tide-pool")');
+  assert.equal(await page.locator("#not-kept").isVisible(), false);
+  assert.equal(await page.locator(".toast.error").count(), 0);
 });
 
 const WITHOUT_STORAGE = () => {

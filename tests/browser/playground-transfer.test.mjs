@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { packZip } from "../node/archives.mjs";
-import { chosen, create, downloaded, editorText, menu, paths, playground, shows, state, terminal } from "./playground-support.mjs";
+import { chosen, create, downloaded, editorText, file, menu, paths, playground, shows, state, terminal } from "./playground-support.mjs";
 
 const { open } = playground();
 
@@ -160,6 +160,18 @@ test("a run is shared as one file and played again", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("a project of one's own can be made of a run with the longest name, more than once", async (t) => {
+  const { page, problems } = await open(t);
+  const name = "é".repeat(100);
+  for (const own of ["é".repeat(42), `${"é".repeat(42)}-2`]) {
+    await chosen(page, "Open a run…", file("long.run.json", JSON.stringify({ ...RUN, name })));
+    await page.click('.replay button:text-is("Continue from here")');
+    await page.waitForSelector(`#project-name:text-is("${own}")`);
+    assert.deepEqual(await paths(page), ["a.txt"]);
+  }
+  assert.deepEqual(problems, []);
+});
+
 const RUN = { format: "hermitcrab-run", version: 1, name: "x", saved: "2026-01-01T00:00:00Z", files: { "a.txt": "YQ==" }, log: [{ event: { kind: "USER_INPUT", data: { content: "hello" } } }] };
 const ENDED = { call_id: "a", is_error: false, duration_ms: 1, output_bytes: 0, output_complete: true };
 const event = (kind, data, more) => ({ ...RUN, log: [{ event: { kind, data, ...more } }] });
@@ -179,6 +191,7 @@ const REFUSED = {
   "with output that is no text": [{ ...RUN, log: [{ event: { kind: "TOOL_CALL_END", data: { call_id: "a", output: {} } } }] }, /^The file x\.json is damaged: entry 1 of its log is an event TOOL_CALL_END whose output is no text\.$/],
   "without a name": [{ ...RUN, name: "" }, damaged("its name is no text of 1 to 100 characters")],
   "with a long name": [{ ...RUN, name: "x".repeat(101) }, damaged("its name is no text of 1 to 100 characters")],
+  "with half a character as its name": [{ ...RUN, name: "\ud800" }, damaged("its name is no text of 1 to 100 characters")],
   "with a name that is no text": [{ ...RUN, name: { toString: 1 } }, damaged("its name is no text of 1 to 100 characters")],
   "with a path that the sandbox does not take": [{ ...RUN, files: { ["x".repeat(300)]: "YQ==" } }, damaged("the path \"x{60}…\" is too long or holds a zero byte")],
   "with content that is a number": [{ ...RUN, files: { a: 12345678 } }, damaged("the content of a is not base64")],

@@ -275,6 +275,64 @@ test("a full disk is told with what is needed, and the work goes on", async (t) 
   assert.deepEqual(state, { state: "saved" });
 });
 
+test("a full disk is told as one at every attempt", async (t) => {
+  const { context, open } = await profile(t);
+  const page = await open();
+  const devtools = await context.newCDPSession(page);
+  await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 2_000_000 });
+  const told = await page.evaluate(async () => {
+    const { privateFiles } = await import("/js/storage.js");
+    const storage = await privateFiles();
+    const attempt = (index) => storage.write("big", `file${index}`, new Uint8Array(6_000_000)).then(() => "done", ({ name }) => name);
+    const told = [];
+    // What is refused may come as a broken pipe, now and then.
+    for (let index = 0; index < 40; index++) told.push(await attempt(index));
+    return told;
+  });
+  assert.deepEqual(told, Array(40).fill("QuotaExceededError"));
+});
+
+// Errors of Chromium on a small disk without room, which a quota does not bring.
+for (const [where, init] of Object.entries({
+  "the private file system": () => {
+    const { write } = FileSystemWritableFileStream.prototype;
+    FileSystemWritableFileStream.prototype.write = function (piece) {
+      if (!window.full || !(piece instanceof Blob)) return write.call(this, piece);
+      return Promise.reject(new DOMException("The requested file could not be read", "NotReadableError"));
+    };
+  },
+  IndexedDB: () => {
+    StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("blocked", "SecurityError"));
+    const { put } = IDBObjectStore.prototype;
+    IDBObjectStore.prototype.put = function (...given) {
+      const request = put.apply(this, given);
+      if (window.full) {
+        Object.defineProperty(this.transaction, "error", { value: new DOMException("Failed to write blobs (IOError)", "DataError") });
+        this.transaction.abort();
+      }
+      return request;
+    };
+  },
+})) {
+  test(`a disk without room is a full one in ${where}`, async (t) => {
+    const { open } = await profile(t, { init });
+    const page = await open();
+    const told = await page.evaluate(async () => {
+      const project = await api.openProject("p", { files: { a: "1" } });
+      await project.save();
+      window.full = true;
+      await project.env.write("b", "2");
+      const { kind, message } = await project.save().catch((error) => error);
+      window.full = false;
+      await project.save();
+      return { kind, message, state: project.status.state };
+    });
+    assert.equal(told.kind, "storage_full", told.message);
+    assert.match(told.message, /^saving project p needs 0\.0 MB; free some space or export the project; the work goes on in memory$/);
+    assert.equal(told.state, "saved");
+  });
+}
+
 test("where nothing can be stored, the project works in memory and says why", async (t) => {
   const { open } = await profile(t, { init: withoutStorage });
   const page = await open();

@@ -9,6 +9,8 @@ import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
 import { sealedWorker } from "./sealed.js";
 
+export { folderName } from "../../js/storage.js";
+export { tarEntries } from "../../js/tar.js";
 export { deleteProject, listProjects } from "hermitcrab/worker";
 
 /** Where projects live in the sandbox. */

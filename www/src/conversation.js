@@ -31,6 +31,8 @@ export class Conversation extends EventTarget {
   #turn = Promise.resolve();
   /** When what was told to stop has. @type {Promise<void> | undefined} */
   #stopping;
+  /** The session that another one goes on with. */
+  #continued;
   /** Arguments of this task's calls. @type {Map<string, any>} */
   #calls = new Map();
 
@@ -51,7 +53,10 @@ export class Conversation extends EventTarget {
       this.log.push(entry);
       this.run.apply(entry);
     }
+    const waiting = this.run.queued.map(({ content }) => content);
     this.#settleRestored();
+    this.#record &&= withSteering(this.#record, (content) => waiting.includes(content));
+    this.run.setQueue(steeringIn(this.#record));
     project.addEventListener("change", this.#follow);
   }
 
@@ -89,6 +94,7 @@ export class Conversation extends EventTarget {
   /** Goes on with a run that its page's end cut off. */
   async resume() {
     await this.#next(async () => {
+      if (this.#settings.choice.provider === SCRIPTED) throw new Error("the scripted model cannot go on with what was cut off; choose a model in the settings and send it a message");
       await this.#ready();
       await this.#session.proceed();
     });
@@ -149,8 +155,12 @@ export class Conversation extends EventTarget {
     const over = this.#session === undefined || this.#session.state === "CLOSED";
     if (!over && this.#opened === wanted) return;
     const hadInput = this.log.some(({ event }) => event?.kind === "USER_INPUT");
-    await this.#end();
+    if (this.#session) await this.#remember(this.#session);
     const goesOn = this.#record && choice.provider !== SCRIPTED;
+    // What waits in the one waits in the other then.
+    if (goesOn) this.#continued = this.#session;
+    else if (!this.#session) this.#dropAll();
+    await this.#end();
     this.#approval = this.#settings.get("approval");
     const session = await openSession(this.#project.sandbox, choice, {
       history: goesOn ? this.#record : undefined,
@@ -173,6 +183,7 @@ export class Conversation extends EventTarget {
       if (this.#over) return;
       // Of one that is no longer in use, only how it ends.
       if (session !== this.#session && !["SESSION_END", "STEERING_DROPPED"].includes(event.kind)) continue;
+      if (event.kind === "STEERING_DROPPED" && session === this.#continued) continue;
       this.#keep({ event });
       if (event.kind === "USER_INPUT") this.#calls.clear();
       if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
@@ -182,6 +193,14 @@ export class Conversation extends EventTarget {
         void this.#project.sync().catch(() => {});
       }
     }
+  }
+
+  /** What waited when the page was closed has no session to go to. */
+  #dropAll() {
+    for (const { content } of this.run.queued) {
+      this.#keep({ event: { kind: "STEERING_DROPPED", timestamp: new Date().toISOString(), data: { id: 0, content } } });
+    }
+    this.run.setQueue([]);
   }
 
   async #remember(session) {
@@ -236,12 +255,24 @@ export class Conversation extends EventTarget {
     if (!this.run.working) return;
     this.run.settle();
     const text = "The page was closed while the agent worked; what it had done by then is here.";
-    this.#keep({ note: text, kind: "warning", at: Date.now(), resume: Boolean(this.#record) });
+    const isScripted = this.#settings.choice.provider === SCRIPTED;
+    const way = isScripted ? " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew." : "";
+    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume: !isScripted && Boolean(this.#record) });
   }
 }
 
+/** The steering that waits in a session's record. @param {any} record */
+function steeringIn(record) {
+  return (record?.injected ?? []).filter(({ kind }) => kind === "steering");
+}
+
+/** A session's record with the steering that `stays` says. @param {any} record @param {(content: string) => boolean} stays */
+function withSteering(record, stays) {
+  return { ...record, injected: (record.injected ?? []).filter(({ kind, content }) => kind !== "steering" || stays(content)) };
+}
+
 /** After these the session is remembered; later a command may leave nobody to ask. */
-const REMEMBERED = new Set(["USER_INPUT", "TOOL_CALL_END", "PROCESSING_END"]);
+const REMEMBERED = new Set(["USER_INPUT", "STEERING_INJECTED", "TOOL_CALL_END", "PROCESSING_END"]);
 
 /** Arguments that hold what is to be written. */
 const WRITTEN = ["content", "new_string"];

@@ -81,6 +81,7 @@ export function announce(text) {
 
 /** Milliseconds for people. @param {number} ms */
 export function duration(ms) {
+  if (ms < 0.5) return "< 1 ms";
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;

@@ -1,8 +1,8 @@
 // The project: the sandbox's working directory, mirrored in the page, so that
 // the tree, the editor, diffs and the preview see each change.
 
-import { ROOT, openStored } from "./agent.js";
-import { readTar } from "./tar.js";
+import { ROOT, openStored, tarEntries } from "./agent.js";
+import { NAME_BYTES, PATH_BYTES, isTooLong, short } from "./run-check.js";
 
 /**
  * @typedef {object} Change
@@ -34,9 +34,13 @@ export class Project extends EventTarget {
    */
   static async open(name, options) {
     const project = new Project(await openStored(name, options));
-    project.#snapshot = await project.sandbox.snapshot();
-    for (const { path, content } of readTar(await project.sandbox.exportTar())) {
-      project.#set(path, content);
+    try {
+      project.#snapshot = await project.sandbox.snapshot();
+      for (const [path, content] of await project.#everything()) project.#set(path, content);
+    } catch (error) {
+      // Nobody else would leave it to other tabs.
+      await project.close().catch(() => {});
+      throw error;
     }
     return project;
   }
@@ -70,7 +74,7 @@ export class Project extends EventTarget {
   save(path, content, seen) {
     return this.#next(async () => {
       const now = await this.#read(this.absolute(path));
-      if (now === null) throw new Error(`${path} is a directory by now; rename or delete that to save the file`);
+      if (now === null) throw new Error(`the file ${path} is a directory by now; rename or delete that to save the file`);
       if (!equal(now, seen)) return { content: now };
       await this.sandbox.write(this.absolute(path), content);
       const before = this.files.get(path);
@@ -94,7 +98,7 @@ export class Project extends EventTarget {
   /** @param {string} from @param {string} to */
   async rename(from, to) {
     checkPath(to);
-    if (this.has(to)) throw new Error(`${to} exists already; remove or rename it first`);
+    if (this.has(to)) throw new Error(`there is a file or folder ${to} already; remove or rename it first`);
     await this.#change(() => this.sandbox.rename(this.absolute(from), this.absolute(to)));
   }
 
@@ -192,10 +196,28 @@ export class Project extends EventTarget {
   }
 
   async #compare() {
-    const entries = readTar(await this.sandbox.exportTar());
-    const there = new Set(entries.map(({ path }) => path));
+    const entries = await this.#everything();
+    const there = new Set(entries.map(([path]) => path));
     const gone = [...this.files.keys(), ...this.directories].filter((path) => !there.has(path));
-    return [...gone.map((path) => [path, undefined]), ...entries.map(({ path, content }) => [path, content])];
+    return [...gone.map((path) => [path, undefined]), ...entries];
+  }
+
+  /** What the sandbox holds by path; `null`: a directory. @returns {Promise<[string, Uint8Array | null][]>} */
+  async #everything() {
+    const entries = [];
+    const links = [];
+    for (const { name, type, data, stored } of tarEntries(await this.sandbox.exportTar())) {
+      const path = name.replace(/^\.\//, "").replace(/\/+$/, "");
+      if (type === "0") entries.push([path, data.subarray(0, stored)]);
+      else if (type === "5" && path !== "" && path !== ".") entries.push([path, null]);
+      else if (type === "2") links.push(path);
+    }
+    // They are shown as what they lead to, if there is something.
+    for (const path of links) {
+      const content = await this.#read(this.absolute(path));
+      if (content !== undefined) entries.push([path, content]);
+    }
+    return entries;
   }
 
   /** `null` for a directory, `undefined` for what is gone by now. */
@@ -240,8 +262,11 @@ function equal(a, b) {
   return a.every((byte, index) => byte === b[index]);
 }
 
-/** Refuses a path that leaves the project. @param {string} path as somebody typed it */
+/** Refuses a path that is none in the project. @param {string} path as somebody typed it */
 export function checkPath(path) {
-  if (path.startsWith("/")) throw new Error(`${path} starts at the root of the sandbox; give a path within the project`);
-  if (path.split("/").includes("..")) throw new Error(`${path} may lead out of the project; give a path without ..`);
+  const names = path.split("/");
+  if (isTooLong(path)) throw new Error(`the path ${short(path)} is too long: a name may have ${NAME_BYTES} bytes, and a path ${PATH_BYTES}`);
+  if (path.startsWith("/")) throw new Error(`the path ${path} starts at the root of the sandbox; give one within the project`);
+  if (names.includes("..")) throw new Error(`the path ${path} may lead out of the project; give one without ..`);
+  if (names.some((name) => name === "" || name === ".")) throw new Error(`the path ${path} holds an empty name or a dot instead of one; give a name`);
 }

@@ -4,8 +4,8 @@
 const STATES = ["IDLE", "PROCESSING", "AWAITING_INPUT", "CLOSED"];
 const KINDS = ["info", "warning", "error"];
 /** Bytes of a name and of a path that the sandbox takes; its own folder stands before paths. */
-const NAME_BYTES = 255;
-const PATH_BYTES = 4000;
+export const NAME_BYTES = 255;
+export const PATH_BYTES = 4000;
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isNone = (value) => value === undefined || value === null;
@@ -95,14 +95,20 @@ function isJson(value) {
 
 /** Why a path is none of a project, if so. @param {string} path */
 export function problemOfPath(path) {
-  const bytes = (text) => new TextEncoder().encode(text).length;
   const names = path.split("/");
   if (names.some((name) => name === "" || name === "." || name === "..")) return `the path ${short(path)} does not lie in the project`;
-  if (path.includes("\0") || bytes(path) > PATH_BYTES || names.some((name) => bytes(name) > NAME_BYTES)) return `the path ${short(path)} is too long or holds a zero byte`;
+  if (path.includes("\0") || isTooLong(path)) return `the path ${short(path)} is too long or holds a zero byte`;
   return undefined;
 }
 
-const short = (path) => JSON.stringify(path.length > 60 ? `${path.slice(0, 60)}…` : path);
+/** Whether the sandbox takes no such path. @param {string} path */
+export function isTooLong(path) {
+  const bytes = (text) => new TextEncoder().encode(text).length;
+  return bytes(path) > PATH_BYTES || path.split("/").some((name) => bytes(name) > NAME_BYTES);
+}
+
+/** As much of a path as a sentence may hold, in quotes. @param {string} path */
+export const short = (path) => JSON.stringify(path.length > 60 ? `${path.slice(0, 60)}…` : path);
 
 /** The files at a point of a run, where no name is both a file's and a directory's. */
 export class Tree {

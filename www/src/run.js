@@ -40,7 +40,7 @@ export class Run extends EventTarget {
   /** What was open when its page was closed, or when it was saved, never ends. */
   settle() {
     this.state = "IDLE";
-    this.queued = [];
+    this.setQueue([]);
     for (const lane of this.#lanes.values()) {
       this.#settle(lane);
       if (lane.item) lane.item.done = true;
@@ -51,6 +51,11 @@ export class Run extends EventTarget {
       this.#changed(call);
     }
     this.#tell("state");
+  }
+
+  /** @param {{id?: number, content: string}[]} messages that wait */
+  setQueue(messages) {
+    this.queued = messages;
     this.#tell("queue");
   }
 
@@ -75,6 +80,8 @@ export class Run extends EventTarget {
         if (event.agent_id) return;
         this.model = data.model;
         this.state = "IDLE";
+        // What a session of before has left to this one, this one queues anew.
+        this.setQueue([]);
         return this.#tell("state");
       case "STATE_CHANGED":
         if (event.agent_id) return;
@@ -105,13 +112,14 @@ export class Run extends EventTarget {
       case "TOOL_CALL_END":
         return this.#endTool(data);
       case "STEERING_QUEUED":
-        this.queued.push({ id: data.id, content: data.content });
-        return this.#tell("queue");
+        // What one agent sends to another waits in its card.
+        if (event.agent_id) return;
+        return this.setQueue([...this.queued, { id: data.id, content: data.content }]);
       case "STEERING_INJECTED":
       case "STEERING_DROPPED":
-        this.queued = this.queued.filter(({ id }) => id !== data.id);
-        this.#add(lane, { type: "steering", text: data.content, delivered: kind === "STEERING_INJECTED" });
-        return this.#tell("queue");
+        // Each agent counts its own.
+        if (!event.agent_id) this.setQueue(this.queued.filter(({ id }) => id !== data.id));
+        return this.#add(lane, { type: "steering", text: data.content, delivered: kind === "STEERING_INJECTED" });
       case "RETRY":
         if (data.discard_partial && lane.answer) {
           Object.assign(lane.answer, { text: "", thinking: "" });

@@ -76,7 +76,7 @@ function filesOf(given, damaged) {
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const isName = (name) => typeof name === "string" && name !== "" && name.length <= 100;
+const isName = (name) => typeof name === "string" && name !== "" && name.length <= 100 && !/\p{Surrogate}/u.test(name);
 
 /** @param {Uint8Array} bytes */
 export function toBase64(bytes) {

@@ -1,12 +1,26 @@
 // The projects that this browser keeps: opens them, remembers which one was
 // last, and says when they cannot be kept.
 
-import { deleteProject, listProjects } from "./agent.js";
+import { deleteProject, folderName, listProjects } from "./agent.js";
 import { sentence } from "./explain.js";
 import { Project } from "./project.js";
 import { toast } from "./toast.js";
 
 const PLACE = "hermitcrab.last";
+/** Characters of a project's name. */
+const MOST_CHARS = 100;
+
+/** What is wrong with the name of a project, in a sentence; `undefined` if nothing. @param {string} name */
+export function problemOfName(name) {
+  if (name === "") return "a project needs a name of 1 to 100 characters";
+  if (name.length > MOST_CHARS) return `the name has ${name.length} characters, and a project's has 1 to ${MOST_CHARS}; give a shorter one`;
+  try {
+    folderName(name);
+    return undefined;
+  } catch (error) {
+    return error instanceof URIError ? "the name holds half of a character, which nothing can store; leave it out" : error.message;
+  }
+}
 
 export class Shelf {
   #project;
@@ -45,11 +59,11 @@ export class Shelf {
     return names.includes(last) ? last : names[0];
   }
 
-  /** `wish`, or a name like it that is not taken. @param {string} wish */
+  /** `wish`, or a name like it that is not taken and can be stored. @param {string} wish */
   async freeName(wish) {
     const names = await this.names();
-    let name = wish;
-    for (let number = 2; names.includes(name); number++) name = `${wish}-${number}`;
+    let name = fitting(wish, "");
+    for (let number = 2; names.includes(name); number++) name = fitting(wish, `-${number}`);
     return name;
   }
 
@@ -128,4 +142,12 @@ export class Shelf {
     this.#closeToast?.();
     this.#closeToast = toast(text, "error", action);
   }
+}
+
+/** `wish` with `end`, as much of it as a name may hold. */
+function fitting(wish, end) {
+  // By whole characters.
+  const kept = [...wish];
+  while (kept.length > 1 && problemOfName(kept.join("") + end)) kept.pop();
+  return kept.join("") + end;
 }

@@ -14,7 +14,7 @@ export function treeActions({ project, editor, open }) {
     /** @param {string} path @param {boolean} isDirectory */
     async create(path, isDirectory) {
       checkPath(path);
-      const taken = () => new Error(`${path} exists already`);
+      const taken = () => new Error(`there is a file or folder ${path} already`);
       if (project().has(path)) throw taken();
       if (isDirectory) return project().makeDirectory(path);
       if (await project().save(path, new Uint8Array(), undefined)) throw taken();

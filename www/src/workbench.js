@@ -10,7 +10,7 @@ import { guard, tell } from "./guard.js";
 import { watchKeys } from "./keys.js";
 import { watchLeaving } from "./leaving.js";
 import { openRun, packRun } from "./share.js";
-import { Shelf } from "./shelf.js";
+import { Shelf, problemOfName } from "./shelf.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
 import { exportFolder, exportZip, importFiles, importFolder, lendsFolders } from "./transfer.js";
@@ -156,6 +156,8 @@ export class Workbench {
 
   /** @param {string} name @param {Record<string, string | Uint8Array>} [files] */
   async #create(name, files = {}) {
+    const problem = problemOfName(name);
+    if (problem) throw new Error(problem);
     if ((await this.#shelf.names()).includes(name)) throw new Error(`there is a project ${name} already; open it or choose another name`);
     this.#show(await this.#shelf.open(name, { files }));
   }
@@ -200,6 +202,8 @@ export class Workbench {
   }
 
   #runDemo = guard(async ({ currentTarget: button }) => {
+    // It goes away with what is around it; keyboards go on from here.
+    if (button.matches(":focus-visible")) this.#layout.focus("chat");
     // A second click would be a message of its own.
     button.disabled = true;
     try {

@@ -14,6 +14,8 @@ export function chatView(actions) {
   const hello = h("div", { class: "hello" });
   const scroller = h("div", { class: "scroller" }, hello, list);
   const queue = h("ul", { class: "queue", "aria-label": "Messages that wait" });
+  // What came too late, or before Stop.
+  const later = h("p", { class: "queue-note", hidden: true }, "The agent gets it with your next message.");
   const input = h("textarea", {
     id: "composer",
     rows: 2,
@@ -31,12 +33,12 @@ export function chatView(actions) {
   const form = h(
     "form",
     { class: "composer", onSubmit: submit },
-    queue,
+    queue, later,
     h("div", { class: "compose" }, input, h("div", { class: "compose-buttons" }, stop, send)),
     h("div", { class: "usage" }, status, h("span", { class: "context", title: "Context in use" }, context, contextText), cost),
   );
   const down = iconButton("chevron", "Scroll to the end", () => follow(true), { class: "icon-button down", hidden: true });
-  const element = h("div", { class: "chat" }, scroller, down, form);
+  const element = h("div", { class: "chat" }, h("div", { class: "scroll-place" }, scroller, down), form);
 
   let run;
   let listening = new AbortController();
@@ -51,9 +53,18 @@ export function chatView(actions) {
     if (sticky) scroller.scrollTop = scroller.scrollHeight;
   });
 
+  let before = 0;
   scroller.addEventListener("scroll", () => {
-    sticky = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 24;
-    down.hidden = sticky;
+    const { scrollTop } = scroller;
+    // Told a frame late: what has been added since would look like a way back.
+    if (isAtEnd() || scrollTop < before) stick(isAtEnd());
+    before = scrollTop;
+  });
+  // What somebody opens stays where it is.
+  list.addEventListener("click", ({ target }) => {
+    if (!target.closest("summary, button.link")) return;
+    sticky = false;
+    requestAnimationFrame(() => stick(isAtEnd()));
   });
   new ResizeObserver(() => sticky && follow()).observe(scroller);
   input.addEventListener("input", grow);
@@ -61,8 +72,18 @@ export function chatView(actions) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   });
 
+  function isAtEnd() {
+    return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 24;
+  }
+
+  /** @param {boolean} on whether the end is followed */
+  function stick(on) {
+    sticky = on;
+    down.hidden = on;
+  }
+
   function follow(now = false) {
-    if (now) sticky = true;
+    if (now) stick(true);
     scroller.scrollTop = scroller.scrollHeight;
   }
 
@@ -101,14 +122,16 @@ export function chatView(actions) {
     input.placeholder = working ? "Steer the agent while it works…" : run?.state === "AWAITING_INPUT" ? "Answer the question…" : "Describe a task…";
     status.textContent = working ? "Working" : run?.state === "AWAITING_INPUT" ? "Asks you" : "Ready";
     status.dataset.state = run?.state ?? "IDLE";
+    showQueue();
   }
 
   function showQueue() {
     queue.replaceChildren(
       ...(run?.queued ?? []).map(({ content }) =>
-        h("li", null, h("span", { class: "tag" }, "queued"), h("span", { class: "queue-text" }, content)),
+        h("li", null, h("span", { class: "tag" }, "queued"), h("span", { class: "queue-text", title: content }, content)),
       ),
     );
+    later.hidden = !run?.queued.length || run.working;
   }
 
   let window_ = 0;
@@ -159,7 +182,6 @@ export function chatView(actions) {
       on("usage", showUsage);
       on("end", () => announce(next.state === "AWAITING_INPUT" ? "The agent asks something." : "The agent is done."));
       showState();
-      showQueue();
       showUsage();
       follow(true);
     },

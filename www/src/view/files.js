@@ -37,6 +37,7 @@ export function filesView(actions) {
   /** A run may change many files at once. */
   const drawSoon = perFrame(() => draw());
   const isDirectory = (path) => project.directories.has(path);
+  const isThere = (path) => project.files.has(path) || isDirectory(path);
   const parentOf = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 
   function children() {
@@ -54,7 +55,17 @@ export function filesView(actions) {
     return tree;
   }
 
+  /** Paths of the rows as they were drawn last. @type {string[]} */
+  let order = [];
+
+  /** The row that takes the place of one that is gone: the next, else the one before. */
+  function neighbour(path) {
+    const at = order.indexOf(path);
+    return order.slice(at + 1).find(isThere) ?? order.slice(0, Math.max(0, at)).findLast(isThere) ?? "";
+  }
+
   function draw() {
+    if (selected && !isThere(selected)) selected = neighbour(selected);
     const tree = children();
     const rows = [];
     const walk = (parent, depth) => {
@@ -72,6 +83,7 @@ export function filesView(actions) {
     focusable.tabIndex = 0;
     const hadFocus = list.contains(document.activeElement) && !editing;
     list.replaceChildren(...rows);
+    order = rows.map((row) => row.dataset.path).filter(Boolean);
     if (drawn.size > 2 * rows.length) forget();
     if (hadFocus) focusRow();
     list.querySelector("input")?.focus();
@@ -82,7 +94,7 @@ export function filesView(actions) {
 
   /** Rows of files that are gone. */
   function forget() {
-    for (const path of drawn.keys()) if (!project.files.has(path) && !project.directories.has(path)) drawn.delete(path);
+    for (const path of drawn.keys()) if (!isThere(path)) drawn.delete(path);
   }
 
   function row(entry, depth) {
@@ -127,8 +139,8 @@ export function filesView(actions) {
       if (!keep || name === "") return;
       // A path from the root is none of the project's, which says so.
       const target = parent && !name.startsWith("/") ? `${parent}/${name}` : name;
-      if (path === undefined) void actions.create(target, directory);
-      else if (target !== path) void actions.rename(path, target);
+      if (path === undefined) void select(target, actions.create(target, directory));
+      else if (target !== path) void select(target, actions.rename(path, target));
     };
     const input = h("input", {
       value: editing.name ?? "", "aria-label": editing.path ? `New name of ${editing.path}` : "Name", spellcheck: false,
@@ -140,6 +152,14 @@ export function filesView(actions) {
       onBlur: () => end(true),
     });
     return h("li", { class: "row editing", role: "none", style: `--depth:${depth}` }, icon(editing.directory ? "folder" : "file"), input);
+  }
+
+  /** Goes to what `making` makes, if it does. */
+  async function select(path, making) {
+    await making;
+    if (!isThere(path)) return;
+    selected = path;
+    draw();
   }
 
   function startNew(directory) {
@@ -229,6 +249,7 @@ export function filesView(actions) {
       drawn.clear();
       open.clear();
       recent.clear();
+      order = [];
       selected = "";
       // A small project is seen whole.
       if (project.files.size <= 60) for (const path of project.directories) open.add(path);

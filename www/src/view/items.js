@@ -24,7 +24,7 @@ function user(item) {
 
 function steering(item) {
   const tag = h("span", { class: `tag ${item.delivered ? "good" : "bad"}` }, item.delivered ? "delivered" : "dropped");
-  const who = h("div", { class: "who" }, "You, steering ", tag);
+  const who = h("div", { class: "who" }, `${item.parent ? "The agent" : "You"}, steering `, tag);
   return { element: h("div", { class: "item user steering" }, who, h("div", { class: "text" }, item.text)), update() {} };
 }
 
@@ -125,8 +125,8 @@ function diffView(change, { openFile }) {
   const result = binary ? undefined : diff(before ?? "", after ?? "");
   change.counts = result;
   const name = after === undefined && !binary
-    ? h("span", { class: "path" }, path)
-    : h("button", { type: "button", class: "path link", onClick: () => openFile(path) }, path);
+    ? h("span", { class: "path", title: path }, path)
+    : h("button", { type: "button", class: "path link", title: path, onClick: () => openFile(path) }, path);
   const counts = result && [h("span", { class: "plus" }, `+${result.added}`), h("span", { class: "minus" }, `−${result.removed}`)];
   const head = h("div", { class: "diff-head" }, name, kind && h("span", { class: "tag" }, kind), counts);
   const element = h("div", { class: "diff" }, head);

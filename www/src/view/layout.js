@@ -94,6 +94,8 @@ export function layout(views, header) {
 
   /** Brings a part to the front where only one fits. */
   function show(name) {
+    // Of a run that is looked at there is none.
+    if (name === "terminal" && document.body.classList.contains("replaying")) return;
     main.dataset.pane = name;
     for (const button of dock.children) button.setAttribute("aria-current", String(button.dataset.pane === name));
     if (name === "preview") setPreviewOpen(true, true);

@@ -10,13 +10,13 @@ import { sentence } from "../explain.js";
  * @param {(name: string) => Promise<void>} actions.remove
  */
 export function projectsDialog(actions) {
-  const name = h("input", { id: "new-project", "aria-label": "Name of the new project", placeholder: "Name of a new project", autocomplete: "off", spellcheck: false, maxLength: 60, required: true });
+  const name = h("input", { id: "new-project", "aria-label": "Name of the new project", placeholder: "Name of a new project", autocomplete: "off", spellcheck: false, required: true });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const list = h("ul", { class: "shelf", "aria-label": "Projects" });
   const dialog = h("dialog", { class: "projects", "aria-labelledby": "projects-title" },
     h("div", { class: "dialog-body" },
       h("div", { class: "dialog-head" }, h("h2", { id: "projects-title" }, "Projects"), iconButton("close", "Close", () => dialog.close())),
-      h("form", { class: "create", onSubmit: (event) => { event.preventDefault(); void attempt(() => actions.create(name.value.trim() || "project")); } },
+      h("form", { class: "create", onSubmit: (event) => { event.preventDefault(); void attempt(() => actions.create(name.value.trim())); } },
         name, h("button", { type: "submit", class: "primary" }, "Create")),
       problem, list,
       h("p", { class: "quiet" }, "They lie in this browser's storage, which the browser may clear; export what you want to keep.")));
@@ -26,8 +26,10 @@ export function projectsDialog(actions) {
     problem.hidden = true;
     try {
       await act();
-      if (!stay) dialog.close();
-      else await draw();
+      if (!stay) return dialog.close();
+      await draw();
+      // The button that had the focus is gone.
+      list.querySelector("button")?.focus();
     } catch (error) {
       problem.hidden = false;
       problem.textContent = sentence(error.message);

@@ -133,6 +133,7 @@ export function settingsDialog(settings, changed) {
       approval.value = settings.get("approval");
       fill(settings.choice.provider);
       dialog.showModal();
+      provider.focus();
     },
   };
 }
