@@ -63,7 +63,11 @@ const script = kind("a string or an object", (value) => typeof value === "string
 const environment = kind("a MemoryEnvironment or an object with the methods of an environment", isObject);
 const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
-const project = all(kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== "" && value.length <= 100), utf8);
+const project = all(
+  kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== ""),
+  (value, name) => (value.length > 100 ? `${name} must be a text of 1 to 100 characters, not of ${value.length}` : undefined),
+  utf8,
+);
 const storage = kind("an object with read, write, remove, delete and list", (value) =>
   hasMethods(value, ["read", "write", "remove", "delete", "list"]),
 );

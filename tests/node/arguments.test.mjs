@@ -95,6 +95,7 @@ const SANDBOX = [
   [() => shell.write(5), "data must be a string or a Uint8Array, not a number"],
   [() => shell.resize("80", 24), "cols must be a whole number, 1 or more, not a string"],
   [() => project.keep({}), "session must be a session, not an object"],
+  [() => face.openProject("x".repeat(300)), "name must be a text of 1 to 100 characters, not of 300"],
   [() => face.openProject(""), "name must be a text of 1 to 100 characters, not a blank text"],
   [() => face.openProject("x", null), "options must be an object, not null"],
   [() => face.openProject("x", { storage: {} }), "options.storage must be an object with read, write, remove, delete and list, not an object"],
