@@ -55,10 +55,11 @@ export class Keeper {
     if (this.#runtime.failed) return;
     const delta = this.#core((core) => core.deltaSince(this.#number, this.#last));
     if (!delta) return;
-    if (this.#last !== this.#birth) this.#last.free();
+    const isAll = this.#last === this.#birth;
+    if (!isAll) this.#last.free();
     this.#last = this.#core((core) => core.snapshot(this.#number));
     const afresh = this.#since + delta.archive.length > this.#base + SLACK_BYTES;
-    const all = afresh ? this.#core((core) => core.deltaSince(this.#number, this.#birth)) : delta;
+    const all = afresh && !isAll ? this.#core((core) => core.deltaSince(this.#number, this.#birth)) : delta;
     if (afresh) this.#base = this.#since = 0;
     const { archive, removed } = all ?? { archive: new Uint8Array(), removed: [] };
     this.#count(archive.length);
