@@ -74,7 +74,8 @@ function load(wasm, onProgress) {
   const { bindings, load } = platform;
   const attempt = loaded(wasm === undefined ? load() : wasm, bindings, onProgress).then(
     () => {
-      if (loading === attempt) ready = bindings;
+      // One that another has overtaken serves until that one is loaded.
+      if (loading === attempt || !ready) ready = bindings;
       return bindings;
     },
     (error) => {

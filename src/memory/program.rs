@@ -191,6 +191,18 @@ fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) -> Vec<&'a 
     overtaken.map(|change| change.path.as_str()).collect()
 }
 
+/// `changes` without the permission bits that the program was told of the same
+/// path: it has not set them, and the shell may have, meanwhile.
+fn without_told_modes(told: &Tree, mut changes: Vec<FileChange>) -> Vec<FileChange> {
+    for change in &mut changes {
+        let told = told.get_followed(&change.path).ok();
+        if told.is_some_and(|node| Some(node.mode) == change.mode) {
+            change.mode = None;
+        }
+    }
+    changes
+}
+
 /// Paths that a sentence about them names.
 const NAMED: usize = 3;
 
@@ -274,7 +286,7 @@ mod builtin {
     use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
     use bytes::Bytes;
 
-    use super::{BTreeMap, RefCell, Seen, Tree, apply, overtaken, overtaking};
+    use super::{BTreeMap, RefCell, Seen, Tree, apply, overtaken, overtaking, without_told_modes};
     use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
     use crate::memory::clock::{self, Timeline};
     use crate::memory::local::Local;
@@ -405,20 +417,12 @@ mod builtin {
         }
         let mut stderr = result.stderr.to_vec();
         let now_us = timeline.peek_us();
-        let lost = overtaking(
-            &name,
-            &overtaken(&told, &lender.tree.borrow(), &result.changes),
-        );
-        let failures = apply(
-            &mut lender.tree.borrow_mut(),
-            result.changes.clone(),
-            now_us,
-        );
+        let changes = without_told_modes(&told, result.changes);
+        let lost = overtaking(&name, &overtaken(&told, &lender.tree.borrow(), &changes));
+        let failures = apply(&mut lender.tree.borrow_mut(), changes.clone(), now_us);
         if failures.is_empty() && result.files == ProgramFiles::Kept {
             unfinished.ended = true;
-            lender
-                .seen
-                .changed(&name, request.state, result.changes, now_us);
+            lender.seen.changed(&name, request.state, changes, now_us);
         }
         stderr.extend_from_slice(lost.unwrap_or_default().as_bytes());
         for failure in &failures {
@@ -634,6 +638,26 @@ mod tests {
         assert_eq!(
             news.collect::<Vec<_>>(),
             [("/w/link", None), ("/w/new", Some(0o755))]
+        );
+    }
+
+    #[test]
+    fn permission_bits_that_a_program_was_told_are_not_set_again() {
+        let mut told = tree_with(&[("/w/a", "1"), ("/w/b", "1")]);
+        told.set_mode("/w/b", 0o755).unwrap();
+        let with = |path, mode| FileChange {
+            mode: Some(mode),
+            ..file(path, b"2")
+        };
+        let changes = vec![
+            with("/w/a", FILE_MODE),
+            with("/w/b", FILE_MODE),
+            with("/w/new", 0o755),
+        ];
+        let modes = without_told_modes(&told, changes).into_iter();
+        assert_eq!(
+            modes.map(|change| change.mode).collect::<Vec<_>>(),
+            [None, Some(FILE_MODE), Some(0o755)]
         );
     }
 

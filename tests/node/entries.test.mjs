@@ -1,6 +1,7 @@
 // Both cores in one program: the slim one first, then the one with a sandbox.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 import * as slim from "../../js/slim-node.js";
@@ -21,8 +22,13 @@ test("a sandbox can be made after the core without one was loaded, and sessions 
   };
   const env = { workingDirectory: "/", read: nothing, write: nothing, stat: nothing, list: async () => [], exec: async () => ({ exitCode: 0 }) };
   const options = { provider: "chat", model: "m", apiKey: "key", baseUrl: "http://127.0.0.1:1", fetch };
-  const early = await slim.createSession({ ...options, env });
+  let arrive;
+  const slow = slim.init({ wasm: new Promise((resolve) => (arrive = resolve)) });
+  const opening = slim.createSession({ ...options, env });
   const { MemoryEnvironment, createSession, scriptedFetch } = await import("../../js/node.js");
+  arrive(await readFile(new URL("../../js/wasm/slim/hermitcrab_bg.wasm", import.meta.url)));
+  await slow;
+  const early = await opening;
   const loading = [MemoryEnvironment.create(), slim.createSession({ ...options, env }), scriptedFetch({ rounds: [] }).catch((error) => error.kind)];
   const [sandbox, during, script] = await Promise.all(loading);
   assert.equal((await sandbox.exec("echo hi")).stdout, "hi\n");

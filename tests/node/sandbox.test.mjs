@@ -232,6 +232,17 @@ test("what something else made of a file while a lent program ran is named", asy
   );
 });
 
+test("a chmod while a lent program ran stays, where the program set no bits", async () => {
+  const env = await MemoryEnvironment.create({ files: { a: "1", b: "1" } });
+  await env.program("slow", async ({ changes }) => {
+    await env.exec("chmod 755 a b");
+    const files = changes.filter(({ type }) => type === "file").map((change) => ({ ...change, content: "2" }));
+    return { exitCode: 0, changes: files.map((file) => (file.path.endsWith("b") ? { ...file, mode: 0o600 } : file)) };
+  });
+  const { stdout } = await env.exec("slow; stat -c '%a %n' a b; cat a b");
+  assert.equal(stdout, "755 a\n600 b\n22");
+});
+
 /** What a lent program may not return: `[result, sentence]`. */
 const RESULTS = [
   [undefined, "result must be an object, not nothing"],
