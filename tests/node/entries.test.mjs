@@ -24,10 +24,13 @@ test("a sandbox can be made after the core without one was loaded, and sessions 
   const options = { provider: "chat", model: "m", apiKey: "key", baseUrl: "http://127.0.0.1:1", fetch };
   let arrive;
   const slow = slim.init({ wasm: new Promise((resolve) => (arrive = resolve)) });
+  // Without an address of one's own the core is asked for the provider's.
+  const asking = slim.createSession({ provider: "anthropic", model: "m", apiKey: "key", fetch, env: { ...env } });
   const opening = slim.createSession({ ...options, env });
   const { MemoryEnvironment, createSession, scriptedFetch } = await import("../../js/node.js");
   arrive(await readFile(new URL("../../js/wasm/slim/hermitcrab_bg.wasm", import.meta.url)));
   await slow;
+  await (await asking).close();
   const early = await opening;
   const loading = [MemoryEnvironment.create(), slim.createSession({ ...options, env }), scriptedFetch({ rounds: [] }).catch((error) => error.kind)];
   const [sandbox, during, script] = await Promise.all(loading);
