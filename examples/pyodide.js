@@ -171,8 +171,8 @@ function changed(FS, before, after) {
     changes.push(
       stamp === "directory"
         ? { path, type: "directory" }
-        : // Its file system has no umask.
-          { path, type: "file", content: FS.readFile(path), mode: FS.stat(path).mode & 0o755 },
+        : // Its file system has no umask for what is new.
+          { path, type: "file", content: FS.readFile(path), mode: FS.stat(path).mode & (before.has(path) ? 0o777 : 0o755) },
     );
   }
   return changes;

@@ -9,7 +9,7 @@ import { acceptInEnvironment } from "./arguments.js";
 import { EnvironmentError } from "./errors.js";
 import { Project } from "./project.js";
 import { browserStorage, lockTab } from "./storage.js";
-import { load, restore, storageTrouble, unreadable } from "./stored-project.js";
+import { isStored, load, restore, storageTrouble, unreadable } from "./stored-project.js";
 
 /** @typedef {import("./storage.js").ProjectStorage} ProjectStorage */
 
@@ -62,7 +62,9 @@ export async function listProjects(options = {}) {
   acceptInEnvironment("listProjects", options);
   const storage = options.storage ?? (await browserStorage());
   try {
-    return await storage.list();
+    const names = await storage.list();
+    const stored = await Promise.all(names.map((name) => isStored(name, storage)));
+    return names.filter((_, index) => stored[index]);
   } catch (error) {
     throw storageTrouble("the saved projects cannot be listed", error);
   }

@@ -81,6 +81,15 @@ export async function load(name, storage) {
 }
 
 /**
+ * Whether something is stored of a project: of one whose page was closed in the
+ * middle of its first save, there is nothing that counts.
+ */
+export async function isStored(name, storage) {
+  const files = await storage.files?.(name);
+  return files === undefined || files.some((file) => file === INDEX || isLater(file));
+}
+
+/**
  * Whether there are pieces that an index has named. The first is written before
  * any index: alone, it is of a page that was closed in the middle of that.
  */
@@ -91,7 +100,12 @@ async function hasLaterParts(name, storage) {
   } catch (error) {
     throw unreadable(name, error);
   }
-  return files.some((file) => PART.test(file) && parseInt(file.slice("files-".length), 10) > 1);
+  return files.some(isLater);
+}
+
+/** Whether a file is a piece, and not the first. */
+function isLater(file) {
+  return PART.test(file) && parseInt(file.slice("files-".length), 10) > 1;
 }
 
 function isPart(part) {

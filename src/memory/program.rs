@@ -166,7 +166,12 @@ fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) -> Vec<&'a 
         NodeKind::Directory(_) | NodeKind::Link(_) => None,
     };
     let is_overtaken = |change: &&FileChange| {
-        let Ok(path) = now.resolve(&change.path, LastLink::Follow) else {
+        // Files are written through links, what else there is takes their place.
+        let last = match change.node {
+            FileNode::File(_) => LastLink::Follow,
+            FileNode::Directory | FileNode::Removed => LastLink::Keep,
+        };
+        let Ok(path) = now.resolve(&change.path, last) else {
             return false;
         };
         let inside = format!("{path}/");
@@ -710,6 +715,13 @@ mod tests {
             ["/w/gone", "/w/both"]
         );
         assert_eq!(overtaken(&now, &now, &changes), Vec::<&str>::new());
+        // A link that is removed takes nothing from what it led to.
+        let mut linked = told.clone();
+        linked.link("/w/link", "linked", 1).unwrap();
+        assert_eq!(
+            overtaken(&linked, &now, &[removed("/w/link")]),
+            Vec::<&str>::new()
+        );
     }
 
     #[test]

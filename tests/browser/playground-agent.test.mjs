@@ -286,7 +286,7 @@ test("a run that its page's end cut off goes on after the reload", async (t) => 
   await page.reload();
   await ready(page);
   assert.equal(await page.locator('.tree [data-path="half.txt"]').count(), 1);
-  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed while the agent worked/);
+  assert.match(await page.locator(".notice.warning").last().innerText(), /The page was closed, or lost the project, while the agent worked/);
   await page.click('.notice button:text-is("Go on")');
   await page.waitForSelector(".answer:has-text('The rest is done.')");
   await state(page, "IDLE");
@@ -310,7 +310,7 @@ test("a demo that is stopped or cut off does not pretend to go on", async (t) =>
   await page.reload();
   await ready(page);
   const notice = page.locator(".notice.warning");
-  assert.equal(await notice.innerText(), "The page was closed while the agent worked; what it had done by then is here. The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.");
+  assert.equal(await notice.innerText(), "The page was closed, or lost the project, while the agent worked; what it had done by then is here. The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.");
   assert.equal(await notice.locator("button").count(), 0);
   await menu(page, "New conversation");
   await page.click("#run-demo");

@@ -142,6 +142,39 @@ for (const [command, left] of Object.entries(BUSY)) {
   });
 }
 
+test("a page that is left before its first save begins with the sample again", async (t) => {
+  const { page, problems } = await open(t);
+  await saved(page);
+  const all = await paths(page);
+  // As such a page leaves it: the project's folder, and nothing in it.
+  await page.evaluate(async () => {
+    const projects = await (await navigator.storage.getDirectory()).getDirectoryHandle("hermitcrab");
+    const folder = await projects.getDirectoryHandle("tide-pool");
+    for await (const name of folder.keys()) await folder.removeEntry(name);
+  });
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await paths(page), all);
+  assert.equal(await page.locator("#run-demo").isVisible(), true);
+  assert.deepEqual(problems, []);
+});
+
+test("an agent whose project is taken over stops, and the other page says so", async (t) => {
+  const { context, page } = await open(t);
+  const model = await serveModel(t, { steps: [{ text: "This takes long.", hold: "never", hold_before: "end" }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "begin");
+  await page.waitForSelector(".answer:has-text('This takes long.')");
+  await saved(page);
+  const second = await context.newPage();
+  await second.goto(url());
+  await ready(second);
+  await second.click('.toast button:text-is("Take it over")');
+  await page.waitForSelector(".notice:has-text('Stopped.')");
+  await state(page, "IDLE");
+  await second.waitForSelector(".notice:has-text('The page was closed, or lost the project, while the agent worked')");
+});
+
 test("of two tabs one keeps the project, and the other can take it over", async (t) => {
   const { context, page } = await open(t);
   await terminal(page, "echo first > first.txt");

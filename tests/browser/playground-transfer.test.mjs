@@ -63,6 +63,15 @@ test("an archive that cannot be unpacked is named", async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test("what is chosen beside an archive that cannot be unpacked comes in", async (t) => {
+  const { page, problems } = await open(t);
+  const bad = { name: "bad.zip", mimeType: "application/zip", buffer: Buffer.from("PK and nothing more") };
+  await chosen(page, "Import files or archives…", [bad, { name: "plain.txt", mimeType: "text/plain", buffer: Buffer.from("plain") }]);
+  await page.waitForSelector(".toast.error:has-text('Cannot unpack bad.zip')");
+  await page.waitForSelector('.tree [data-path="plain.txt"]');
+  assert.deepEqual(problems, []);
+});
+
 test("an address with a password is refused by the settings, which do not repeat it", async (t) => {
   const { page, problems } = await open(t);
   await page.click("#model");
@@ -176,6 +185,8 @@ const RUN = { format: "hermitcrab-run", version: 1, name: "x", saved: "2026-01-0
 const ENDED = { call_id: "a", is_error: false, duration_ms: 1, output_bytes: 0, output_complete: true };
 const event = (kind, data, more) => ({ ...RUN, log: [{ event: { kind, data, ...more } }] });
 const damaged = (what) => new RegExp(`^The file x\\.json is damaged: ${what}\\.$`);
+/** Agents, each within the one before. */
+const NESTED = Array.from({ length: 600 }, (_, index) => ({ event: { kind: "USER_INPUT", data: { content: "x" }, agent_id: `a${index}`, ...(index > 0 && { parent_id: `a${index - 1}` }) } }));
 const REFUSED = {
   "that is not JSON": ["hello", /^The file x\.json is not a run: it is not JSON\.$/],
   "of something else": ["{}", /^The file x\.json is not a run that the playground has written\.$/],
@@ -201,6 +212,7 @@ const REFUSED = {
   "with a call that has no duration": [event("TOOL_CALL_END", { ...ENDED, duration_ms: undefined }), damaged("entry 1 of its log is an event TOOL_CALL_END without duration_ms")],
   "with a state that there is not": [event("STATE_CHANGED", { to: "ASLEEP" }), damaged("entry 1 of its log is an event STATE_CHANGED whose to is no state of a session")],
   "with a subagent that is no text": [event("USER_INPUT", { content: "x" }, { agent_id: { a: 1 } }), damaged("entry 1 of its log is an event USER_INPUT whose agent_id is no text")],
+  "with agents too deep within each other": [{ ...RUN, log: NESTED }, damaged("entry 51 of its log has an agent that is 51 deep, and the page shows 50")],
   "with a note of another kind": [{ ...RUN, log: [{ note: "n", kind: "<x>" }] }, damaged("entry 1 of its log is a note of no known kind")],
   "with a change of no call": [{ ...RUN, log: [{ changes: [], call: 1 }] }, damaged("entry 1 of its log has changes of a call that is no text")],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
@@ -224,6 +236,15 @@ test("a run with events that this version does not know is played", async (t) =>
   await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(files) });
   await page.waitForSelector(".replay:has-text('3 / 3')");
   assert.deepEqual(await paths(page), ["__proto__", "a.txt"]);
+  assert.deepEqual(problems, []);
+});
+
+test("a file that a run says is null is gone", async (t) => {
+  const { page, problems } = await open(t);
+  const log = [...RUN.log, { changes: [{ path: "a.txt", before: "a", after: null }] }];
+  await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify({ ...RUN, log })) });
+  await page.waitForSelector(".replay:has-text('2 / 2')");
+  assert.deepEqual(await paths(page), []);
   assert.deepEqual(problems, []);
 });
 

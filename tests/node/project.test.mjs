@@ -488,6 +488,8 @@ test("a stored project without its index is damaged, unless it never had one", a
   await rejectsWith(openProject("p", { storage: broken }), "io", /its storage failed: boom/);
   // As of a page that was closed in the middle of its first save.
   for (const name of await readdir(join(directory, "p"))) if (name !== first) await rm(join(directory, "p", name));
+  await mkdir(join(directory, "q"));
+  assert.deepEqual(await listProjects({ storage }), []);
   const again = await openProject("p", { storage, files: { a: "3" } });
   assert.equal(again.isNew, true);
   await again.close();

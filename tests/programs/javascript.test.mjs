@@ -289,6 +289,12 @@ fs.cpSync("d", "f", { recursive: true });
     "755 644 runs EACCES: permission denied, access 'main.js'\n755 moved\n755 copy\n755 made\n644 plain\n700 main.js\n750 opened\n755 d/again\n755 f/again\n8\n",
 });
 
+check("a mode that is none is refused", {
+  files: { a: "1" },
+  command: `node -e 'const fs = require("fs"); for (const mode of [undefined, "x", -1, 1.5]) try { fs.chmodSync("a", mode); } catch (error) { console.log(error.name, error.code); }'; stat -c %a a`,
+  stdout: "TypeError ERR_INVALID_ARG_VALUE\n".repeat(4) + "644\n",
+});
+
 test("a red test, an edit, a green test", async () => {
   const env = await withNode({
     "calc.js": "exports.add = (a, b) => a - b;\n",

@@ -254,7 +254,7 @@ export class Conversation extends EventTarget {
   #settleRestored() {
     if (!this.run.working) return;
     this.run.settle();
-    const text = "The page was closed while the agent worked; what it had done by then is here.";
+    const text = "The page was closed, or lost the project, while the agent worked; what it had done by then is here.";
     const isScripted = this.#settings.choice.provider === SCRIPTED;
     const way = isScripted ? " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew." : "";
     this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume: !isScripted && Boolean(this.#record) });

@@ -110,6 +110,24 @@ export function isTooLong(path) {
 /** As much of a path as a sentence may hold, in quotes. @param {string} path */
 export const short = (path) => JSON.stringify(path.length > 60 ? `${path.slice(0, 60)}…` : path);
 
+/** Agents within each other; a page that draws many more of them ends. */
+const MOST_DEEP = 50;
+
+/** The agents of a run, each within the one that began it. */
+export class Agents {
+  /** How deep each one is. @type {Map<string, number>} */
+  #depths = new Map();
+
+  /** What is wrong with the agent of an entry, if anything. @param {{event?: any}} entry @returns {string | undefined} */
+  problemOf({ event }) {
+    const { agent_id: agent, parent_id: parent } = event ?? {};
+    if (!agent || this.#depths.has(agent)) return undefined;
+    const depth = (this.#depths.get(parent ?? "") ?? 0) + 1;
+    this.#depths.set(agent, depth);
+    return depth > MOST_DEEP ? `has an agent that is ${depth} deep, and the page shows ${MOST_DEEP}` : undefined;
+  }
+}
+
 /** The files at a point of a run, where no name is both a file's and a directory's. */
 export class Tree {
   #files = new Set();

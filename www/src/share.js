@@ -2,7 +2,7 @@
 // What comes in may be anything, so it is checked before anything is shown.
 
 import { size } from "./dom.js";
-import { Tree, problemOf, problemOfPath } from "./run-check.js";
+import { Agents, Tree, problemOf, problemOfPath } from "./run-check.js";
 
 const FORMAT = "hermitcrab-run";
 const VERSION = 1;
@@ -47,8 +47,9 @@ export async function openRun(file) {
   const tree = new Tree();
   const clash = tree.apply(Object.keys(files).map((path) => ({ path, after: "" })));
   if (clash) throw damaged(`${clash} is both a file and a directory`);
+  const agents = new Agents();
   const log = shared.log.map((entry, index) => {
-    const problem = problemOf(entry);
+    const problem = problemOf(entry) ?? agents.problemOf(entry);
     if (problem) throw damaged(`entry ${index + 1} of its log ${problem}`);
     const clash = entry.changes && tree.apply(entry.changes);
     if (clash) throw damaged(`entry ${index + 1} of its log makes ${clash} both a file and a directory`);

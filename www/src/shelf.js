@@ -34,6 +34,7 @@ export class Shelf {
    * @param {object} actions
    * @param {(name: string) => void} actions.takeOver
    * @param {() => void} actions.export
+   * @param {() => void} actions.lost another tab has taken the open project over
    * @param {(problem: string | undefined) => void} actions.kept what is in the way of keeping the open project
    */
   constructor(actions) {
@@ -128,6 +129,7 @@ export class Shelf {
       this.#actions.kept(undefined);
     }
     if (state !== "failed") return;
+    if (error.kind === "locked") this.#actions.lost();
     const action = error.kind === "locked"
       ? { label: "Take it back", act: () => this.#actions.takeOver(this.#project.name) }
       : { label: "Export as zip", act: () => this.#actions.export() };

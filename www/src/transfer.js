@@ -1,6 +1,7 @@
 // What goes into a project and out of it: files, archives, folders.
 
 import { download, pickFiles } from "./dom.js";
+import { tell } from "./guard.js";
 import { toast } from "./toast.js";
 import { SKIPPED, filesFrom } from "./upload.js";
 
@@ -16,10 +17,11 @@ export async function importFiles(project) {
   for (const archive of list.filter(isArchive)) {
     try {
       await project.unpack(archive);
+      toast(`${archive.name} is unpacked.`);
     } catch (error) {
-      throw new Error(`cannot unpack ${archive.name}: ${error.message}`, { cause: error });
+      // The others come in all the same.
+      tell(new Error(`cannot unpack ${archive.name}: ${error.message}`, { cause: error }));
     }
-    toast(`${archive.name} is unpacked.`);
   }
   await add(project, await filesFrom(list.filter((file) => !isArchive(file))));
 }

@@ -56,6 +56,8 @@ export class Workbench {
     this.#shelf = new Shelf({
       takeOver: guard((name) => this.#open(name, { takeOver: true })),
       export: guard(() => this.#leaveEditor().then(() => exportZip(this.#project))),
+      // What it would do from here on, nobody keeps.
+      lost: () => void this.#conversation?.stop(),
       kept: (problem) => this.#showKept(problem),
     });
     this.#ask = approvalDialog(() => void this.#conversation.stop());

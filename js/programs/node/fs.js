@@ -40,7 +40,12 @@ const UMASK = 0o022;
 const modeOf = (file) => file.mode ?? 0o644;
 
 /** A mode as callers give it, a number or octal digits. @param {number | string} mode */
-const bits = (mode) => (typeof mode === "string" ? Number.parseInt(mode, 8) : mode);
+function bits(mode) {
+  const value = typeof mode === "string" && /^[0-7]+$/.test(mode) ? Number.parseInt(mode, 8) : mode;
+  if (Number.isInteger(value) && value >= 0 && value <= 0xffffffff) return value;
+  const message = `The "mode" argument must be a 32-bit unsigned integer or an octal string. Received ${String(mode)}`;
+  throw Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
+}
 
 class Stats {
   constructor(node) {
@@ -142,7 +147,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     if (node instanceof File && node.ours) throw failure("EROFS", syscall, path);
     if (node) return node;
     const file = new File(new Uint8Array(0), Date.now());
-    if (mode !== undefined) file.mode = bits(mode) & 0o777 & ~UMASK;
+    if (mode !== undefined && mode !== null) file.mode = bits(mode) & 0o777 & ~UMASK;
     directory.set(name, file);
     return file;
   };

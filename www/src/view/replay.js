@@ -63,7 +63,8 @@ export function replayView(shared, actions) {
     for (const { path, after, binary } of entry.changes) {
       if (binary) continue;
       const before = project.files.get(path);
-      const bytes = after === undefined ? undefined : new TextEncoder().encode(after);
+      // Written as `null` by others it says the same.
+      const bytes = after === undefined || after === null ? undefined : new TextEncoder().encode(after);
       if (bytes) project.files.set(path, bytes);
       else project.files.delete(path);
       changes.push({ path, before, after: bytes });
