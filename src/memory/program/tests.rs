@@ -1,0 +1,285 @@
+//! What programs are told, and what becomes of what they answer.
+
+use bytes::Bytes;
+
+use super::answer::{overtaken, overtaking, without_told_modes};
+use super::*;
+use crate::memory::tree::FILE_MODE;
+
+fn tree_with(files: &[(&str, &str)]) -> Tree {
+    let mut tree = Tree::new(TreeLimits::default());
+    for (path, content) in files {
+        tree.write_with_parents(path, Content::from(content.as_bytes()), 1)
+            .unwrap();
+    }
+    tree
+}
+
+fn file(path: &str, content: &'static [u8]) -> FileChange {
+    FileChange::new(path, FileNode::File(Bytes::from_static(content)))
+}
+
+fn removed(path: &str) -> FileChange {
+    FileChange::new(path, FileNode::Removed)
+}
+
+fn told(seen: &Seen, tree: &Tree) -> (Option<u64>, u64, Vec<String>) {
+    let told = seen.tell("p", tree);
+    let changes = told.changes.into_iter().map(|change| match change.node {
+        FileNode::File(content) => {
+            format!("{} = {}", change.path, String::from_utf8_lossy(&content))
+        }
+        FileNode::Directory => format!("{}/", change.path),
+        FileNode::Removed => format!("{} removed", change.path),
+    });
+    (told.since, told.state, changes.collect())
+}
+
+fn known<const N: usize>(
+    since: Option<u64>,
+    state: u64,
+    changes: [&str; N],
+) -> (Option<u64>, u64, Vec<String>) {
+    (since, state, changes.map(str::to_owned).to_vec())
+}
+
+#[test]
+fn a_program_is_told_everything_once_and_then_changes() {
+    let seen = Seen::default();
+    let mut tree = tree_with(&[("/w/a", "1"), ("/w/b", "2")]);
+    tree.link("/w/l", "a", 1).unwrap();
+    assert_eq!(
+        told(&seen, &tree),
+        known(None, 1, ["/w/", "/w/a = 1", "/w/b = 2", "/w/l = 1"])
+    );
+    assert_eq!(told(&seen, &tree), known(Some(1), 2, []));
+    tree.remove("/w/b", 1).unwrap();
+    tree.make_directory("/w/b", 1).unwrap();
+    tree.write("/w/a", Content::from(&b"3"[..]), 1).unwrap();
+    assert_eq!(told(&seen, &tree), known(Some(2), 3, ["/w/a = 3", "/w/b/"]));
+    seen.forget("p");
+    let (since, _, changes) = told(&seen, &tree);
+    assert_eq!((since, changes.len()), (None, 4));
+}
+
+#[test]
+fn a_program_knows_its_own_changes_whatever_becomes_of_them() {
+    let seen = Seen::default();
+    let mut tree = tree_with(&[("/w/a", "1")]);
+    let (_, state, _) = told(&seen, &tree);
+    // Somebody else works on the tree while the program runs.
+    tree.write("/w/a", Content::from(&b"2"[..]), 1).unwrap();
+    let changes = vec![file("/w/kept", b"k"), file("/w/undone", b"u")];
+    assert!(apply(&mut tree, changes.clone(), 2).is_empty());
+    seen.changed("p", state, changes, 2);
+    tree.remove("/w/undone", 3).unwrap();
+    assert_eq!(
+        told(&seen, &tree),
+        known(Some(1), 2, ["/w/a = 2", "/w/undone removed"])
+    );
+}
+
+#[test]
+fn a_program_on_the_path_is_no_news() {
+    let seen = Seen::default();
+    let mut tree = tree_with(&[("/usr/local/bin/own", "1")]);
+    put_on_path(&mut tree, "p", 1);
+    put_on_path(&mut tree, "own", 1);
+    put_on_path(&mut tree, "a/b", 1);
+    assert_eq!(
+        tree.read("/usr/local/bin/p").unwrap().as_slice(),
+        b"#!/bin/sh\nexec p \"$@\"\n"
+    );
+    let told = told(&seen, &tree).2;
+    assert_eq!(
+        told,
+        [
+            "/usr/",
+            "/usr/local/",
+            "/usr/local/bin/",
+            "/usr/local/bin/own = 1"
+        ]
+    );
+}
+
+#[test]
+fn after_overlapping_calls_everything_is_told() {
+    let seen = Seen::default();
+    let tree = tree_with(&[("/w/a", "1")]);
+    let (_, first, _) = told(&seen, &tree);
+    let (_, second, _) = told(&seen, &tree);
+    seen.changed("p", second, Vec::new(), 1);
+    assert_eq!(told(&seen, &tree), known(Some(second), 3, []));
+    seen.changed("p", first, vec![file("/w/b", b"2")], 1);
+    assert_eq!(told(&seen, &tree), known(None, 4, ["/w/", "/w/a = 1"]));
+}
+
+#[test]
+fn permission_bits_are_told_and_kept() {
+    let seen = Seen::default();
+    let mut tree = tree_with(&[("/w/run", "1"), ("/w/text", "2"), ("/w/kept", "3")]);
+    tree.set_mode("/w/run", 0o755).unwrap();
+    tree.set_mode("/w/kept", 0o700).unwrap();
+    tree.link("/w/link", "run", 1).unwrap();
+    let told = seen.tell("p", &tree);
+    let modes = told.changes.iter().filter_map(|change| change.mode);
+    // By path: kept, link, run, text.
+    assert_eq!(modes.collect::<Vec<_>>(), [0o700, 0o755, 0o755, FILE_MODE]);
+    let with = |change: FileChange, mode| FileChange {
+        mode: Some(mode),
+        ..change
+    };
+    let changes = vec![
+        removed("/w/run"),
+        with(file("/w/moved", b"1"), 0o755),
+        file("/w/kept", b"4"),
+        with(file("/w/text", b"2"), 0o17_7600),
+        file("/w/new", b"5"),
+    ];
+    assert!(apply(&mut tree, changes.clone(), 2).is_empty());
+    let modes = ["moved", "kept", "text", "new"].map(|name| {
+        let node = tree.get(&format!("/w/{name}")).unwrap();
+        (name, node.mode)
+    });
+    assert_eq!(
+        modes,
+        [
+            ("moved", 0o755),
+            ("kept", 0o700),
+            ("text", 0o7600),
+            ("new", FILE_MODE)
+        ]
+    );
+    // The program knows them; what the shell changes is news.
+    seen.changed("p", told.state, changes, 2);
+    tree.remove("/w/link", 3).unwrap();
+    tree.set_mode("/w/new", 0o755).unwrap();
+    let told = seen.tell("p", &tree);
+    let news = told
+        .changes
+        .iter()
+        .map(|change| (&*change.path, change.mode));
+    assert_eq!(
+        news.collect::<Vec<_>>(),
+        [("/w/link", None), ("/w/new", Some(0o755))]
+    );
+}
+
+#[test]
+fn permission_bits_that_a_program_was_told_are_not_set_again() {
+    let mut told = tree_with(&[("/w/a", "1"), ("/w/b", "1")]);
+    told.set_mode("/w/b", 0o755).unwrap();
+    let with = |path, mode| FileChange {
+        mode: Some(mode),
+        ..file(path, b"2")
+    };
+    let changes = vec![
+        with("/w/a", FILE_MODE),
+        with("/w/b", FILE_MODE),
+        with("/w/new", 0o755),
+    ];
+    let modes = without_told_modes(&told, changes).into_iter();
+    assert_eq!(
+        modes.map(|change| change.mode).collect::<Vec<_>>(),
+        [None, Some(FILE_MODE), Some(0o755)]
+    );
+}
+
+#[test]
+fn who_is_overtaken() {
+    let told = tree_with(&[
+        ("/w/both", "1"),
+        ("/w/same", "1"),
+        ("/w/mode", "1"),
+        ("/w/gone", "1"),
+        ("/w/mine", "1"),
+        ("/w/d/x", "1"),
+        ("/w/e/x", "1"),
+        ("/w/linked", "1"),
+    ]);
+    let mut now = told.clone();
+    now.link("/w/link", "linked", 2).unwrap();
+    let put = |tree: &mut Tree, path: &str, text: &str| {
+        tree.write_with_parents(path, Content::from(text.as_bytes()), 2)
+            .unwrap();
+    };
+    put(&mut now, "/w/both", "theirs");
+    put(&mut now, "/w/same", "alike");
+    put(&mut now, "/w/new", "theirs");
+    put(&mut now, "/w/d/theirs", "1");
+    put(&mut now, "/w/linked", "theirs");
+    put(&mut now, "/w/alone", "theirs");
+    put(&mut now, "/w/dir", "a file");
+    now.set_mode("/w/mode", 0o755).unwrap();
+    now.remove("/w/gone", 2).unwrap();
+    let changes = [
+        removed("/w/e"),
+        removed("/w/d"),
+        removed("/w/gone"),
+        FileChange::new("/w/dir", FileNode::Directory),
+        FileChange::new("/w", FileNode::Directory),
+        file("/w/both", b"mine"),
+        file("/w/same", b"alike"),
+        file("/w/mode", b"mine"),
+        file("/w/mine", b"mine"),
+        file("/w/new", b"mine"),
+        file("/w/link", b"mine"),
+    ];
+    assert_eq!(
+        overtaken(&told, &now, &changes),
+        ["/w/d", "/w/dir", "/w/both", "/w/new", "/w/link"]
+    );
+    assert_eq!(
+        overtaken(&told, &now, &[file("/w/gone", b"mine"), removed("/w/both")]),
+        ["/w/gone", "/w/both"]
+    );
+    assert_eq!(overtaken(&now, &now, &changes), Vec::<&str>::new());
+    // A link that is removed takes nothing from what it led to.
+    let mut linked = told.clone();
+    linked.link("/w/link", "linked", 1).unwrap();
+    assert_eq!(
+        overtaken(&linked, &now, &[removed("/w/link")]),
+        Vec::<&str>::new()
+    );
+}
+
+#[test]
+fn what_is_said_of_the_overtaken() {
+    assert_eq!(overtaking("p", &[]), None);
+    assert_eq!(
+        overtaking("p", &["/a", "/b", "/c", "/d", "/e"]).as_deref(),
+        Some(
+            "p: something else changed /a, /b, /c and 2 more while it ran; what p made of it has taken the place of that\n"
+        )
+    );
+}
+
+#[test]
+fn changes_apply_in_order_and_bad_paths_are_named() {
+    let mut tree = tree_with(&[("/w/a", "1"), ("/w/d/x", "2")]);
+    let failures = apply(
+        &mut tree,
+        vec![
+            file("/w/a", b"first"),
+            file("/w/a", b"last"),
+            file("/w/new/deep", b"n"),
+            file("/w/d", b"now a file"),
+            removed("/w/none"),
+            file("relative", b"x"),
+            file("/w/../etc/x", b"x"),
+            removed("/"),
+        ],
+        2,
+    );
+    assert_eq!(
+        failures,
+        [
+            "relative: not an absolute path without ..",
+            "/w/../etc/x: not an absolute path without ..",
+            "/: the root cannot be removed",
+        ]
+    );
+    assert_eq!(tree.read("/w/a").unwrap().as_slice(), b"last");
+    assert_eq!(tree.read("/w/new/deep").unwrap().as_slice(), b"n");
+    assert_eq!(tree.read("/w/d").unwrap().as_slice(), b"now a file");
+}
