@@ -93,7 +93,8 @@ export function checkAddress(baseUrl) {
   // Also of what is no URL: one letter may be missing.
   const shown = withoutUser(String(baseUrl));
   if (!isHttp(baseUrl)) return `baseUrl is not an absolute http or https URL: ${shown}`;
-  const { username, password } = new URL(baseUrl);
+  const { username, password, search, hash } = new URL(baseUrl);
+  if (search !== "" || hash !== "") return `baseUrl holds a query or a fragment, behind which no path can stand: ${shown.replace(/[?#].*/s, "…")}; leave it out`;
   if (username === "" && password === "") return undefined;
   return `baseUrl holds a user name or a password, which no request carries: ${shown}; leave them out, and give a key as apiKey`;
 }

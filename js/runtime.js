@@ -100,6 +100,8 @@ export class Runtime {
   logs = new Map();
   /** Called after each step. @type {Set<() => void>} */
   watchers = new Set();
+  /** Called when the core can do nothing more. @type {Set<() => void>} */
+  endings = new Set();
   #jobs = new Map();
   #core;
   #scheduled = false;
@@ -259,5 +261,6 @@ export class Runtime {
     for (const job of this.#jobs.values()) job.reject(failure);
     this.#jobs.clear();
     for (const session of this.sessions.values()) session.lost(failure, Date.now());
+    for (const end of this.endings) end();
   }
 }

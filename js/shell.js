@@ -71,6 +71,7 @@ export class Shell {
     this.closed = new Promise((resolve) => (this.#end = resolve));
     this.#number = runtime.callSandbox((core) => core.openTerminal(environment));
     this.#line = new Line((text) => this.#show(text), cols);
+    runtime.endings.add(this.#lost);
     this.#prompt();
   }
 
@@ -248,8 +249,14 @@ export class Shell {
     if (this.#history.length > HISTORY) this.#history.shift();
   }
 
+  /** The sandbox is gone; what runs in it ends the shell itself. */
+  #lost = () => {
+    if (!this.#running) this.#finish(1);
+  };
+
   #finish(code) {
     this.#closed = true;
+    this.#runtime.endings.delete(this.#lost);
     this.#show(PASTE_OFF);
     if (!this.#runtime.failed) this.#core((core) => core.closeTerminal(this.#number));
     this.#end(code);

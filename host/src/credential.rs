@@ -35,7 +35,8 @@ impl Credentials {
     ///
     /// # Errors
     /// An empty key, a key that no HTTP header can carry, or a base URL that is
-    /// not an absolute `http` or `https` URL. The sentence never holds the key.
+    /// not an absolute `http` or `https` URL, or has a query or a fragment. The
+    /// sentence holds neither the key nor the URL.
     pub fn add(&mut self, name: &str, key: &str, base_url: &str) -> Result<(), CredentialError> {
         let key = key.trim();
         if key.is_empty() {
@@ -47,14 +48,15 @@ impl Credentials {
                  check it for line breaks"
             )));
         }
-        let origin = Url::parse(base_url)
-            .ok()
-            .and_then(|url| Origin::of(&url))
-            .ok_or_else(|| {
-                CredentialError(format!(
-                    "the base URL of `{name}` is not an absolute http or https URL"
-                ))
-            })?;
+        let refused = |why| CredentialError(format!("the base URL of `{name}` {why}"));
+        let not_absolute = || refused("is not an absolute http or https URL");
+        let url = Url::parse(base_url).map_err(|_| not_absolute())?;
+        let origin = Origin::of(&url).ok_or_else(not_absolute)?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refused(
+                "holds a query or a fragment, behind which no path can stand; leave it out",
+            ));
+        }
         let key = key.to_owned();
         self.0.insert(name.to_owned(), Credential { key, origin });
         Ok(())

@@ -623,6 +623,14 @@ fn a_base_url_without_a_host() {
 }
 
 #[test]
+fn a_base_url_with_a_query() {
+    let message = "the base URL of `anthropic` holds a query or a fragment, \
+                   behind which no path can stand; leave it out";
+    check_credential(KEY, "https://a.test/v1?k=secret", message);
+    check_credential(KEY, "https://a.test/v1#secret", message);
+}
+
+#[test]
 fn a_debug_print_shows_no_key() {
     let credentials = Credentials::new()
         .with("anthropic", KEY, "https://a.test:8443/v1")

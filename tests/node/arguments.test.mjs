@@ -261,13 +261,15 @@ for (const options of [
   { baseUrl: "https//user:hunter2@api.example" },
   { baseUrl: "https://user:hunter2@api.example", script: { steps: [{ text: "x" }] } },
   { endpoints: { openai: { baseUrl: "https://user:hunter2@api.example" } } },
+  { baseUrl: "https://api.example/v1?k=hunter2" },
+  { baseUrl: "https://api.example/v1#hunter2" },
 ]) {
-  test(`an address with a user is refused, and its password is not told: ${Object.keys(options)}, ${options.baseUrl?.slice(0, 9)}`, async () => {
+  test(`an address with a user or a query is refused, and what it holds is not told: ${Object.keys(options)}, ${options.baseUrl?.replace("hunter2", "")}`, async () => {
     for (const keys of [{}, { apiKey: "k" }]) {
       await assert.rejects(createSession({ ...keys, ...options }), (error) => {
         assert.ok(error instanceof SessionError);
         assert.equal(error.kind, "invalid_input");
-        assert.match(error.message, /^baseUrl (holds a user name or a password|is not an absolute http or https URL)/);
+        assert.match(error.message, /^baseUrl (holds a user name or a password|holds a query or a fragment|is not an absolute http or https URL)/);
         assert.ok(!error.stack.includes("hunter2"), error.stack);
         return true;
       });

@@ -163,6 +163,19 @@ test("a resized terminal wraps anew", async () => {
   await shell.close();
 });
 
+test("a shell whose sandbox is disposed of has ended, and takes no more", { timeout: 30_000 }, async () => {
+  const idle = await open();
+  await idle.env.dispose();
+  assert.equal(await idle.shell.closed, 1);
+  await idle.shell.write("echo more\r");
+  await idle.shell.close();
+  const busy = await open();
+  const running = busy.type("while :; do :; done\r");
+  await busy.env.dispose();
+  await running;
+  assert.equal(await busy.shell.closed, 1);
+});
+
 test("exit, Ctrl-D and close end a shell", async () => {
   const exited = await open();
   await exited.type("exit 3\r");

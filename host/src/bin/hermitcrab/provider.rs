@@ -205,6 +205,11 @@ fn check_url(url: &str, source: &str) -> Result<(), Failure> {
             "{source} has a user name or password in it, which are not sent: write it like https://host/path, and give a key in the provider's variable"
         )));
     }
+    if url.contains(['?', '#']) {
+        return Err(Failure::usage(format!(
+            "{source} holds a query or a fragment, behind which no path can stand: write it like https://host/path"
+        )));
+    }
     if whole {
         return Ok(());
     }
@@ -415,6 +420,20 @@ mod tests {
                 "--base-url has a user name or password in it, which are not sent: write it like https://host/path, and give a key in the provider's variable",
             ),
         );
+    }
+
+    #[test]
+    fn base_url_with_a_query() {
+        for url in ["https://host/v1?k=secret", "https://host/v1#secret"] {
+            check(
+                None,
+                Some(url),
+                &["ANTHROPIC_API_KEY=k"],
+                Err(
+                    "--base-url holds a query or a fragment, behind which no path can stand: write it like https://host/path",
+                ),
+            );
+        }
     }
 
     #[test]
