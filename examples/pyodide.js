@@ -21,7 +21,11 @@
  *   rmdir: (path: string) => void,
  *   readdir: (path: string) => string[],
  *   stat: (path: string) => {mode: number, size: number, mtime: Date},
+ *   lstat: (path: string) => {mode: number, size: number, mtime: Date},
+ *   symlink: (target: string, path: string) => void,
+ *   readlink: (path: string) => string,
  *   isDir: (mode: number) => boolean,
+ *   isLink: (mode: number) => boolean,
  *   chmod: (path: string, mode: number) => void,
  * }} FS
  * @property {{set: (name: string, value: unknown) => void}} globals
@@ -115,27 +119,37 @@ export function pyodideProgram(load, root = "/workspace") {
 
 /** @param {Pyodide["FS"]} FS @param {string} root @param {FileChange[]} changes */
 function apply(FS, root, changes) {
-  for (const { path, type, content, mode } of changes) {
+  for (const { path, type, content, target, mode } of changes) {
     if (!path.startsWith(`${root}/`)) continue;
-    if (type === "removed") empty(FS, path);
-    else if (type === "directory") FS.mkdirTree(path);
+    // What was there is told as removed only where nothing takes its place.
+    if (type !== kindOf(FS, path) || type === "link") empty(FS, path);
+    if (type === "removed") continue;
+    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    if (type === "directory") FS.mkdirTree(path);
+    else if (type === "link") FS.symlink(String(target), path);
     else if (content instanceof Uint8Array) {
-      FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
       FS.writeFile(path, content);
       if (mode !== undefined) FS.chmod(path, mode);
     }
   }
 }
 
+/** @param {Pyodide["FS"]} FS @param {string} path @returns {"file" | "directory" | "link" | undefined} */
+function kindOf(FS, path) {
+  try {
+    const { mode } = FS.lstat(path);
+    if (FS.isLink(mode)) return "link";
+    return FS.isDir(mode) ? "directory" : "file";
+  } catch {
+    return undefined;
+  }
+}
+
 /** @param {Pyodide["FS"]} FS @param {string} path */
 function empty(FS, path) {
-  let stat;
-  try {
-    stat = FS.stat(path);
-  } catch {
-    return;
-  }
-  if (!FS.isDir(stat.mode)) return FS.unlink(path);
+  const kind = kindOf(FS, path);
+  if (kind === undefined) return;
+  if (kind !== "directory") return FS.unlink(path);
   for (const name of names(FS, path)) empty(FS, `${path}/${name}`);
   FS.rmdir(path);
 }
@@ -144,36 +158,38 @@ function empty(FS, path) {
 const names = (FS, path) => FS.readdir(path).filter((name) => name !== "." && name !== "..");
 
 /**
- * What tells whether a path has changed, by path.
- * @param {Pyodide["FS"]} FS @param {string} path @param {Map<string, string>} [found]
+ * @typedef {{kind: "file" | "directory" | "link" | undefined, stamp: string}} Stamp `stamp` tells whether it changed
+ *
+ * What is below `path`, by path.
+ * @param {Pyodide["FS"]} FS @param {string} path @param {Map<string, Stamp>} [found]
  */
 function stamps(FS, path, found = new Map()) {
   for (const name of names(FS, path)) {
     const below = `${path}/${name}`;
-    const { mode, size, mtime } = FS.stat(below);
-    const isDir = FS.isDir(mode);
-    found.set(below, isDir ? "directory" : `${size} ${mtime.getTime()} ${mode}`);
-    if (isDir) stamps(FS, below, found);
+    const kind = kindOf(FS, below);
+    const { mode, size, mtime } = FS.lstat(below);
+    const stamp = kind === "link" ? FS.readlink(below) : kind === "file" ? `${size} ${mtime.getTime()} ${mode}` : "";
+    found.set(below, { kind, stamp });
+    if (kind === "directory") stamps(FS, below, found);
   }
   return found;
 }
 
 /**
- * @param {Pyodide["FS"]} FS @param {Map<string, string>} before @param {Map<string, string>} after
+ * @param {Pyodide["FS"]} FS @param {Map<string, Stamp>} before @param {Map<string, Stamp>} after
  * @returns {FileChange[]}
  */
 function changed(FS, before, after) {
   /** @type {FileChange[]} */
   const changes = [];
-  for (const path of before.keys()) if (!after.has(path)) changes.push({ path, type: "removed" });
-  for (const [path, stamp] of after) {
-    if (before.get(path) === stamp) continue;
-    changes.push(
-      stamp === "directory"
-        ? { path, type: "directory" }
-        : // Its file system has no umask for what is new.
-          { path, type: "file", content: FS.readFile(path), mode: FS.stat(path).mode & (before.has(path) ? 0o777 : 0o755) },
-    );
+  for (const [path, { kind }] of before) if (after.get(path)?.kind !== kind) changes.push({ path, type: "removed" });
+  for (const [path, { kind, stamp }] of after) {
+    const old = before.get(path);
+    if (old?.kind === kind && old?.stamp === stamp) continue;
+    if (kind === "directory") changes.push({ path, type: "directory" });
+    else if (kind === "link") changes.push({ path, type: "link", target: FS.readlink(path) });
+    // Its file system has no umask for what is new.
+    else changes.push({ path, type: "file", content: FS.readFile(path), mode: FS.stat(path).mode & (old ? 0o777 : 0o755) });
   }
   return changes;
 }

@@ -238,8 +238,9 @@ const permissions = kind("permission bits, 0 to 0o7777", (value) => Number.isInt
 
 /** A change of a file that a program made. @type {Check} */
 const change = all(
-  fields({ path: text, type: oneOf("file", "directory", "removed"), mode: orNull(permissions) }),
+  fields({ path: text, type: oneOf("file", "directory", "link", "removed"), mode: orNull(permissions) }),
   (value, name) => (value.type === "file" ? printed(value.content, `${name}.content`) : undefined),
+  (value, name) => (value.type === "link" ? text(value.target, `${name}.target`) : undefined),
 );
 
 /** @type {Check} */

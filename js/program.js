@@ -32,9 +32,10 @@ import { acceptProgramResult } from "./arguments.js";
  *   state `since`, has not run, and is to be called again with all files. A
  *   program that keeps no files answers every `since` with `missing`.
  *
- * @typedef {{path: string, type: "file" | "directory" | "removed", content?: Uint8Array | string, mode?: number}} FileChange
- *   `mode` are the permission bits of a file. A program is told them of every file; where it says none, they are
- *   those of the file that is there, or of a new one
+ * @typedef {{path: string, type: "file" | "directory" | "link" | "removed", content?: Uint8Array | string, target?: string,
+ *   mode?: number}} FileChange `content` is that of a file, `target` where a symbolic link leads.
+ *   `mode` are the permission bits of a file or a directory. A program is told them of each; where it says none, they
+ *   are those of what is there, or of a new one
  */
 
 /** Sandboxes of this realm, so that the states of their files have names of their own. */

@@ -129,6 +129,7 @@ fn weight(outcome: &Outcome) -> usize {
         OutcomeKind::ProgramEnd(result) => {
             let changes = result.changes.iter().map(|change| match &change.node {
                 FileNode::File(content) => content.len() + ENTRY_BYTES,
+                FileNode::Link(target) => target.len() + ENTRY_BYTES,
                 FileNode::Directory | FileNode::Removed => ENTRY_BYTES,
             });
             result.stdout.len() + result.stderr.len() + changes.sum::<usize>()

@@ -3,10 +3,13 @@
 
 /**
  * @typedef {import("../program.js").FileChange} FileChange
- * @typedef {File | Directory | Device} Node
+ * @typedef {File | Directory | Link | Device} Node
  */
 
 let inodes = 0n;
+
+/** Links followed in one lookup before it fails, as on Linux and in the sandbox. */
+const MAX_LINKS = 40;
 
 /** Content that grows in place; what it was given is copied at the first write. */
 export class File {
@@ -90,6 +93,8 @@ export class Directory {
   entries = new Map();
   /** @type {Directory} its own parent at the top */
   parent = this;
+  /** @type {number | undefined} permission bits, where somebody set them */
+  mode;
 
   /** @param {number} modified ms since 1970 */
   constructor(modified) {
@@ -112,6 +117,27 @@ export class Directory {
     this.entries.delete(name);
     this.modified = Date.now();
   }
+
+  /** @param {number} mode permission bits */
+  setMode(mode) {
+    this.mode = mode & 0o7777;
+  }
+}
+
+/** A symbolic link. */
+export class Link {
+  inode = (inodes += 1n);
+  ours = false;
+
+  /** @param {string} target a path that starts with `/` or where the link is @param {number} modified ms since 1970 */
+  constructor(target, modified) {
+    this.target = target;
+    this.modified = modified;
+  }
+
+  get size() {
+    return new TextEncoder().encode(this.target).length;
+  }
 }
 
 /** Reads give what `read` fills in; writes go nowhere. */
@@ -129,7 +155,7 @@ export class Device {
 
 export class FileTree {
   root = new Directory(0);
-  /** @type {Map<string, {node: Node, version: number}>} */
+  /** @type {Map<string, {node: Node, version: number, mode?: number}>} */
   #before = new Map();
 
   /** Forgets everything. */
@@ -142,12 +168,12 @@ export class FileTree {
   apply(changes, now) {
     let lastPath;
     let lastParent;
-    for (const { path, type, content, mode } of changes) {
+    for (const { path, type, content, target, mode } of changes) {
       const slash = path.lastIndexOf("/");
       const [parentPath, name] = [path.slice(0, slash), path.slice(slash + 1)];
       if (type === "removed") {
         // Its directory may have been removed, too, or be a file now.
-        this.#find(parentPath)?.entries.delete(name);
+        this.#existing(parentPath)?.entries.delete(name);
         lastParent = undefined;
         continue;
       }
@@ -158,12 +184,57 @@ export class FileTree {
       }
       if (type === "directory") {
         if (!(lastParent.entries.get(name) instanceof Directory)) lastParent.set(name, new Directory(now));
+        lastParent.entries.get(name).mode = mode;
+      } else if (type === "link") {
+        lastParent.set(name, new Link(target, now));
       } else {
         const file = new File(content, now);
         file.mode = mode;
         lastParent.set(name, file);
       }
     }
+  }
+
+  /**
+   * Where a path leads from `start`, or from the root if it begins with `/`: the directory, the last name, which is
+   * empty where the path does not end in one, the node, if any, and the names from the root or from `start` to it. A
+   * text says why it leads nowhere. It never leaves the tree: above the root is the root.
+   * @param {string} path @param {{follow?: boolean, start?: Node}} [options] `follow`: a link in the last component, too
+   */
+  lookup(path, { follow = true, start = this.root } = {}) {
+    if (path.startsWith("/")) start = this.root;
+    if (!(start instanceof Directory)) return "ENOTDIR";
+    const ends = path.endsWith("/");
+    const left = path.split("/").reverse();
+    const names = [];
+    let [node, directory, name] = [/** @type {Node | undefined} */ (start), start.parent, ""];
+    for (let links = 0; left.length > 0; ) {
+      const part = left.pop();
+      if (part === "" || part === ".") continue;
+      if (node === undefined) return "ENOENT";
+      if (!(node instanceof Directory)) return "ENOTDIR";
+      if (part === "..") {
+        names.pop();
+        [node, directory, name] = [node.parent, node.parent.parent, ""];
+        continue;
+      }
+      const entry = node.entries.get(part);
+      if (entry instanceof Link && (follow || ends || left.some((part) => part !== ""))) {
+        links += 1;
+        if (links > MAX_LINKS) return "ELOOP";
+        if (entry.target.startsWith("/")) {
+          names.length = 0;
+          node = this.root;
+        }
+        [directory, name] = [node.parent, ""];
+        left.push(...entry.target.split("/").reverse());
+        continue;
+      }
+      names.push(part);
+      [directory, name, node] = [node, part, entry];
+    }
+    if (ends && node && !(node instanceof Directory)) return "ENOTDIR";
+    return { directory, name, node, names };
   }
 
   /** Puts `node` at `path`, unseen by the sandbox. @param {string} path @param {Node} node */
@@ -176,7 +247,7 @@ export class FileTree {
   /** What is here now is what `changes` compares with. */
   mark() {
     this.#before.clear();
-    walk(this.root, "", (path, node) => void this.#before.set(path, { node, version: node.version }));
+    walk(this.root, "", (path, node) => void this.#before.set(path, { node, version: node.version, mode: node.mode }));
   }
 
   /** What changed since `mark`; contents lie in one buffer. @returns {FileChange[]} */
@@ -187,13 +258,15 @@ export class FileTree {
     const changes = [];
     walk(this.root, "", (path, node) => {
       const old = before.get(path);
+      // What takes the place of another kind comes after the removal of that.
+      if (old && old.node.constructor === node.constructor) kept.add(path);
+      if (node.ours) return;
       if (node instanceof Directory) {
-        if (old?.node instanceof Directory) kept.add(path);
-        else if (!node.ours) changes.push({ path, type: "directory" });
-      } else if (old?.node === node && old.version === node.version) {
-        kept.add(path);
-      } else if (node instanceof File && !node.ours) {
-        if (old && !(old.node instanceof Directory)) kept.add(path);
+        const isSame = kept.has(path) && (node.mode === undefined || node.mode === old?.mode);
+        if (!isSame) changes.push({ path, type: "directory", mode: node.mode });
+      } else if (node instanceof Link) {
+        if (old?.node !== node) changes.push({ path, type: "link", target: node.target });
+      } else if (node instanceof File && (old?.node !== node || old.version !== node.version)) {
         const change = { path, type: "file", content: node.content, mode: node.mode };
         files.push(change);
         changes.push(change);
@@ -211,7 +284,7 @@ export class FileTree {
   }
 
   /** @returns {Directory | undefined} */
-  #find(path) {
+  #existing(path) {
     let node = this.root;
     for (const name of path.split("/")) {
       if (name === "") continue;

@@ -3,7 +3,7 @@
 // run, one table of calls. Numbers and layouts are those of the witx files of WASI
 // snapshot_preview1.
 
-import { Device, Directory, File } from "./files.js";
+import { Device, Directory, File, Link } from "./files.js";
 
 const E = {
   OK: 0,
@@ -13,6 +13,7 @@ const E = {
   ILSEQ: 25,
   INVAL: 28,
   ISDIR: 31,
+  LOOP: 32,
   NOENT: 44,
   NOTDIR: 54,
   NOTEMPTY: 55,
@@ -21,9 +22,11 @@ const E = {
   ROFS: 69,
   SPIPE: 70,
 };
-const TYPE = { CHARACTER: 2, DIRECTORY: 3, FILE: 4 };
+const TYPE = { CHARACTER: 2, DIRECTORY: 3, FILE: 4, LINK: 7 };
 const OPEN = { CREATE: 1, DIRECTORY: 2, EXCLUSIVE: 4, TRUNCATE: 8 };
 const APPEND = 1;
+/** The last link of a path is followed. */
+const FOLLOW = 1;
 const ALL_RIGHTS = 0x1fffffffn;
 /** The one directory that is open from the start. */
 const ROOT_FD = 3;
@@ -82,35 +85,21 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     return fd;
   };
 
-  /**
-   * Where a path leads: its directory, its last name and the node, if any.
-   * A number is the error.
-   */
-  const find = (fd, pointer, length) => {
+  /** Where a path leads, as `lookup` says it; a number is the error. */
+  const find = (fd, pointer, length, follow) => {
     const start = open.get(fd)?.node;
     if (!start) return E.BADF;
-    if (!(start instanceof Directory)) return E.NOTDIR;
     const path = text(pointer, length);
     if (path === undefined) return E.ILSEQ;
     if (path === "") return E.NOENT;
     if (path.startsWith("/")) return E.PERM;
-    let [node, directory, name] = [start, start.parent, ""];
-    for (const part of path.split("/")) {
-      if (part === "" || part === ".") continue;
-      if (node === undefined) return E.NOENT;
-      if (!(node instanceof Directory)) return E.NOTDIR;
-      if (part === "..") {
-        [node, directory, name] = [node.parent, node.parent.parent, ""];
-        continue;
-      }
-      [directory, name, node] = [node, part, node.entries.get(part)];
-    }
-    if (path.endsWith("/") && node && !(node instanceof Directory)) return E.NOTDIR;
-    return { directory, name, node };
+    const found = tree.lookup(path, { start, follow });
+    return typeof found === "string" ? E[found.slice(1)] : found;
   };
 
   const typeOf = (node) => {
     if (node instanceof Directory) return TYPE.DIRECTORY;
+    if (node instanceof Link) return TYPE.LINK;
     return node instanceof File ? TYPE.FILE : TYPE.CHARACTER;
   };
 
@@ -214,11 +203,11 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       const entry = open.get(fd);
       return entry ? use(entry, ...rest) : E.BADF;
     };
-  /** A function on a path; `use` gets what `find` found and the other arguments. */
+  /** A function on a path itself; `use` gets what `find` found and the other arguments. */
   const onPath =
     (use) =>
     (fd, pointer, length, ...rest) => {
-      const found = find(fd, pointer, length);
+      const found = find(fd, pointer, length, false);
       return typeof found === "number" ? found : use(found, ...rest);
     };
   const flushed = onFile(() => E.OK);
@@ -406,7 +395,9 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     }),
 
     path_open: (fd, followed, pointer, length, flags, rights, inherited, fdFlags, result) => {
-      const found = find(fd, pointer, length);
+      const isNew = flags & OPEN.CREATE && flags & OPEN.EXCLUSIVE;
+      // Who wants to make a file makes none where a link leads.
+      const found = find(fd, pointer, length, !isNew && (followed & FOLLOW) !== 0);
       if (typeof found === "number") return found;
       let { node } = found;
       if (node === undefined) {
@@ -415,7 +406,8 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
         node = new File(new Uint8Array(0), Date.now());
         found.directory.set(found.name, node);
       } else {
-        if (flags & OPEN.CREATE && flags & OPEN.EXCLUSIVE) return E.EXIST;
+        if (isNew) return E.EXIST;
+        if (node instanceof Link) return E.LOOP;
         if (flags & OPEN.DIRECTORY && !(node instanceof Directory)) return E.NOTDIR;
         const writes = (rights & (1n << 6n)) !== 0n;
         if (node instanceof Directory && writes && !(flags & OPEN.DIRECTORY)) return E.ISDIR;
@@ -430,14 +422,14 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       return E.OK;
     },
     path_filestat_get: (fd, followed, pointer, length, result) => {
-      const found = find(fd, pointer, length);
+      const found = find(fd, pointer, length, (followed & FOLLOW) !== 0);
       if (typeof found === "number") return found;
       if (!found.node) return E.NOENT;
       writeStat(result, found.node);
       return E.OK;
     },
     path_filestat_set_times: (fd, followed, pointer, length, accessed, modified, flags) => {
-      const found = find(fd, pointer, length);
+      const found = find(fd, pointer, length, (followed & FOLLOW) !== 0);
       if (typeof found === "number") return found;
       if (!found.node) return E.NOENT;
       setTime(found.node, flags, modified);
@@ -464,8 +456,8 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       return E.OK;
     }),
     path_rename: (fd, pointer, length, toFd, toPointer, toLength) => {
-      const from = find(fd, pointer, length);
-      const to = find(toFd, toPointer, toLength);
+      const from = find(fd, pointer, length, false);
+      const to = find(toFd, toPointer, toLength, false);
       if (typeof from === "number") return from;
       if (typeof to === "number") return to;
       if (!from.node) return E.NOENT;
@@ -485,10 +477,26 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       to.directory.set(to.name, from.node);
       return E.OK;
     },
-    path_readlink: onPath(({ node }) => (node ? E.INVAL : E.NOENT)),
-    // Links reach a program as what they lead to, and it cannot make any.
+    path_readlink: onPath(({ node }, buffer, room, result) => {
+      if (!node) return E.NOENT;
+      if (!(node instanceof Link)) return E.INVAL;
+      const piece = encoder.encode(node.target).subarray(0, room);
+      bytes(buffer, piece.length).set(piece);
+      view().setUint32(result, piece.length, true);
+      return E.OK;
+    }),
+    path_symlink: (targetPointer, targetLength, fd, pointer, length) => {
+      const target = text(targetPointer, targetLength);
+      if (target === undefined) return E.ILSEQ;
+      if (target === "") return E.NOENT;
+      const found = find(fd, pointer, length, false);
+      if (typeof found === "number") return found;
+      if (found.node) return E.EXIST;
+      found.directory.set(found.name, new Link(target, Date.now()));
+      return E.OK;
+    },
+    // The sandbox has no hard links.
     path_link: unsupported,
-    path_symlink: unsupported,
   };
   const withDefaults = new Proxy(imports, { get: (known, name) => known[name] ?? unsupported });
   return {

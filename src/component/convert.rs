@@ -284,6 +284,7 @@ impl From<FileChange> for wit::FileChange {
             node: match change.node {
                 FileNode::File(content) => wit::FileNode::File(content.into()),
                 FileNode::Directory => wit::FileNode::Directory,
+                FileNode::Link(target) => wit::FileNode::Link(target),
                 FileNode::Removed => wit::FileNode::Removed,
             },
             mode: change.mode,
@@ -419,6 +420,7 @@ impl From<wit::FileChange> for FileChange {
             node: match change.node {
                 wit::FileNode::File(content) => FileNode::File(content.into()),
                 wit::FileNode::Directory => FileNode::Directory,
+                wit::FileNode::Link(target) => FileNode::Link(target),
                 wit::FileNode::Removed => FileNode::Removed,
             },
             mode: change.mode,

@@ -39,8 +39,8 @@ pub struct FileChange {
     pub path: String,
     /// What is there now.
     pub node: FileNode,
-    /// Permission bits of a file; `None`: those of the file that is there, or
-    /// of a new one. Told of every file.
+    /// Permission bits of a file or a directory; `None`: those of what is there,
+    /// or of a new one. Told of every file and directory.
     pub mode: Option<u32>,
 }
 
@@ -62,6 +62,8 @@ pub enum FileNode {
     File(Bytes),
     /// A directory.
     Directory,
+    /// A symbolic link to this path, which starts with `/` or where the link is.
+    Link(String),
     /// Nothing any more.
     Removed,
 }

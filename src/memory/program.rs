@@ -89,7 +89,7 @@ impl Seen {
     }
 }
 
-/// The difference as a program sees it: links as what they lead to.
+/// The difference as a program sees it.
 fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
     let mut changes: Vec<FileChange> = Vec::new();
     for change in now.changes_since(before) {
@@ -145,19 +145,13 @@ fn is_on_path(path: &str, content: &Content) -> bool {
         .is_some_and(|name| content.as_slice() == script(name).as_bytes())
 }
 
-/// What a program sees at `path`, and the permission bits of a file.
+/// What a program sees at `path`, and its permission bits, which no link has.
 fn visible(tree: &Tree, path: &str) -> Option<(FileNode, Option<u32>)> {
     let node = tree.get(path).ok()?;
-    let is_link = matches!(node.kind, NodeKind::Link(_));
-    let node = if is_link {
-        tree.get_followed(path).ok()?
-    } else {
-        node
-    };
     match &node.kind {
-        NodeKind::File(content) if !is_link && is_on_path(path, content) => None,
+        NodeKind::File(content) if is_on_path(path, content) => None,
         NodeKind::File(content) => Some((FileNode::File(content.to_bytes()), Some(node.mode))),
-        NodeKind::Directory(_) if !is_link => Some((FileNode::Directory, None)),
-        NodeKind::Directory(_) | NodeKind::Link(_) => None,
+        NodeKind::Directory(_) => Some((FileNode::Directory, Some(node.mode))),
+        NodeKind::Link(target) => Some((FileNode::Link(target.to_string()), None)),
     }
 }

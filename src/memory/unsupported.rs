@@ -39,6 +39,12 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
                 .to_owned(),
         );
     }
+    if name == "mkdir" && args.iter().any(|argument| is_mode(argument)) {
+        return Some(
+            "hermitcrab: mkdir: -m is not supported in the sandbox; use chmod afterwards\n"
+                .to_owned(),
+        );
+    }
     if let Some(Filter::File(index)) = filter_of(name, args)
         && args[index].starts_with("/dev/")
     {
@@ -71,6 +77,15 @@ fn is_symbolic(argument: &str) -> bool {
     match argument.strip_prefix("--") {
         Some(long) => ["symbolic", "help", "version"].contains(&long),
         None => argument.starts_with('-') && argument.contains('s'),
+    }
+}
+
+/// Whether this argument of `mkdir` gives permission bits, which bashkit takes
+/// for the name of another directory.
+fn is_mode(argument: &str) -> bool {
+    match argument.strip_prefix("--") {
+        Some(long) => long.starts_with("mode"),
+        None => argument.starts_with('-') && argument.contains('m'),
     }
 }
 

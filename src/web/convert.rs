@@ -189,7 +189,7 @@ fn file_changes(changes: &[FileChange]) -> Array {
         .iter()
         .map(|change| match &change.node {
             FileNode::File(content) => content.len(),
-            FileNode::Directory | FileNode::Removed => 0,
+            FileNode::Directory | FileNode::Link(_) | FileNode::Removed => 0,
         })
         .sum();
     // The memory of a wasm32 core, which holds them all, is no larger than u32.
@@ -206,6 +206,7 @@ fn file_changes(changes: &[FileChange]) -> Array {
                 record.text("type", "file").value("content", &place)
             }
             FileNode::Directory => record.text("type", "directory"),
+            FileNode::Link(target) => record.text("type", "link").text("target", target),
             FileNode::Removed => record.text("type", "removed"),
         };
         let record = match change.mode {
@@ -217,7 +218,7 @@ fn file_changes(changes: &[FileChange]) -> Array {
     records.collect()
 }
 
-/// `{name, args, env, cwd, stdin, since, state, changes: [{path, type, content, mode}]}`;
+/// `{name, args, env, cwd, stdin, since, state, changes: [{path, type, content, target, mode}]}`;
 /// without `since` the changes are all files.
 pub(super) fn program_request(request: ProgramRequest) -> Object {
     let changes = file_changes(&request.changes);
@@ -270,6 +271,9 @@ fn file_change(change: &JsValue) -> Result<FileChange, String> {
     let path = text(change, "path").ok_or("a change without a path")?;
     let node = match text(change, "type").as_deref() {
         Some("directory") => FileNode::Directory,
+        Some("link") => FileNode::Link(
+            text(change, "target").ok_or_else(|| format!("the change of {path} has no target"))?,
+        ),
         Some("removed") => FileNode::Removed,
         _ => FileNode::File(
             bytes(change, "content")

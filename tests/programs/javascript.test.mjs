@@ -1,7 +1,12 @@
 // JavaScript in the sandbox: `node` as a lent program, in workers of this process.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { promisify } from "node:util";
 
 import { MemoryEnvironment } from "../../js/node.js";
 import { jsProgram } from "../../js/programs/javascript.js";
@@ -359,6 +364,65 @@ test("an abort ends the program at once", async () => {
   assert.deepEqual(await run(env, "node -p 1"), [0, "1\n", ""]);
   stop.abort();
   assert.equal((await running).cancelled, true);
+});
+
+/** What links and permission bits a program sees, makes and follows; the same in Node itself. */
+const LINKS = `
+const fs = require("fs");
+const path = require("path");
+const say = (...values) => console.log(...values);
+const attempt = (act) => { try { return act(); } catch (error) { return error.code; } };
+const typeOf = (stat) => (typeof stat === "string" ? stat : stat === undefined ? "nothing" : stat.isSymbolicLink() ? "link" : stat.isDirectory() ? "directory" : "file");
+const here = fs.realpathSync(".");
+fs.mkdirSync("d/e", { recursive: true });
+fs.writeFileSync("d/x", "in d"); fs.writeFileSync("d/e/y", "in e"); fs.writeFileSync("f", "file");
+for (const [target, at] of [["d", "to-d"], ["../f", "d/up"], [here + "/d/e", "d/e/self"], ["d/../to-d/x", "round"], ["none", "nowhere"], ["two", "one"], ["one", "two"]]) fs.symlinkSync(target, at);
+for (const at of ["to-d/x", "to-d/up", "to-d/e/self/self/y", "d/e/self/../x", "round", "nowhere", "nowhere/x", "round/x", "one", "two/x", "to-d"])
+  say(at, attempt(() => fs.readFileSync(at, "utf8")), typeOf(attempt(() => fs.statSync(at, { throwIfNoEntry: false }))), fs.existsSync(at));
+for (const at of ["to-d", "to-d/", "nowhere", "round", "f"])
+  say(at, typeOf(fs.lstatSync(at)), attempt(() => fs.readlinkSync(at)), attempt(() => fs.realpathSync(at).slice(here.length)));
+say(fs.readdirSync(".", { withFileTypes: true }).filter((entry) => entry.isSymbolicLink()).map((entry) => entry.name).sort());
+say(fs.readdirSync("to-d").sort());
+say(attempt(() => fs.symlinkSync("d", "f")), attempt(() => fs.mkdirSync("nowhere")), attempt(() => fs.mkdirSync("to-d/new/deep", { recursive: true })));
+say(attempt(() => fs.writeFileSync("nowhere", "1", { flag: "wx" })), attempt(() => fs.writeFileSync("nowhere", "now there")), fs.readFileSync("none", "utf8"));
+say(attempt(() => fs.rmdirSync("to-d")), attempt(() => fs.unlinkSync("to-d/up")), attempt(() => fs.renameSync("round", "moved")), fs.readlinkSync("moved"));
+fs.cpSync("d", "copy", { recursive: true });
+say(typeOf(fs.lstatSync("copy/e/self")), fs.readlinkSync("copy/e/self").slice(here.length), attempt(() => fs.cpSync("d", "d/again", { recursive: true })));
+fs.rmSync("to-d"); fs.rmSync("two", { force: true }); fs.rmSync("one", { force: true });
+say(fs.existsSync("d/x"), fs.readdirSync(".").sort());
+fs.mkdirSync("private", 0o700); fs.chmodSync("d", 0o750); fs.mkdirSync("p/q", { recursive: true, mode: 0o711 });
+for (const at of ["private", "d", "p", "p/q"]) say(at, (fs.statSync(at).mode & 0o7777).toString(8));
+fs.mkdirSync("packages/one", { recursive: true }); fs.mkdirSync("node_modules");
+fs.writeFileSync("packages/one/index.js", "module.exports = [__filename, require('./more')];");
+fs.writeFileSync("packages/one/more.js", "module.exports = 'more';");
+fs.writeFileSync("packages/one/package.json", '{"name": "one", "main": "index.js"}');
+fs.symlinkSync("../packages/one", "node_modules/one");
+const one = require(here + "/node_modules/one");
+say(one[0].slice(here.length), one[1], one === require(here + "/packages/one"));
+fs.symlinkSync("packages/one/more.js", "linked.js");
+`;
+
+test("links and permission bits are what they are in Node, and stay in the sandbox", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+  t.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, "links.cjs"), LINKS);
+  const { stdout } = await promisify(execFile)(process.execPath, ["links.cjs"], { cwd: directory });
+  const env = await withNode({ "links.cjs": LINKS });
+  assert.deepEqual(await run(env, "node links.cjs"), [0, stdout, ""]);
+  // The shell sees them, too, and the next call what the shell made of them.
+  assert.deepEqual(
+    await run(env, "readlink node_modules/one linked.js nowhere; stat -c '%a %n' private d; cat nowhere; ls -d to-d"),
+    [2, "../packages/one\npackages/one/more.js\nnone\n700 private\n750 d\nnow there", "ls: cannot access 'to-d': No such file or directory\n"],
+  );
+  const command = `ln -sfn d linked.js; chmod 711 private; node -p 'const fs = require("fs"); [fs.readdirSync("linked.js").length, (fs.statSync("private").mode & 0o777).toString(8)]'`;
+  assert.deepEqual(await run(env, command), [0, "[ 3, '711' ]\n", ""]);
+  assert.deepEqual(await run(env, "node -e 'require(`fs`).renameSync(`linked.js`, `d2`)'; readlink d2"), [0, "d\n", ""]);
+});
+
+test("what a link leads to is news, though the link is none", async () => {
+  const env = await withNode({ "real/a": "1" });
+  const read = `node -p 'require("fs").readFileSync("link/a", "utf8")'`;
+  assert.deepEqual(await run(env, `ln -s real link; ${read}; echo 2 > real/a; ${read}`), [0, "1\n2\n\n", ""]);
 });
 
 test("every call has globals of its own", async () => {

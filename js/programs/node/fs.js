@@ -1,9 +1,9 @@
 // `node:fs` over the file tree of a call: the synchronous functions, and the
 // same with callbacks and promises.
 
-import { Device, Directory, File } from "../files.js";
+import { Device, Directory, File, Link } from "../files.js";
 import { Buffer, decode, encode } from "./buffer.js";
-import { join, normalize } from "./path.js";
+import { dirname, join, normalize, resolve } from "./path.js";
 
 const ERRORS = {
   ENOENT: [-2, "no such file or directory"],
@@ -14,6 +14,7 @@ const ERRORS = {
   ENOTEMPTY: [-39, "directory not empty"],
   EACCES: [-13, "permission denied"],
   EBADF: [-9, "bad file descriptor"],
+  ELOOP: [-40, "too many symbolic links encountered"],
   EROFS: [-30, "read-only file system"],
   ENOTSUP: [-95, "operation not supported on socket"],
 };
@@ -36,8 +37,18 @@ const constants = { F_OK: 0, X_OK: 1, W_OK: 2, R_OK: 4, COPYFILE_EXCL: 1 };
 /** Bits that a new file does not have. */
 const UMASK = 0o022;
 
-/** @param {File} file */
-const modeOf = (file) => file.mode ?? 0o644;
+/** @param {import("../files.js").Node} node */
+function modeOf(node) {
+  if (node instanceof Link) return 0o777;
+  return node.mode ?? (node instanceof Directory ? 0o755 : node instanceof File ? 0o644 : 0o666);
+}
+
+/** The type of a file in its mode. @param {import("../files.js").Node} node */
+function typeOf(node) {
+  if (node instanceof Directory) return 0o040000;
+  if (node instanceof Link) return 0o120000;
+  return node instanceof File ? 0o100000 : 0o020000;
+}
 
 /** A mode as callers give it, a number or octal digits. @param {number | string} mode */
 function bits(mode) {
@@ -50,11 +61,10 @@ function bits(mode) {
 class Stats {
   constructor(node) {
     const modified = node.modified;
-    const mode = node instanceof Directory ? 0o40755 : node instanceof File ? 0o100000 | modeOf(node) : 0o20666;
     Object.assign(this, {
       dev: 1,
       ino: Number(node.inode),
-      mode,
+      mode: typeOf(node) | modeOf(node),
       nlink: 1,
       uid: 1000,
       gid: 1000,
@@ -75,7 +85,7 @@ class Stats {
   }
 
   isSymbolicLink() {
-    return false;
+    return (this.mode & 0o170000) === 0o120000;
   }
 }
 
@@ -98,7 +108,7 @@ class Dirent {
   }
 
   isSymbolicLink() {
-    return false;
+    return this.#node instanceof Link;
   }
 }
 
@@ -114,28 +124,29 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     [2, { stream: "stderr", readable: false, writes: true }],
   ]);
 
-  const absolute = (path) => {
+  const textOf = (path) => {
     if (path instanceof URL) path = decodeURIComponent(path.pathname);
     if (path instanceof Uint8Array) path = decode(path);
     if (typeof path !== "string") {
       const message = `The "path" argument must be of type string or an instance of Buffer or URL. Received ${path === null ? "null" : typeof path}`;
       throw Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
     }
-    return normalize(path.startsWith("/") ? path : `${cwd()}/${path}`);
+    return path;
   };
+  /** From the root, with its `..`, which lead up from where links have led. */
+  const located = (path) => {
+    const text = textOf(path);
+    return text.startsWith("/") ? text : `${cwd()}/${text}`;
+  };
+  const absolute = (path) => normalize(located(path));
   /** Where a path leads; an error only where something on the way is no directory. */
-  const find = (path, syscall, missing = "ENOENT") => {
-    let [node, directory, name] = [tree.root, tree.root, ""];
-    for (const part of absolute(path).split("/")) {
-      if (part === "") continue;
-      if (node === undefined) throw failure(missing, syscall, path);
-      if (!(node instanceof Directory)) throw failure("ENOTDIR", syscall, path);
-      [directory, name, node] = [node, part, node.entries.get(part)];
-    }
-    return { directory, name, node };
+  const find = (path, syscall, follow = true) => {
+    const found = tree.lookup(located(path), { follow });
+    if (typeof found === "string") throw failure(found, syscall, path);
+    return found;
   };
-  const existing = (path, syscall) => {
-    const found = find(path, syscall);
+  const existing = (path, syscall, follow = true) => {
+    const found = find(path, syscall, follow);
     if (!found.node) throw failure("ENOENT", syscall, path);
     return found;
   };
@@ -158,21 +169,20 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     return entry;
   };
   const remove = (directory, name) => directory.delete(name);
-  const copyTree = (node) => {
-    if (!(node instanceof Directory)) {
-      const file = new File(node.content.slice(), Date.now());
-      file.mode = node.mode;
-      return file;
-    }
-    const copy = new Directory(Date.now());
-    for (const [name, child] of node.entries) copy.set(name, copyTree(child));
-    return copy;
-  };
 
   /** Makes `path` a file with the content and the permission bits of `file`. */
   const copyTo = (path, file) => {
     sync.writeFile(path, file.content);
     sync.chmod(path, modeOf(file));
+  };
+
+  const statOf = (path, syscall, follow, { throwIfNoEntry = true } = {}) => {
+    try {
+      return new Stats(existing(path, syscall, follow).node);
+    } catch (error) {
+      if (throwIfNoEntry || error.code !== "ENOENT") throw error;
+      return undefined;
+    }
   };
 
   const sync = {
@@ -194,7 +204,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       const { encoding, flag = "w", mode } = optionsOf(options);
       const bytes = encode(data, encoding);
       if (typeof path === "number") return void sync.write(path, bytes);
-      if (flag.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
+      if (flag.includes("x") && find(path, "open", false).node) throw failure("EEXIST", "open", path);
       const node = writable(path, "open", mode);
       if (!(node instanceof File)) return;
       if (!flag.startsWith("a")) node.resize(0);
@@ -215,12 +225,11 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       const isRefused = mode & constants.X_OK && node instanceof File && !(modeOf(node) & 0o111);
       if (isRefused) throw failure("EACCES", "access", path);
     },
-    stat(path, { throwIfNoEntry = true } = {}) {
-      const { node } = throwIfNoEntry ? existing(path, "stat") : { node: sync.exists(path) && find(path, "stat").node };
-      return node ? new Stats(node) : undefined;
+    stat(path, options) {
+      return statOf(path, "stat", true, options);
     },
     lstat(path, options) {
-      return sync.stat(path, options);
+      return statOf(path, "lstat", false, options);
     },
     readdir(path, options) {
       const { withFileTypes, recursive } = optionsOf(options);
@@ -238,25 +247,30 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return found;
     },
     mkdir(path, options) {
-      const recursive = typeof options === "object" && options?.recursive;
+      const { recursive, mode } = typeof options === "object" ? (options ?? {}) : { mode: options };
+      const make = ({ directory, name }) => {
+        const made = new Directory(Date.now());
+        if (mode !== undefined && mode !== null) made.mode = bits(mode) & 0o777 & ~UMASK;
+        directory.set(name, made);
+      };
       if (!recursive) {
-        const { directory, name, node } = find(path, "mkdir");
-        if (node) throw failure("EEXIST", "mkdir", path);
-        directory.set(name, new Directory(Date.now()));
+        const found = find(path, "mkdir", false);
+        if (found.node) throw failure("EEXIST", "mkdir", path);
+        make(found);
         return undefined;
       }
-      let [directory, first, made] = [tree.root, undefined, ""];
-      for (const name of absolute(path).split("/").filter(Boolean)) {
-        made += `/${name}`;
-        let next = directory.entries.get(name);
-        if (next && !(next instanceof Directory))
-          throw failure(made === absolute(path) ? "EEXIST" : "ENOTDIR", "mkdir", path);
-        if (!next) {
+      let first;
+      const names = textOf(path).replace(/\/+$/, "").split("/");
+      for (const [index, name] of names.entries()) {
+        if (name === "") continue;
+        const made = names.slice(0, index + 1).join("/");
+        const found = find(made, "mkdir");
+        if (found.node && !(found.node instanceof Directory))
+          throw failure(index === names.length - 1 ? "EEXIST" : "ENOTDIR", "mkdir", path);
+        if (!found.node) {
           first ??= made;
-          next = new Directory(Date.now());
-          directory.set(name, next);
+          make(found);
         }
-        directory = next;
       }
       return first;
     },
@@ -266,8 +280,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return path;
     },
     rm(path, { recursive = false, force = false } = {}) {
-      if (force && !sync.exists(path)) return;
-      const { directory, name, node } = existing(path, "rm");
+      if (force && !sync.lstat(path, { throwIfNoEntry: false })) return;
+      const { directory, name, node } = existing(path, "rm", false);
       if (node instanceof Directory && !recursive) {
         const message = `Path is a directory: rm returned EISDIR (is a directory) ${path}`;
         throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
@@ -275,20 +289,20 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       remove(directory, name);
     },
     rmdir(path, options) {
-      const { directory, name, node } = existing(path, "rmdir");
+      const { directory, name, node } = existing(path, "rmdir", false);
       if (!(node instanceof Directory)) throw failure("ENOTDIR", "rmdir", path);
       if (node.entries.size > 0 && !options?.recursive) throw failure("ENOTEMPTY", "rmdir", path);
       remove(directory, name);
     },
     unlink(path) {
-      const { directory, name, node } = existing(path, "unlink");
+      const { directory, name, node } = existing(path, "unlink", false);
       if (node instanceof Directory) throw failure("EISDIR", "unlink", path);
       remove(directory, name);
     },
     rename(from, to) {
-      const { directory, name, node } = find(from, "rename");
+      const { directory, name, node } = find(from, "rename", false);
       if (!node) throw failure("ENOENT", "rename", from, to);
-      const target = find(to, "rename");
+      const target = find(to, "rename", false);
       if (node === target.node) return;
       if (target.node instanceof Directory) {
         if (!(node instanceof Directory)) throw failure("EISDIR", "rename", from, to);
@@ -305,19 +319,29 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       if (node instanceof Directory) throw failure("EISDIR", "copyfile", from, to);
       copyTo(to, node);
     },
-    cp(from, to, { recursive = false, force = true } = {}) {
-      const { node } = existing(from, "cp");
-      if (!(node instanceof Directory)) return sync.copyFile(from, to);
+    cp(from, to, options = {}) {
+      const { recursive = false, force = true, dereference = false, verbatimSymlinks = false } = options;
+      const { node } = existing(from, "cp", dereference);
+      if (node instanceof Link) {
+        if (!force && sync.lstat(to, { throwIfNoEntry: false })) return undefined;
+        sync.rm(to, { force: true });
+        const target = verbatimSymlinks ? node.target : resolve(dirname(absolute(from)), node.target);
+        return sync.symlink(target, to);
+      }
+      if (!(node instanceof Directory)) {
+        if (force || !sync.exists(to)) sync.copyFile(from, to);
+        return undefined;
+      }
       if (!recursive) {
         const message = `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory (not copied)) ${absolute(from)}`;
         throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
       }
-      sync.mkdir(to, { recursive: true });
-      for (const [name, child] of [...copyTree(node).entries]) {
-        const target = join(String(to), name);
-        if (child instanceof Directory) sync.cp(join(String(from), name), target, { recursive, force });
-        else if (force || !sync.exists(target)) copyTo(target, child);
+      if (`${absolute(to)}/`.startsWith(`${absolute(from).replace(/\/$/, "")}/`)) {
+        const message = `Cannot copy ${from} to a subdirectory of self ${to}`;
+        throw Object.assign(new Error(message), { code: "ERR_FS_CP_EINVAL", name: "SystemError" });
       }
+      sync.mkdir(to, { recursive: true });
+      for (const name of node.entries.keys()) sync.cp(join(String(from), name), join(String(to), name), options);
       return undefined;
     },
     truncate(path, length = 0) {
@@ -329,24 +353,26 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     },
     chmod(path, mode) {
       const { node } = existing(path, "chmod");
-      if (node instanceof File && node.ours) throw failure("EROFS", "chmod", path);
-      if (node instanceof File) node.setMode(bits(mode));
+      if (node.ours) throw failure("EROFS", "chmod", path);
+      if (!(node instanceof Device)) node.setMode(bits(mode));
     },
     realpath(path) {
-      existing(path, "lstat");
-      return absolute(path).replace(/(.)\/$/, "$1");
+      return `/${existing(path, "lstat").names.join("/")}`;
     },
     readlink(path) {
-      existing(path, "readlink");
-      throw failure("EINVAL", "readlink", path);
+      const { node } = existing(path, "readlink", false);
+      if (!(node instanceof Link)) throw failure("EINVAL", "readlink", path);
+      return node.target;
     },
     symlink(target, path) {
-      throw failure("ENOTSUP", "symlink", target, path);
+      const { directory, name, node } = find(path, "symlink", false);
+      if (node) throw failure("EEXIST", "symlink", target, path);
+      directory.set(name, new Link(target instanceof URL ? located(target) : String(target), Date.now()));
     },
     open(path, flags = "r", mode = undefined) {
       const reads = flags === "r" || flags === "r+";
       if (reads) existing(path, "open");
-      if (flags.includes("x") && sync.exists(path)) throw failure("EEXIST", "open", path);
+      if (flags.includes("x") && find(path, "open", false).node) throw failure("EEXIST", "open", path);
       const node = flags === "r" ? find(path, "open").node : writable(path, "open", mode);
       if (flags.startsWith("w") && node instanceof File) node.resize(0);
       let fd = 3;

@@ -22,14 +22,11 @@ export function makeLoader(tree, builtins, known) {
   const commons = new Map();
   const modules = new Map();
 
-  const node = (path) => {
-    let found = tree.root;
-    for (const name of path.split("/")) {
-      if (name === "") continue;
-      if (!(found instanceof Directory)) return undefined;
-      found = found.entries.get(name);
-    }
-    return found;
+  const node = (path) => tree.lookup(path).node;
+  /** Without links: a module is one, by whichever path it is found. */
+  const real = (path) => {
+    const { names } = tree.lookup(path);
+    return names ? `/${names.join("/")}` : path;
   };
   const isFile = (path) => node(path) instanceof File;
   const text = (path) => decoder.decode(node(path).content).replace(/^\ufeff/, "");
@@ -100,7 +97,8 @@ export function makeLoader(tree, builtins, known) {
   };
 
   /** The path of the file that `specifier` means in the module `from`. */
-  const resolve = (specifier, from, kind) => {
+  const resolve = (specifier, from, kind) => real(locate(specifier, from, kind));
+  const locate = (specifier, from, kind) => {
     const conditions = [kind, "node", "default", ...(kind === "require" ? ["module-sync"] : [])];
     const missing = (what) => {
       const message =
@@ -124,7 +122,7 @@ export function makeLoader(tree, builtins, known) {
       const home = packageOf(from);
       const found = home?.manifest.imports && target(home.manifest.imports, specifier, conditions);
       if (!found) throw missing("package import");
-      return found.startsWith(".") ? join(home.directory, found) : resolve(found, from, kind);
+      return found.startsWith(".") ? join(home.directory, found) : locate(found, from, kind);
     }
     const [, name, rest] = /^((?:@[^/]+\/)?[^/]+)(.*)$/.exec(specifier);
     const own = packageOf(from);
@@ -321,7 +319,10 @@ export function makeLoader(tree, builtins, known) {
   let main;
   return {
     requireFrom,
-    resolve: (path) => fileOf(path, true),
+    resolve: (path) => {
+      const found = fileOf(path, true);
+      return found && real(found);
+    },
     /** Runs the file at `path`; resolves when it is evaluated. */
     async runFile(path) {
       if (isModule(path)) return void (await load(path, path));

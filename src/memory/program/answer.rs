@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::environment::{FileChange, FileNode};
-use crate::memory::tree::{Content, LastLink, NodeKind, Tree, TreeError};
+use crate::memory::tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
 /// Paths among `changes`, of a program that was told `told`, at which something
 /// else has made another version in `now`: the program's takes its place.
@@ -13,15 +13,11 @@ pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) 
     }
     let others = now.changes_since(told);
     let others: BTreeSet<&str> = others.iter().map(|other| other.path.as_str()).collect();
-    let content = |tree: &Tree, path: &str| match &tree.get(path).ok()?.kind {
-        NodeKind::File(content) => Some(content.clone()),
-        NodeKind::Directory(_) | NodeKind::Link(_) => None,
-    };
     let is_overtaken = |change: &&FileChange| {
         // Files are written through links, what else there is takes their place.
         let last = match change.node {
             FileNode::File(_) => LastLink::Follow,
-            FileNode::Directory | FileNode::Removed => LastLink::Keep,
+            FileNode::Directory | FileNode::Link(_) | FileNode::Removed => LastLink::Keep,
         };
         let Ok(path) = now.resolve(&change.path, last) else {
             return false;
@@ -35,7 +31,8 @@ pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) 
                 others.contains(&*path) && now.get(&path).is_ok_and(|node| !node.is_directory())
             }
             FileNode::Removed => is_there && (is_below || others.contains(&*path)),
-            FileNode::File(_) if is_below => true,
+            FileNode::File(_) | FileNode::Link(_) if is_below => true,
+            FileNode::Link(made) => others.contains(&*path) && !is_link(now, &path, made),
             FileNode::File(made) => {
                 let theirs = content(now, &path);
                 others.contains(&*path)
@@ -48,16 +45,42 @@ pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) 
     overtaken.map(|change| change.path.as_str()).collect()
 }
 
-/// `changes` without the permission bits that the program was told of the same
-/// path: it has not set them, and the shell may have, meanwhile.
-pub(super) fn without_told_modes(told: &Tree, mut changes: Vec<FileChange>) -> Vec<FileChange> {
+/// `changes` without what the program was told of the same path, permission bits
+/// and content: it has not made them, and something else may have made others in
+/// `now`.
+pub(super) fn without_told(
+    told: &Tree,
+    now: &Tree,
+    mut changes: Vec<FileChange>,
+) -> Vec<FileChange> {
     for change in &mut changes {
-        let told = told.get_followed(&change.path).ok();
-        if told.is_some_and(|node| Some(node.mode) == change.mode) {
+        let path = &change.path;
+        let is_told = |node: &Node| Some(node.mode) == change.mode;
+        if told.get(path).is_ok_and(is_told) {
             change.mode = None;
+        }
+        if told.is_same(now) {
+            continue;
+        }
+        if let FileNode::File(made) = &mut change.node
+            && let (Some(told), Some(theirs)) = (content(told, path), content(now, path))
+            && told.as_slice() == made
+        {
+            *made = theirs.to_bytes();
         }
     }
     changes
+}
+
+/// Whether `path` is a link to `target`.
+fn is_link(tree: &Tree, path: &str, target: &str) -> bool {
+    let kind = tree.get(path).map(|node| &node.kind);
+    matches!(kind, Ok(NodeKind::Link(there)) if **there == *target)
+}
+
+/// Content of the file at `path`, if there is one.
+fn content<'a>(tree: &'a Tree, path: &str) -> Option<&'a Content> {
+    tree.read(path).ok()
 }
 
 /// Paths that a sentence about them names.
@@ -86,10 +109,11 @@ pub(super) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> V
             failures.push(format!("{path}: not an absolute path without .."));
             continue;
         }
+        let has_mode = matches!(change.node, FileNode::File(_) | FileNode::Directory);
         let applied =
             apply_one(tree, &path, change.node, now_us).and_then(|()| match change.mode {
-                Some(mode) => set_mode(tree, &path, mode),
-                None => Ok(()),
+                Some(mode) if has_mode => set_mode(tree, &path, mode),
+                _ => Ok(()),
             });
         if let Err(error) = applied {
             failures.push(format!("{path}: {error}"));
@@ -98,14 +122,13 @@ pub(super) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> V
     failures
 }
 
-/// Sets the permission bits of a file that has others.
+/// Sets permission bits, where there are others.
 fn set_mode(tree: &mut Tree, path: &str, mode: u32) -> Result<(), TreeError> {
     let path = tree.resolve(path, LastLink::Follow)?.into_owned();
-    let node = tree.get(&path)?;
-    if !matches!(node.kind, NodeKind::File(_)) || node.mode == mode {
-        return Ok(());
+    match tree.get(&path)?.mode == mode {
+        true => Ok(()),
+        false => tree.set_mode(&path, mode),
     }
-    tree.set_mode(&path, mode)
 }
 
 fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result<(), TreeError> {
@@ -122,6 +145,18 @@ fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result
             }
             Err(_) => tree.make_directories(path, now_us),
         },
+        FileNode::Link(target) => {
+            if is_link(tree, path, &target) {
+                return Ok(());
+            }
+            tree.all_or_nothing(|tree| {
+                if tree.get(path).is_ok() {
+                    tree.remove_all(path, now_us)?;
+                }
+                tree.make_parents(path, now_us)?;
+                tree.link(path, &target, now_us)
+            })
+        }
         FileNode::File(content) => {
             let target = tree.resolve(path, LastLink::Follow)?.into_owned();
             if tree.get(&target).is_ok_and(|node| node.is_directory()) {

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::answer::{overtaken, overtaking, without_told_modes};
+use super::answer::{overtaken, overtaking, without_told};
 use super::*;
-use crate::memory::tree::FILE_MODE;
+use crate::memory::tree::{DIRECTORY_MODE, FILE_MODE};
 
 fn tree_with(files: &[(&str, &str)]) -> Tree {
     let mut tree = Tree::new(TreeLimits::default());
@@ -30,6 +30,7 @@ fn told(seen: &Seen, tree: &Tree) -> (Option<u64>, u64, Vec<String>) {
             format!("{} = {}", change.path, String::from_utf8_lossy(&content))
         }
         FileNode::Directory => format!("{}/", change.path),
+        FileNode::Link(target) => format!("{} -> {target}", change.path),
         FileNode::Removed => format!("{} removed", change.path),
     });
     (told.since, told.state, changes.collect())
@@ -50,7 +51,7 @@ fn a_program_is_told_everything_once_and_then_changes() {
     tree.link("/w/l", "a", 1).unwrap();
     assert_eq!(
         told(&seen, &tree),
-        known(None, 1, ["/w/", "/w/a = 1", "/w/b = 2", "/w/l = 1"])
+        known(None, 1, ["/w/", "/w/a = 1", "/w/b = 2", "/w/l -> a"])
     );
     assert_eq!(told(&seen, &tree), known(Some(1), 2, []));
     tree.remove("/w/b", 1).unwrap();
@@ -123,8 +124,11 @@ fn permission_bits_are_told_and_kept() {
     tree.link("/w/link", "run", 1).unwrap();
     let told = seen.tell("p", &tree);
     let modes = told.changes.iter().filter_map(|change| change.mode);
-    // By path: kept, link, run, text.
-    assert_eq!(modes.collect::<Vec<_>>(), [0o700, 0o755, 0o755, FILE_MODE]);
+    // By path: the directory, kept, run, text; the link has none.
+    assert_eq!(
+        modes.collect::<Vec<_>>(),
+        [DIRECTORY_MODE, 0o700, 0o755, FILE_MODE]
+    );
     let with = |change: FileChange, mode| FileChange {
         mode: Some(mode),
         ..change
@@ -135,9 +139,14 @@ fn permission_bits_are_told_and_kept() {
         file("/w/kept", b"4"),
         with(file("/w/text", b"2"), 0o17_7600),
         file("/w/new", b"5"),
+        with(FileChange::new("/w/dir", FileNode::Directory), 0o700),
+        with(
+            FileChange::new("/w/linked", FileNode::Link("text".into())),
+            0o600,
+        ),
     ];
     assert!(apply(&mut tree, changes.clone(), 2).is_empty());
-    let modes = ["moved", "kept", "text", "new"].map(|name| {
+    let modes = ["moved", "kept", "text", "new", "dir"].map(|name| {
         let node = tree.get(&format!("/w/{name}")).unwrap();
         (name, node.mode)
     });
@@ -147,7 +156,8 @@ fn permission_bits_are_told_and_kept() {
             ("moved", 0o755),
             ("kept", 0o700),
             ("text", 0o7600),
-            ("new", FILE_MODE)
+            ("new", FILE_MODE),
+            ("dir", 0o700)
         ]
     );
     // The program knows them; what the shell changes is news.
@@ -178,10 +188,89 @@ fn permission_bits_that_a_program_was_told_are_not_set_again() {
         with("/w/b", FILE_MODE),
         with("/w/new", 0o755),
     ];
-    let modes = without_told_modes(&told, changes).into_iter();
+    let modes = without_told(&told, &told, changes).into_iter();
     assert_eq!(
         modes.map(|change| change.mode).collect::<Vec<_>>(),
         [None, Some(FILE_MODE), Some(0o755)]
+    );
+}
+
+#[test]
+fn a_content_that_a_program_was_told_takes_the_place_of_no_other() {
+    let told = tree_with(&[("/w/a", "1"), ("/w/b", "1"), ("/w/gone", "1")]);
+    let mut now = told.clone();
+    for path in ["/w/a", "/w/b"] {
+        now.write(path, Content::from(&b"theirs"[..]), 2).unwrap();
+    }
+    now.remove("/w/gone", 2).unwrap();
+    let chmod = FileChange {
+        mode: Some(0o755),
+        ..file("/w/a", b"1")
+    };
+    let changes = vec![chmod, file("/w/b", b"2"), file("/w/gone", b"1")];
+    let made = without_told(&told, &now, changes);
+    assert_eq!(overtaken(&told, &now, &made), ["/w/b", "/w/gone"]);
+    assert!(apply(&mut now, made, 3).is_empty());
+    let file = |path| {
+        let node = now.get(path).unwrap();
+        (now.read(path).unwrap().as_slice(), node.mode)
+    };
+    assert_eq!(file("/w/a"), (&b"theirs"[..], 0o755));
+    assert_eq!(file("/w/b"), (&b"2"[..], FILE_MODE));
+    assert_eq!(file("/w/gone"), (&b"1"[..], FILE_MODE));
+}
+
+#[test]
+fn links_are_told_as_links_and_come_back_as_such() {
+    let link = |path: &str, target: &str| FileChange::new(path, FileNode::Link(target.into()));
+    let seen = Seen::default();
+    let mut tree = tree_with(&[("/w/a", "1"), ("/w/d/x", "2"), ("/w/full/x", "3")]);
+    tree.link("/w/to-dir", "d", 1).unwrap();
+    tree.link("/w/nowhere", "../none", 1).unwrap();
+    let (_, state, changes) = told(&seen, &tree);
+    assert!(changes.contains(&"/w/to-dir -> d".to_owned()));
+    assert!(changes.contains(&"/w/nowhere -> ../none".to_owned()));
+    // What a link leads to may change without it.
+    tree.write("/w/d/x", Content::from(&b"4"[..]), 1).unwrap();
+    assert_eq!(told(&seen, &tree).2, ["/w/d/x = 4"]);
+    let changes = vec![
+        removed("/w/nowhere"),
+        file("/w/nowhere", b"a file"),
+        link("/w/to-dir", "full"),
+        link("/w/a", "d/x"),
+        link("/w/full", "d"),
+        link("/w/new/deep", "/w/d"),
+        link("/w/d/x/y", "z"),
+    ];
+    assert_eq!(
+        apply(&mut tree, changes.clone(), 2),
+        ["/w/d/x/y: not a directory"]
+    );
+    seen.changed("p", state + 1, changes[..6].to_vec(), 2);
+    assert_eq!(told(&seen, &tree).2, [""; 0]);
+    assert_eq!(tree.read("/w/nowhere").unwrap().as_slice(), b"a file");
+    let target = |path| match &tree.get(path).unwrap().kind {
+        NodeKind::Link(target) => target.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let links = ["/w/to-dir", "/w/a", "/w/full", "/w/new/deep"].map(target);
+    assert_eq!(links, ["full", "d/x", "d", "/w/d"]);
+}
+
+#[test]
+fn links_are_overtaken_by_other_links() {
+    let link = |path: &str, target: &str| FileChange::new(path, FileNode::Link(target.into()));
+    let mut told = tree_with(&[("/w/d/x", "1")]);
+    told.link("/w/l", "a", 1).unwrap();
+    let mut now = told.clone();
+    now.remove("/w/l", 2).unwrap();
+    now.link("/w/l", "b", 2).unwrap();
+    now.write("/w/d/x", Content::from(&b"2"[..]), 2).unwrap();
+    let changes = [link("/w/l", "c"), link("/w/d", "c"), link("/w/other", "c")];
+    assert_eq!(overtaken(&told, &now, &changes), ["/w/l", "/w/d"]);
+    assert_eq!(
+        overtaken(&told, &now, &[link("/w/l", "b")]),
+        Vec::<&str>::new()
     );
 }
 
@@ -268,6 +357,7 @@ fn changes_apply_in_order_and_bad_paths_are_named() {
             file("relative", b"x"),
             file("/w/../etc/x", b"x"),
             removed("/"),
+            FileChange::new("/w/l", FileNode::Link(String::new())),
         ],
         2,
     );
@@ -277,6 +367,7 @@ fn changes_apply_in_order_and_bad_paths_are_named() {
             "relative: not an absolute path without ..",
             "/w/../etc/x: not an absolute path without ..",
             "/: the root cannot be removed",
+            "/w/l: a link leads to a path, without a NUL character",
         ]
     );
     assert_eq!(tree.read("/w/a").unwrap().as_slice(), b"last");

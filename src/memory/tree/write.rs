@@ -39,10 +39,19 @@ impl Tree {
         content: Content,
         now_us: u64,
     ) -> Result<(), TreeError> {
+        self.all_or_nothing(|tree| {
+            tree.make_parents(path, now_us)?;
+            tree.write(path, content, now_us)
+        })
+    }
+
+    /// Makes a change that leaves the tree as it was where it fails.
+    pub fn all_or_nothing(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let before = self.clone();
-        let result = self
-            .make_parents(path, now_us)
-            .and_then(|()| self.write(path, content, now_us));
+        let result = change(self);
         if result.is_err() {
             *self = before;
         }
@@ -50,7 +59,7 @@ impl Tree {
     }
 
     /// Makes the directories above `path`; a file in their way is not a directory.
-    fn make_parents(&mut self, path: &str, now_us: u64) -> Result<(), TreeError> {
+    pub fn make_parents(&mut self, path: &str, now_us: u64) -> Result<(), TreeError> {
         match self.make_directories(parent(path), now_us) {
             Err(TreeError::Exists) => Err(TreeError::NotDirectory),
             result => result,
@@ -66,14 +75,10 @@ impl Tree {
     ) -> Result<(), TreeError> {
         // What is not there is told before directories are made for it.
         self.get(from)?;
-        let before = self.clone();
-        let result = self
-            .make_parents(to, now_us)
-            .and_then(|()| self.rename(from, to, now_us));
-        if result.is_err() {
-            *self = before;
-        }
-        result
+        self.all_or_nothing(|tree| {
+            tree.make_parents(to, now_us)?;
+            tree.rename(from, to, now_us)
+        })
     }
 
     /// Appends to the file at `path`, creating it if necessary.
@@ -178,6 +183,11 @@ impl Tree {
 
     /// Makes a symbolic link at `path`, which must be free.
     pub fn link(&mut self, path: &str, target: &str, now_us: u64) -> Result<(), TreeError> {
+        if target.is_empty() || target.contains('\0') {
+            return Err(TreeError::Invalid(
+                "a link leads to a path, without a NUL character",
+            ));
+        }
         match self.get(path) {
             Ok(_) => return Err(TreeError::Exists),
             Err(TreeError::NotFound) => {}

@@ -11,10 +11,30 @@ use super::{Device, Directory, Id, Kind, Node, ROOT, Room, Tree};
 pub(super) struct Before {
     id: Id,
     version: u64,
-    is_directory: bool,
+    what: What,
+    mode: Option<u32>,
     ours: bool,
     /// Whether it still stands there, changed or not.
     kept: bool,
+}
+
+/// What stays where it is when another of its kind takes its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Directory,
+    Link,
+    /// A file or a device.
+    File,
+}
+
+impl What {
+    fn of(node: &Node) -> Self {
+        match node.kind {
+            Kind::Directory(_) => Self::Directory,
+            Kind::Link(_) => Self::Link,
+            Kind::File(_) | Kind::Device(_) => Self::File,
+        }
+    }
 }
 
 impl Tree {
@@ -26,7 +46,7 @@ impl Tree {
             };
             let parent = match node {
                 // Its directory may have been removed, too, or be a file now.
-                FileNode::Removed => self.find(parent),
+                FileNode::Removed => self.existing(parent),
                 _ => Some(self.directories(parent, now_ns, false)),
             };
             let Some(parent) = parent else {
@@ -35,11 +55,21 @@ impl Tree {
             match node {
                 FileNode::Removed => self.unlink(parent, name, now_ns),
                 FileNode::Directory => {
-                    let there = self.entry(parent, name).and_then(|id| self.directory(id));
-                    if there.is_none() {
-                        let kind = Kind::Directory(Directory::default());
-                        self.put(parent, name, Node::new(kind, now_ns));
+                    let there = self.entry(parent, name);
+                    let id = match there.filter(|id| self.directory(*id).is_some()) {
+                        Some(id) => id,
+                        None => {
+                            let kind = Kind::Directory(Directory::default());
+                            self.put(parent, name, Node::new(kind, now_ns))
+                        }
+                    };
+                    if let Some(node) = self.nodes.get_mut(&id) {
+                        node.mode = mode;
                     }
+                }
+                FileNode::Link(target) => {
+                    let kind = Kind::Link(target);
+                    self.put(parent, name, Node::new(kind, now_ns));
                 }
                 FileNode::File(content) => {
                     let kind = Kind::File(content.into());
@@ -82,7 +112,8 @@ impl Tree {
             let mark = Before {
                 id,
                 version: node.version,
-                is_directory: node.is_directory(),
+                what: What::of(node),
+                mode: node.mode,
                 ours: node.ours,
                 kept: false,
             };
@@ -99,27 +130,21 @@ impl Tree {
     /// what they hold.
     pub(in crate::program) fn changes(&mut self) -> Vec<FileChange> {
         let mut before = std::mem::take(&mut self.before);
-        let mut made: Vec<(String, Option<Id>)> = Vec::new();
+        let mut made: Vec<(String, Id)> = Vec::new();
         self.walk(|path, id, node| {
-            let old = before.get_mut(path);
-            let was_directory = old.as_ref().is_some_and(|old| old.is_directory);
-            match &node.kind {
-                Kind::Directory(_) => match old {
-                    Some(old) if was_directory => old.kept = true,
-                    _ if !node.ours => made.push((path.to_owned(), None)),
-                    _ => {}
-                },
-                Kind::File(_) | Kind::Device(_) => match old {
-                    Some(old) if old.id == id && old.version == node.version => old.kept = true,
-                    old => {
-                        if !node.ours {
-                            made.push((path.to_owned(), Some(id)));
-                            if let Some(old) = old {
-                                old.kept = !was_directory;
-                            }
-                        }
-                    }
-                },
+            let what = What::of(node);
+            let mut is_same = false;
+            if let Some(old) = before.get_mut(path)
+                && old.what == what
+            {
+                old.kept = true;
+                is_same = match what {
+                    What::Directory => node.mode.is_none() || node.mode == old.mode,
+                    What::File | What::Link => old.id == id && old.version == node.version,
+                };
+            }
+            if !is_same && !node.ours {
+                made.push((path.to_owned(), id));
             }
         });
         let is_kept = |path: &str| before.get(path).is_some_and(|before| before.kept);
@@ -131,25 +156,22 @@ impl Tree {
         let mut changes: Vec<FileChange> = removed
             .map(|(path, _)| FileChange::new(path, FileNode::Removed))
             .collect();
-        changes.extend(made.into_iter().map(|(path, file)| {
-            match file.and_then(|id| self.nodes.get_mut(&id)) {
-                Some(Node {
-                    kind: Kind::File(content),
-                    mode,
-                    ..
-                }) => FileChange {
-                    path,
-                    node: FileNode::File(content.share()),
-                    mode: *mode,
-                },
-                _ => FileChange::new(path, FileNode::Directory),
-            }
+        changes.extend(made.into_iter().filter_map(|(path, id)| {
+            let node = self.nodes.get_mut(&id)?;
+            let mode = node.mode;
+            let node = match &mut node.kind {
+                Kind::File(content) => FileNode::File(content.share()),
+                Kind::Directory(_) => FileNode::Directory,
+                Kind::Link(target) => FileNode::Link(target.clone()),
+                Kind::Device(_) => return None,
+            };
+            Some(FileChange { path, node, mode })
         }));
         changes
     }
 
     /// The directory at `path`, if there is one.
-    fn find(&self, path: &str) -> Option<Id> {
+    fn existing(&self, path: &str) -> Option<Id> {
         let mut names = path.split('/').filter(|name| !name.is_empty());
         names.try_fold(ROOT, |at, name| {
             let id = self.entry(at, name)?;

@@ -3,11 +3,13 @@
 //! bounds what a program may make of it.
 
 mod changes;
+mod lookup;
 mod node;
 
 use std::collections::HashMap;
 
 use changes::Before;
+pub(super) use lookup::{Found, Last, Lost};
 pub(super) use node::{Content, Device, Directory, Id, Kind, Node};
 
 /// Bytes and entries that one call may add.
@@ -87,12 +89,12 @@ impl Tree {
     pub(super) fn directory(&self, id: Id) -> Option<&Directory> {
         match &self.nodes.get(&id)?.kind {
             Kind::Directory(directory) => Some(directory),
-            Kind::File(_) | Kind::Device(_) => None,
+            Kind::File(_) | Kind::Link(_) | Kind::Device(_) => None,
         }
     }
 
-    /// Makes an empty file or a directory in `parent`, where nothing has that
-    /// name.
+    /// Makes an empty file, a directory or a link in `parent`, where nothing has
+    /// that name.
     pub(super) fn create(
         &mut self,
         parent: Id,

@@ -29,6 +29,8 @@ pub(in crate::program) struct Node {
 pub(in crate::program) enum Kind {
     File(Content),
     Directory(Directory),
+    /// A symbolic link to this path.
+    Link(String),
     Device(Device),
 }
 
@@ -67,6 +69,7 @@ impl Node {
     pub(in crate::program) fn size(&self) -> u64 {
         match &self.kind {
             Kind::File(content) => content.as_slice().len() as u64,
+            Kind::Link(target) => target.len() as u64,
             Kind::Directory(_) | Kind::Device(_) => 0,
         }
     }

@@ -47,6 +47,7 @@ fn check<const N: usize>(tree: &mut Tree, expected: [&str; N]) {
                 format!("{} = {}", change.path, String::from_utf8_lossy(&content))
             }
             FileNode::Directory => format!("{}/", change.path),
+            FileNode::Link(target) => format!("{} -> {target}", change.path),
             FileNode::Removed => format!("{} removed", change.path),
         })
         .collect();
@@ -133,6 +134,67 @@ fn a_directory_made_again_keeps_what_it_was_told() {
     let a = tree.create(d, "a", file(), 2).expect("room");
     tree.write(a, 0, b"new", 2).expect("room");
     check(&mut tree, ["/w/d/b removed", "/w/d/a = new"]);
+}
+
+#[test]
+fn links_are_told_as_links() {
+    let link = |path: &str, target: &str| FileChange::new(path, FileNode::Link(target.into()));
+    let mut tree = told(&[("/w/a", "1"), ("/w/d/x", "2")]);
+    tree.apply(
+        vec![link("/w/dir", "d"), link("/w/l", "a"), link("/w/m", "a")],
+        1,
+    );
+    tree.mark();
+    check(&mut tree, []);
+    let w = at(&tree, "/w");
+    for (name, kind) in [
+        ("l", file()),
+        ("m", Kind::Link("b".into())),
+        ("a", Kind::Link("d".into())),
+        ("d", Kind::Link("dir".into())),
+    ] {
+        tree.unlink(w, name, 2);
+        tree.create(w, name, kind, 2).expect("room");
+    }
+    // A link in the place of another is told alone, what is in that of
+    // something else after its removal.
+    check(
+        &mut tree,
+        [
+            "/w/a removed",
+            "/w/d removed",
+            "/w/l removed",
+            "/w/a -> d",
+            "/w/d -> dir",
+            "/w/l = ",
+            "/w/m -> b",
+        ],
+    );
+}
+
+#[test]
+fn permission_bits_go_where_a_node_goes() {
+    let mut tree = Tree::new(Room::default());
+    let with = |path: &str, node, mode| FileChange {
+        path: path.to_owned(),
+        node,
+        mode: Some(mode),
+    };
+    let told = vec![
+        with("/d", FileNode::Directory, 0o700),
+        with("/d/x", FileNode::File("1".into()), 0o755),
+        with("/e", FileNode::Directory, 0o755),
+    ];
+    tree.apply(told, 1);
+    tree.mark();
+    tree.rename((ROOT, "d"), (ROOT, "e"), 2).expect("room");
+    let modes: Vec<(String, Option<u32>)> = tree
+        .changes()
+        .into_iter()
+        .map(|change| (change.path, change.mode))
+        .collect();
+    let expected = [("/d", None), ("/e", Some(0o700)), ("/e/x", Some(0o755))];
+    assert_eq!(modes, expected.map(|(path, mode)| (path.to_owned(), mode)));
 }
 
 #[test]

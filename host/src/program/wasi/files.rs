@@ -163,6 +163,7 @@ impl System {
                     let node = self.tree.get(open.id).ok_or(Errno::BadF)?;
                     let used = match &node.kind {
                         Kind::Directory(_) => return Err(Errno::IsDir.into()),
+                        Kind::Link(_) => return Err(Errno::BadF.into()),
                         Kind::File(content) => content.read(offset, target),
                         Kind::Device(Device::Null) => 0,
                         Kind::Device(Device::Zero) => {
@@ -216,7 +217,7 @@ impl System {
                         Position::At(offset) => offset.saturating_add(u64::from(total)),
                     };
                     match &node.kind {
-                        Kind::Directory(_) => return Err(Errno::BadF.into()),
+                        Kind::Directory(_) | Kind::Link(_) => return Err(Errno::BadF.into()),
                         Kind::Device(_) => {}
                         Kind::File(_) if node.ours => return Err(Errno::RoFs.into()),
                         Kind::File(_) => {

@@ -12,6 +12,7 @@ pub(super) enum Errno {
     Inval = 28,
     Io = 29,
     IsDir = 31,
+    Loop = 32,
     MFile = 33,
     NameTooLong = 37,
     NoEnt = 44,

@@ -116,6 +116,7 @@ pub(in crate::program) fn link<T: Host>(linker: &mut Linker<T>, module: &Module)
         path_readlink(fd: u32, path: u32, length: u32, buffer: u32, room: u32, result: u32)
         path_remove_directory(fd: u32, path: u32, length: u32)
         path_rename(fd: u32, path: u32, length: u32, to_fd: u32, to_path: u32, to_length: u32)
+        path_symlink(target: u32, target_length: u32, fd: u32, path: u32, length: u32)
         path_unlink_file(fd: u32, path: u32, length: u32)
     }
     linker.func_wrap(MODULE, "proc_exit", |code: i32| -> Result<()> {

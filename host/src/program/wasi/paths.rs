@@ -4,7 +4,7 @@
 use super::files::APPEND;
 use super::guest::{Answer, Errno, Guest};
 use super::{Entry, OPEN_FILES, OpenNode, System, now_ns};
-use crate::program::tree::{Content, Directory, Id, Kind, Node};
+use crate::program::tree::{Content, Directory, Found, Id, Kind, Last, Lost, Node};
 
 /// How to open (witx `oflags`).
 const CREATE: u32 = 1;
@@ -14,18 +14,36 @@ const TRUNCATE: u32 = 8;
 /// The right to write (witx `rights`).
 const WRITE: u64 = 1 << 6;
 
-/// Where a path leads.
-struct Found {
-    directory: Id,
-    /// Empty where it does not end in a name: `.`, `..`.
-    name: String,
-    node: Option<Id>,
+/// The last link of a path is followed (witx `lookupflags`).
+const FOLLOW: u32 = 1;
+
+pub(super) fn last(flags: u32) -> Last {
+    match flags & FOLLOW {
+        0 => Last::Keep,
+        _ => Last::Follow,
+    }
+}
+
+impl From<Lost> for Errno {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Missing => Self::NoEnt,
+            Lost::NotDirectory => Self::NotDir,
+            Lost::Loop => Self::Loop,
+        }
+    }
 }
 
 impl System {
-    fn find(&mut self, guest: &Guest, fd: u32, path: u32, length: u32) -> Result<Found, Errno> {
+    fn find(
+        &mut self,
+        guest: &Guest,
+        fd: u32,
+        path: u32,
+        length: u32,
+        last: Last,
+    ) -> Result<Found, Errno> {
         let start = self.node(fd)?.ok_or(Errno::BadF)?.id;
-        let parent = self.tree.directory(start).ok_or(Errno::NotDir)?.parent;
         let path = guest.text(path, length)?;
         if path.is_empty() {
             return Err(Errno::NoEnt);
@@ -33,36 +51,7 @@ impl System {
         if path.starts_with('/') {
             return Err(Errno::Perm);
         }
-        let mut found = Found {
-            directory: parent,
-            name: String::new(),
-            node: Some(start),
-        };
-        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
-            let at = found.node.ok_or(Errno::NoEnt)?;
-            let directory = self.tree.directory(at).ok_or(Errno::NotDir)?;
-            found = match part {
-                ".." => Found {
-                    directory: self
-                        .tree
-                        .directory(directory.parent)
-                        .map_or(at, |up| up.parent),
-                    name: String::new(),
-                    node: Some(directory.parent),
-                },
-                name => Found {
-                    directory: at,
-                    name: name.to_owned(),
-                    node: directory.entries.get(name).copied(),
-                },
-            };
-        }
-        match found.node {
-            Some(id) if path.ends_with('/') && self.tree.directory(id).is_none() => {
-                Err(Errno::NotDir)
-            }
-            _ => Ok(found),
-        }
+        Ok(self.tree.find(start, &path, last)?)
     }
 
     /// The node that a path leads to.
@@ -72,8 +61,9 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
+        last: Last,
     ) -> Result<Id, Errno> {
-        let found = self.find(guest, fd, path, length)?;
+        let found = self.find(guest, fd, path, length, last)?;
         found.node.ok_or(Errno::NoEnt)
     }
 
@@ -82,7 +72,7 @@ impl System {
         &mut self,
         guest: &mut Guest,
         fd: u32,
-        _follow: u32,
+        follow: u32,
         path: u32,
         length: u32,
         how: u32,
@@ -96,7 +86,12 @@ impl System {
         }
         // So that nothing has happened if there is no place for the answer.
         guest.put_u32(result, 0)?;
-        let found = self.find(guest, fd, path, length)?;
+        // Who wants to make a file makes none where a link leads.
+        let last = match how & CREATE != 0 && how & EXCLUSIVE != 0 {
+            true => Last::Keep,
+            false => last(follow),
+        };
+        let found = self.find(guest, fd, path, length, last)?;
         let id = match found.node {
             None => {
                 if how & CREATE == 0 {
@@ -112,6 +107,10 @@ impl System {
             Some(id) => {
                 if how & CREATE != 0 && how & EXCLUSIVE != 0 {
                     return Err(Errno::Exist.into());
+                }
+                let is_link = |node: &Node| matches!(node.kind, Kind::Link(_));
+                if self.tree.get(id).is_some_and(is_link) {
+                    return Err(Errno::Loop.into());
                 }
                 let is_directory = self.tree.directory(id).is_some();
                 if how & WANT_DIRECTORY != 0 && !is_directory {
@@ -148,7 +147,7 @@ impl System {
         path: u32,
         length: u32,
     ) -> Answer {
-        let found = self.find(guest, fd, path, length)?;
+        let found = self.find(guest, fd, path, length, Last::Keep)?;
         if found.node.is_some() {
             return Err(Errno::Exist.into());
         }
@@ -165,7 +164,7 @@ impl System {
         path: u32,
         length: u32,
     ) -> Answer {
-        let found = self.find(guest, fd, path, length)?;
+        let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         let directory = self.tree.directory(id).ok_or(Errno::NotDir)?;
         if !directory.entries.is_empty() {
@@ -185,7 +184,7 @@ impl System {
         path: u32,
         length: u32,
     ) -> Answer {
-        let found = self.find(guest, fd, path, length)?;
+        let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         match self.tree.get(id) {
             Some(node) if node.is_directory() => return Err(Errno::IsDir.into()),
@@ -207,8 +206,8 @@ impl System {
         to_path: u32,
         to_length: u32,
     ) -> Answer {
-        let from = self.find(guest, fd, path, length)?;
-        let to = self.find(guest, to_fd, to_path, to_length)?;
+        let from = self.find(guest, fd, path, length, Last::Keep)?;
+        let to = self.find(guest, to_fd, to_path, to_length, Last::Keep)?;
         let id = from.node.ok_or(Errno::NoEnt)?;
         if from.name.is_empty() || to.name.is_empty() {
             return Err(Errno::Inval.into());
@@ -234,7 +233,30 @@ impl System {
         Ok(self.tree.rename(from, to, now_ns())?)
     }
 
-    /// Links reach a program as what they lead to, and it cannot make any.
+    pub(super) fn path_symlink(
+        &mut self,
+        guest: &mut Guest,
+        target: u32,
+        target_length: u32,
+        fd: u32,
+        path: u32,
+        length: u32,
+    ) -> Answer {
+        let target = guest.text(target, target_length)?;
+        if target.is_empty() {
+            return Err(Errno::NoEnt.into());
+        }
+        let found = self.find(guest, fd, path, length, Last::Keep)?;
+        if found.node.is_some() {
+            return Err(Errno::Exist.into());
+        }
+        let kind = Kind::Link(target);
+        self.tree
+            .create(found.directory, &found.name, kind, now_ns())?;
+        Ok(())
+    }
+
+    /// Writes where a link leads, as much as there is room for.
     #[expect(clippy::too_many_arguments, reason = "the witx file has it so")]
     pub(super) fn path_readlink(
         &mut self,
@@ -242,11 +264,16 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
-        _buffer: u32,
-        _room: u32,
-        _result: u32,
+        buffer: u32,
+        room: u32,
+        result: u32,
     ) -> Answer {
-        self.there(guest, fd, path, length)?;
-        Err(Errno::Inval.into())
+        let id = self.there(guest, fd, path, length, Last::Keep)?;
+        let Some(Kind::Link(target)) = self.tree.get(id).map(|node| &node.kind) else {
+            return Err(Errno::Inval.into());
+        };
+        let piece = &target.as_bytes()[..target.len().min(room as usize)];
+        guest.put(buffer, piece)?;
+        Ok(guest.put_u32(result, piece.len() as u32)?)
     }
 }

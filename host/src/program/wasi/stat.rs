@@ -2,6 +2,7 @@
 
 use super::files::APPEND;
 use super::guest::{Answer, Errno, Guest};
+use super::paths::last;
 use super::{System, now_ns};
 use crate::program::tree::{Id, Kind, Node};
 
@@ -9,6 +10,7 @@ use crate::program::tree::{Id, Kind, Node};
 const CHARACTER: u8 = 2;
 const DIRECTORY: u8 = 3;
 pub(super) const FILE: u8 = 4;
+const LINK: u8 = 7;
 /// Streams are pipes, which WASI has no type for; a character device would be
 /// a terminal.
 const PIPE: u8 = 0;
@@ -106,12 +108,12 @@ impl System {
         &mut self,
         guest: &mut Guest,
         fd: u32,
-        _follow: u32,
+        follow: u32,
         path: u32,
         length: u32,
         result: u32,
     ) -> Answer {
-        let id = self.there(guest, fd, path, length)?;
+        let id = self.there(guest, fd, path, length, last(follow))?;
         self.put_stat(guest, Some(id), result)
     }
 
@@ -120,14 +122,14 @@ impl System {
         &mut self,
         guest: &mut Guest,
         fd: u32,
-        _follow: u32,
+        follow: u32,
         path: u32,
         length: u32,
         _accessed: u64,
         modified: u64,
         flags: u32,
     ) -> Answer {
-        let id = self.there(guest, fd, path, length)?;
+        let id = self.there(guest, fd, path, length, last(follow))?;
         self.set_times(id, modified, flags);
         Ok(())
     }
@@ -138,5 +140,6 @@ pub(super) fn type_of(node: &Node) -> u8 {
         Kind::File(_) => FILE,
         Kind::Directory(_) => DIRECTORY,
         Kind::Device(_) => CHARACTER,
+        Kind::Link(_) => LINK,
     }
 }

@@ -1,5 +1,6 @@
 //! The calls of a program, one by one, over a small tree and a small memory.
 
+mod links;
 mod random;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,28 @@ impl Fixture {
     ) -> Answer {
         let length = self.text(PATH, path);
         self.call(|system, guest| call(system, guest, length))
+    }
+
+    fn link(&mut self, target: &str, path: &str) -> Answer {
+        let (target_length, length) = (self.text(TO, target), self.text(PATH, path));
+        self.call(|system, guest| system.path_symlink(guest, TO, target_length, 3, PATH, length))
+    }
+
+    fn read_link(&mut self, path: &str, room: u32) -> Result<String, Fault> {
+        self.on_path(path, |system, guest, length| {
+            system.path_readlink(guest, 3, PATH, length, DATA, room, RESULT)
+        })?;
+        let length = self.result();
+        Ok(Guest(&mut self.memory).text(DATA, length)?)
+    }
+
+    /// Type and size, as `stat` (1) or `lstat` (0) sees them.
+    fn stat(&mut self, path: &str, follow: u32) -> Result<(u8, u64), Fault> {
+        self.on_path(path, |system, guest, length| {
+            system.path_filestat_get(guest, 3, follow, PATH, length, RESULT)
+        })?;
+        let guest = Guest(&mut self.memory);
+        Ok((guest.u8(RESULT + 16)?, guest.u64(RESULT + 32)?))
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Answer {

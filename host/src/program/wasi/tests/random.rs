@@ -7,6 +7,8 @@ use crate::program::tree::Kind;
 const NAMES: [&str; 9] = [
     "a", "b", "c", "a/x", "a/y", "b/x", "a/x/y", "b/x/y", "a/../b",
 ];
+/// Where links lead.
+const TARGETS: [&str; 5] = ["b", "../c", "/a", "x/y", "none"];
 
 /// Numbers that follow from a seed (Knuth's linear congruence).
 struct Numbers(u64);
@@ -23,7 +25,7 @@ impl Numbers {
     }
 }
 
-/// Path and content of everything; `None` for directories.
+/// Path and content of everything, targets of links; `None` for directories.
 fn listed(tree: &Tree) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     let mut left = vec![(String::new(), ROOT)];
@@ -31,6 +33,7 @@ fn listed(tree: &Tree) -> BTreeMap<String, Option<Vec<u8>>> {
         let node = tree.get(id).expect("a node");
         match &node.kind {
             Kind::File(content) => all.insert(path, Some(content.as_slice().to_vec())),
+            Kind::Link(target) => all.insert(path, Some(format!("-> {target}").into())),
             Kind::Device(_) => None,
             Kind::Directory(directory) => {
                 let entries = directory.entries.iter();
@@ -45,7 +48,7 @@ fn listed(tree: &Tree) -> BTreeMap<String, Option<Vec<u8>>> {
 /// One random call; most are refused, as most of a program's mistakes are.
 fn act(fixture: &mut Fixture, numbers: &mut Numbers, open: &mut Vec<u32>) {
     let path = numbers.path();
-    let _ = match numbers.below(8) {
+    let _ = match numbers.below(10) {
         0 | 1 => fixture.on_path(path, |system, guest, length| {
             system.path_create_directory(guest, 3, PATH, length)
         }),
@@ -60,6 +63,7 @@ fn act(fixture: &mut Fixture, numbers: &mut Numbers, open: &mut Vec<u32>) {
             Some(fd) => fixture.call(|system, guest| system.fd_close(guest, fd)),
             None => Ok(()),
         },
+        6 | 7 => fixture.link(TARGETS[numbers.below(TARGETS.len())], path),
         _ => fixture.open(3, path, 1).and_then(|fd| {
             open.push(fd);
             let digits = numbers.below(1_000).to_string();
