@@ -19,7 +19,7 @@ export const SCREENSHOTS = join(root, "target/screenshots");
  * caught as well. The project's own code runs below documents with policies of
  * their own.
  */
-function policy(path) {
+export function policy(path) {
   const isForCode = path.startsWith("/preview") || path === "/node.html";
   return isForCode ? undefined : "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
 }

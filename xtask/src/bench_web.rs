@@ -2,11 +2,11 @@
 //! `bench/web/run.mjs`, which measures them in Chromium and in Node beside
 //! their peers on npm.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use xshell::cmd;
 
 use crate::workspace::{root, shell};
-use crate::{browser, web};
+use crate::{browser, npm, web};
 
 pub(crate) fn run(cycles: usize) -> Result<()> {
     let shell = shell()?;
@@ -14,14 +14,7 @@ pub(crate) fn run(cycles: usize) -> Result<()> {
     let slim = web::build_slim()?;
     let browser = browser::chromium(&shell)?;
     let directory = root().join("bench/web");
-    if !directory.join("node_modules").is_dir() {
-        let _there = shell.push_dir(&directory);
-        cmd!(shell, "npm ci --ignore-scripts --no-audit --no-fund")
-            .quiet()
-            .ignore_stdout()
-            .run()
-            .context("cannot install what the table compares with; is there a network?")?;
-    }
+    npm::install(&shell, &directory)?;
     let script = directory.join("run.mjs");
     let cycles = cycles.to_string();
     cmd!(shell, "node {script} {slim} {browser} {cycles}")

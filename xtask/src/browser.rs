@@ -43,10 +43,30 @@ fn run(
         .with_context(|| format!("{} failed", files.join(" or ")))
 }
 
-/// The browser to test with. On a machine where none can be had, the other
-/// tests still count, unless it is CI's.
+/// The session cases and the playground, which must be built, in Firefox and
+/// WebKit.
+pub(crate) fn engines(shell: &Shell, binary: &Path) -> Result<()> {
+    if unless_skipped(firefox_and_webkit(shell))?.is_none() {
+        return Ok(());
+    }
+    let place = root().join("tests/engines");
+    npm::install(shell, &place)?;
+    let tests = place.join("engines.test.mjs");
+    cmd!(shell, "node --test {tests}")
+        .env("HERMITCRAB_BIN", binary)
+        .run()
+        .context("the tests in Firefox and WebKit failed")
+}
+
+/// The browser to test with, if there is one.
 pub(crate) fn find_or_skip(shell: &Shell) -> Result<Option<PathBuf>> {
-    match chromium(shell) {
+    unless_skipped(chromium(shell))
+}
+
+/// On a machine where a browser cannot be had, the other tests still count,
+/// unless it is CI's.
+fn unless_skipped<T>(browser: Result<T>) -> Result<Option<T>> {
+    match browser {
         Ok(browser) => Ok(Some(browser)),
         Err(error) if std::env::var_os("CI").is_none() => {
             println!("skipped the browser test: {error:#}");
@@ -59,26 +79,46 @@ pub(crate) fn find_or_skip(shell: &Shell) -> Result<Option<PathBuf>> {
 /// Chromium or Chrome; installs Debian's package where that is possible.
 pub(crate) fn chromium(shell: &Shell) -> Result<PathBuf> {
     const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    let find = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path)
-            .flat_map(|dir| NAMES.map(|name| dir.join(name)))
-            .find(|file| file.is_file())
-    };
-    if let Some(browser) = find() {
+    if let Some(browser) = on_path(&NAMES) {
         return Ok(browser);
     }
-    let install = cmd!(shell, "apt-get update -qq")
-        .quiet()
-        .ignore_stdout()
-        .run()
-        .and_then(|()| {
-            cmd!(shell, "apt-get install -y -qq chromium")
-                .env("DEBIAN_FRONTEND", "noninteractive")
-                .quiet()
-                .ignore_stdout()
-                .run()
-        });
-    install.context("no Chromium found and none can be installed; put `chromium` on the PATH")?;
-    find().context("Debian's chromium is installed but not on the PATH")
+    apt(shell, &["chromium"])
+        .context("no Chromium found and none can be installed; put `chromium` on the PATH")?;
+    on_path(&NAMES).context("Debian's chromium is installed but not on the PATH")
+}
+
+/// Firefox, WebKit's driver and a screen for it; installs Debian's packages where
+/// that is possible.
+fn firefox_and_webkit(shell: &Shell) -> Result<()> {
+    const PROGRAMS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
+    if PROGRAMS.iter().all(|name| on_path(&[name]).is_some()) {
+        return Ok(());
+    }
+    let packages = ["firefox-esr", "webkit2gtk-driver", "xvfb"];
+    apt(shell, &packages).with_context(|| {
+        format!(
+            "one of {} is missing and cannot be installed; put them on the PATH",
+            PROGRAMS.join(", ")
+        )
+    })
+}
+
+fn on_path(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|dir| names.iter().map(move |name| dir.join(name)))
+        .find(|file| file.is_file())
+}
+
+fn apt(shell: &Shell, packages: &[&str]) -> Result<()> {
+    let run = |command: xshell::Cmd| {
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .quiet()
+            .ignore_stdout()
+            .run()
+    };
+    run(cmd!(shell, "apt-get update -qq"))?;
+    run(cmd!(shell, "apt-get install -y -qq {packages...}"))?;
+    Ok(())
 }

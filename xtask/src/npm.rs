@@ -62,22 +62,33 @@ pub(crate) fn pack(out: &Path) -> Result<PathBuf> {
     Ok(out.join(name))
 }
 
-/// The repository's npm tools, at the versions of `package-lock.json`.
+/// The repository's npm tools.
 pub(crate) fn tools(shell: &Shell) -> Result<()> {
-    let lock = root().join("package-lock.json").metadata()?.modified()?;
-    let installed = root().join("node_modules/.package-lock.json").metadata();
+    install(shell, &root())
+}
+
+/// The packages of `place`, at the versions of its `package-lock.json`.
+pub(crate) fn install(shell: &Shell, place: &Path) -> Result<()> {
+    let lock = place.join("package-lock.json").metadata()?.modified()?;
+    let installed = place.join("node_modules/.package-lock.json").metadata();
     let is_current = installed
         .and_then(|file| file.modified())
         .is_ok_and(|time| time >= lock);
     if is_current {
         return Ok(());
     }
+    let _place = shell.push_dir(place);
     cmd!(
         shell,
         "npm ci --ignore-scripts --no-audit --no-fund --silent"
     )
     .run()
-    .context("cannot install the npm tools of package.json; `npm ci` downloads them")
+    .with_context(|| {
+        format!(
+            "cannot install the packages of {}; `npm ci` downloads them",
+            place.join("package.json").display()
+        )
+    })
 }
 
 /// Writes `*.d.ts` for all that the entry files export.

@@ -32,6 +32,8 @@ enum Suite {
     Programs,
     /// The playground in Chromium (downloads its packages).
     Playground,
+    /// Session cases and the playground in Firefox and WebKit (downloads them).
+    Engines,
     /// The parity matrix of the specification; writes docs/parity.md.
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
@@ -48,6 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Package,
         Suite::Programs,
         Suite::Playground,
+        Suite::Engines,
         Suite::Matrix,
         Suite::Sdk,
         Suite::Peers,
@@ -66,6 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Browser,
         Suite::Programs,
         Suite::Playground,
+        Suite::Engines,
     ]
     .into_iter()
     .any(wants)
@@ -102,6 +106,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if wants(Suite::Playground) {
             www::test(&shell, &binary)?;
+        }
+        if wants(Suite::Engines) {
+            www::build(&shell)?;
+            browser::engines(&shell, &binary)?;
         }
     }
     if wants(Suite::Rust) {

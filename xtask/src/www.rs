@@ -24,11 +24,11 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
     web::build()?;
-    python::build()?;
-    install(&shell)?;
     let port = options.port.to_string();
     let script = if options.dev { "dev" } else { "preview" };
-    if !options.dev {
+    if options.dev {
+        prepare(&shell)?;
+    } else {
         build(&shell)?;
     }
     let _www = shell.push_dir(root().join("www"));
@@ -46,8 +46,6 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
         return Ok(());
     };
     npm::tools(shell)?;
-    python::build()?;
-    install(shell)?;
     build(shell)?;
     let tests = tests()?;
     // One file at a time: each starts a browser of its own.
@@ -58,22 +56,14 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
         .context("the tests of the playground in Chromium failed")
 }
 
-fn install(shell: &Shell) -> Result<()> {
-    let www = root().join("www");
-    let installed = www.join("node_modules/.package-lock.json");
-    let wanted = www.join("package-lock.json");
-    let newer = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
-    if newer(&installed) >= newer(&wanted) && installed.exists() {
-        return Ok(());
-    }
-    let _www = shell.push_dir(www);
-    cmd!(shell, "npm ci --no-audit --no-fund")
-        .quiet()
-        .run()
-        .context("cannot install the playground's packages; they are downloaded with npm")
+fn prepare(shell: &Shell) -> Result<()> {
+    python::build()?;
+    npm::install(shell, &root().join("www"))
 }
 
-fn build(shell: &Shell) -> Result<()> {
+/// Builds the playground. The web face must be built.
+pub(crate) fn build(shell: &Shell) -> Result<()> {
+    prepare(shell)?;
     let _www = shell.push_dir(root().join("www"));
     cmd!(shell, "npm run build")
         .quiet()

@@ -1,0 +1,80 @@
+// Firefox and WebKit: every session case in a worker and in the page, and the
+// playground from its demo to its terminal. The rest is tested in Chromium.
+
+import assert from "node:assert/strict";
+import { text } from "node:stream/consumers";
+import { before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { STRICT, serveFiles, wholeFile } from "../browser/page.mjs";
+import { policy } from "../browser/playground-support.mjs";
+import { caseNames, golden, specOf } from "../node/cases.mjs";
+import { serveModel } from "../node/support.mjs";
+import { ENTER, INTERRUPT, firefox, webkit } from "./drive.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const DIST = fileURLToPath(new URL("../../www/dist", import.meta.url));
+
+const whole = wholeFile();
+const names = await caseNames(["local", "redirects"]);
+
+for (const [engine, start] of Object.entries({ firefox, webkit })) {
+  describe(engine, () => {
+    let page;
+    /** The case that is running. */
+    let current;
+    before(async () => {
+      page = await start(whole);
+    });
+
+    describe("session cases", () => {
+      before(async () => {
+        const answer = async (request, response) => {
+          if (request.method !== "POST" || request.url !== "/model") return false;
+          const { url } = await serveModel(current, JSON.parse(await text(request)));
+          response.setHeader("content-type", "application/json");
+          response.end(JSON.stringify({ url }));
+          return true;
+        };
+        await page.goto(`${await serveFiles(whole, ROOT, { policy: STRICT, answer })}/tests/browser/cases.html`);
+        await until(page, () => Boolean(globalThis.playCase));
+      });
+      for (const face of ["worker", "page"]) {
+        for (const name of names) {
+          test(`case ${name}, ${face}`, { timeout: 60_000 }, async (t) => {
+            current = t;
+            const transcript = await page.evaluate((face, spec) => globalThis.playCase(face, spec), face, await specOf(name));
+            assert.deepEqual(transcript, await golden(name));
+          });
+        }
+      }
+    });
+
+    test("the playground: demo, reload, terminal, lent programs, a loop that is stopped", { timeout: 180_000 }, async (t) => {
+      await page.goto(await serveFiles(t, DIST, { policy }));
+      await until(page, () => document.body.dataset.ready !== undefined);
+      await page.evaluate(() => document.querySelector("#run-demo").click());
+      await until(page, () => [...document.querySelectorAll(".answer")].some((it) => it.textContent.includes("All four tests pass.")));
+      await until(page, () => document.body.dataset.unsaved === undefined);
+      await page.goto(await page.evaluate(() => location.href));
+      await until(page, () => document.body.dataset.ready !== undefined);
+      assert.equal(await page.evaluate(() => document.querySelectorAll(".tool").length), 4, "the conversation is kept");
+      for (const [typed, shown] of [
+        [`sh test.sh${ENTER}`, "4 passed, 0 failed"],
+        [`python3 -c 'print(6 * 7)'${ENTER}`, "\n42"],
+        [`node -p '[1, 2].map((x) => x * 21)'${ENTER}`, "[ 21, 42 ]"],
+        [`while :; do :; done${ENTER}`, "do :; done"],
+        [INTERRUPT, "^C"],
+        [`echo still $((40 + 2))${ENTER}`, "still 42"],
+      ]) {
+        await page.type(".xterm-helper-textarea", typed);
+        await until(page, (shown) => document.querySelector(".xterm-rows").innerText.includes(shown), shown);
+      }
+    });
+  });
+}
+
+/** Asks until it is true; the test's time limit is the guard. */
+async function until(page, condition, ...given) {
+  while (!(await page.evaluate(condition, ...given))) await new Promise((resolve) => setTimeout(resolve, 50));
+}
