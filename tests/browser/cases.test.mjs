@@ -4,12 +4,10 @@
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 import { caseNames, golden, specOf } from "../node/cases.mjs";
-import { serveModel } from "../node/support.mjs";
-import { STRICT, launch, serveFiles, wholeFile } from "./page.mjs";
+import { STRICT, launch, models, serveFiles, wholeFile } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -20,14 +18,7 @@ let page;
 const whole = wholeFile();
 
 before(async () => {
-  const answer = async (request, response) => {
-    if (request.method !== "POST" || request.url !== "/model") return false;
-    const { url } = await serveModel(current, JSON.parse(await text(request)));
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ url }));
-    return true;
-  };
-  const url = await serveFiles(whole, ROOT, { policy: STRICT, answer });
+  const url = await serveFiles(whole, ROOT, { policy: STRICT, answer: models(() => current) });
   const browser = await launch(whole);
   page = await browser.newPage();
   page.on("pageerror", (error) => console.error(error));

@@ -4,9 +4,12 @@
 import { access, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { delimiter, extname, join, normalize, sep } from "node:path";
+import { text } from "node:stream/consumers";
 import { after } from "node:test";
 
 import { chromium } from "playwright-core";
+
+import { serveModel } from "../node/support.mjs";
 
 const FLAGS = [
   ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
@@ -54,6 +57,20 @@ async function executable() {
     }
   }
   throw new Error("no Chromium found; install it, or set CHROMIUM to its path");
+}
+
+/**
+ * Starts the scripted model that a page asks for at `/model`: an `answer` for `serveFiles`.
+ * @param {() => {after: (end: () => unknown) => void}} current the test that the model ends with
+ */
+export function models(current) {
+  return async (request, response) => {
+    if (request.method !== "POST" || request.url !== "/model") return false;
+    const { url } = await serveModel(current(), JSON.parse(await text(request)));
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ url }));
+    return true;
+  };
 }
 
 /**

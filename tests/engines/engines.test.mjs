@@ -2,14 +2,12 @@
 // playground from its demo to its terminal. The rest is tested in Chromium.
 
 import assert from "node:assert/strict";
-import { text } from "node:stream/consumers";
 import { before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { STRICT, serveFiles, wholeFile } from "../browser/page.mjs";
+import { STRICT, models, serveFiles, wholeFile } from "../browser/page.mjs";
 import { policy } from "../browser/playground-support.mjs";
 import { caseNames, golden, specOf } from "../node/cases.mjs";
-import { serveModel } from "../node/support.mjs";
 import { ENTER, INTERRUPT, firefox, webkit } from "./drive.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -29,14 +27,7 @@ for (const [engine, start] of Object.entries({ firefox, webkit })) {
 
     describe("session cases", () => {
       before(async () => {
-        const answer = async (request, response) => {
-          if (request.method !== "POST" || request.url !== "/model") return false;
-          const { url } = await serveModel(current, JSON.parse(await text(request)));
-          response.setHeader("content-type", "application/json");
-          response.end(JSON.stringify({ url }));
-          return true;
-        };
-        await page.goto(`${await serveFiles(whole, ROOT, { policy: STRICT, answer })}/tests/browser/cases.html`);
+        await page.goto(`${await serveFiles(whole, ROOT, { policy: STRICT, answer: models(() => current) })}/tests/browser/cases.html`);
         await until(page, () => Boolean(globalThis.playCase));
       });
       for (const face of ["worker", "page"]) {
