@@ -15,26 +15,35 @@ import { Keys } from "./redact.js";
  * @property {string} baseUrl where the key belongs; only its origin counts
  */
 
+/** Keys of one credential that are remembered: those of a day, where a function gives another one every hour. */
+const REMEMBERED = 24;
+
 /**
  * A function that sends the core's requests.
  * @param {typeof globalThis.fetch} fetch
  * @param {Map<string, Credential>} credentials
+ * @param {Keys} [keys] is told them, and finds them in what is said elsewhere
  */
-export function createDoor(fetch, credentials) {
-  /** Keys by credential; of those that functions give, the last one. @type {Map<string, string>} */
+export function createDoor(fetch, credentials, keys = new Keys()) {
+  /** By credential, the latest last. @type {Map<string, string[]>} */
   const known = new Map();
-  for (const [name, { key }] of credentials) if (typeof key === "string") known.set(name, key.trim());
+  const remember = (name, key) => {
+    const earlier = known.get(name) ?? [];
+    if (earlier.at(-1) === key) return;
+    known.set(name, [...earlier.filter((other) => other !== key), key].slice(-REMEMBERED));
+    keys.lookFor(new Set([...known.values()].flat()));
+  };
+  for (const [name, { key }] of credentials) if (typeof key === "string") remember(name, key.trim());
   return async function send(request, signal) {
     const url = new URL(request.url);
     const headers = new Headers(request.headers);
     if (request.auth) {
       const key = await keyFor(request.auth.credential, url, credentials);
       if (key !== undefined) {
-        known.set(request.auth.credential, key);
+        remember(request.auth.credential, key);
         headers.set(request.auth.header, request.auth.prefix + key);
       }
     }
-    const keys = new Keys(known.values());
     const init = {
       method: request.method,
       headers,

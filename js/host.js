@@ -3,7 +3,7 @@
 // `async`, so that whatever the user's code throws arrives as a rejection.
 
 import { macrotask, sleep } from "./clock.js";
-import { environmentFailure } from "./errors.js";
+import { environmentFailure, text } from "./errors.js";
 import { runTool } from "./tool.js";
 
 /**
@@ -57,16 +57,24 @@ export class Host {
   }
 
   async callTool(owner, { id, name, callId, arguments: json }, signal) {
-    const tool = this.#session(owner).tools.get(name);
+    const { tools, keys } = this.#session(owner);
+    const tool = tools.get(name);
     if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
     const progress = (piece) => this.#tell((core) => core.toolOutput(id, piece));
-    return runTool(tool, JSON.parse(json), { callId, signal, progress });
+    const { content, isError } = await runTool(tool, JSON.parse(json), { callId, signal, progress });
+    // Errors quote what was asked for with the same key; a result is what the tool made of it.
+    return { content: isError ? keys.replace(content) : content, isError };
   }
 
   async askApproval(owner, { name, callId, arguments: json, reason }, signal) {
-    const { approve } = this.#session(owner);
+    const { approve, keys } = this.#session(owner);
     if (!approve) return null;
-    const answer = await approve({ name, callId, arguments: JSON.parse(json), reason, signal });
+    let answer;
+    try {
+      answer = await approve({ name, callId, arguments: JSON.parse(json), reason, signal });
+    } catch (error) {
+      return `nobody could be asked: ${keys.replace(text(error))}`;
+    }
     if (answer === true) return undefined;
     return typeof answer === "string" && answer !== "" ? answer : "the user declined";
   }

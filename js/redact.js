@@ -4,6 +4,10 @@
 // a backslash before some of their characters, or with `\u002f` in their place.
 // In a text within a text the backslashes are several. The door alone knows the
 // keys. host/src/http/redact.rs does the same for the native faces.
+//
+// A key that comes in the deltas of a stream, a piece in each, is not found: that
+// would take reading every provider's stream here, too, and holding its events
+// back, to keep from the core what the server that sends it knows anyway.
 
 import { text } from "./errors.js";
 
@@ -12,9 +16,12 @@ const REDACTED = "[redacted]";
 
 /**
  * Shortest key that is looked for: names that servers without keys want in the
- * place of one (`ollama`, `lm-studio`) are words that an answer may hold.
+ * place of one (`ollama`, `lm-studio`, `not-needed`) are words that an answer
+ * may hold.
  */
 const SHORTEST = 12;
+/** The same for one that holds a digit, as those words do not. */
+const SHORTEST_WITH_DIGIT = 8;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -36,14 +43,18 @@ const UNFINISHED = Infinity;
 
 /** The keys to look for, and how to find them in bytes. */
 export class Keys {
-  #keys;
+  #keys = [];
   /** By byte, whether a key begins with it, or with an escape that does. */
   #firsts = new Uint8Array(256);
 
-  /** @param {Iterable<string>} keys those that can be told from other text are looked for */
-  constructor(keys) {
+  /**
+   * Looks for these from now on, also in responses that have begun.
+   * @param {Iterable<string>} keys those that can be told from other text are looked for
+   */
+  lookFor(keys) {
     // The longest first, for keys that begin with another.
-    const looked = [...keys].filter((key) => key.length >= SHORTEST).sort((a, b) => b.length - a.length);
+    const looked = [...keys].filter(isLookedFor).sort((a, b) => b.length - a.length);
+    this.#firsts.fill(0);
     this.#keys = looked.map((key) => {
       const plain = ENCODER.encode(key);
       // How many backslashes there are says how deep the text is, and is not compared.
@@ -137,6 +148,10 @@ export class Keys {
     }
     return 0;
   }
+}
+
+function isLookedFor(key) {
+  return key.length >= (/[0-9]/.test(key) ? SHORTEST_WITH_DIGIT : SHORTEST);
 }
 
 /** Length of `key` in `bytes` from `at` on, as it is; 0: it is not there. */

@@ -7,6 +7,7 @@ import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
 import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
 import { snakeCase } from "./names.js";
+import { Keys } from "./redact.js";
 import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
 import { definition } from "./tool.js";
@@ -46,7 +47,8 @@ import { definition } from "./tool.js";
  *   earlier session gave: goes on with its conversation; provider, model and
  *   tools may be others
  * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
- *   run it; `false`, or the reason as a string: do not
+ *   run it; `false`, or the reason as a string: do not. What it throws is a no whose reason the
+ *   model reads
  * @property {(url: string, init: RequestInit) => Promise<Response>} [fetch] sends the requests
  * @property {string | object} [script] a scripted model plays it instead of the provider's
  *   model, in the provider's format and without a key: src/script/mod.rs
@@ -59,6 +61,7 @@ import { definition } from "./tool.js";
  * What a runtime keeps of a session.
  * @typedef {object} SessionPart
  * @property {EventHub} hub
+ * @property {Keys} keys its own, to be kept out of what the core is told
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
  * @property {(request: object, signal: AbortSignal) => Promise<Response>} send
@@ -105,11 +108,13 @@ export async function openSession(options, hub) {
     browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
     ...told,
   });
+  const keys = new Keys();
   const part = {
     hub,
+    keys,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     approve,
-    send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys)),
+    send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys), keys),
   };
   const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
   const session = new Session(runtime, core, part);

@@ -8,12 +8,14 @@ import * as worker from "../../js/worker-node.js";
 import { createDoor } from "../../js/door.js";
 import { Keys } from "../../js/redact.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
-import { listen } from "./support.mjs";
+import { callStep, collect, dataOf, listen, serveModel } from "./support.mjs";
 
 const KEY = "sk-canary-0123456789";
 /** With all that JSON has an escape for and a header can carry. */
 const ODD = 'zbcd/EFGH+"ij"\\kl==';
-const KEYS = [KEY, "sk-other-9876543210", "sk-canary-0123456789-and-more", ODD, "short"];
+/** Of those that are no words, the shortest that is looked for. */
+const SHORT = "k3y-of-x";
+const KEYS = [KEY, "sk-other-9876543210", "sk-canary-0123456789-and-more", ODD, SHORT, "a-1", "lm-studio"];
 
 after(worker.terminate);
 
@@ -35,8 +37,9 @@ const slashed = (text) => text.replace(/["/\\]/g, "\\$&");
 
 /** What of a body of `chunks` is passed on, piece by piece. */
 async function passed(chunks) {
-  const response = new Keys(KEYS).replaceInResponse(new Response(bodyOf(chunks)));
-  const reader = response.body.getReader();
+  const keys = new Keys();
+  keys.lookFor(KEYS);
+  const reader = keys.replaceInResponse(new Response(bodyOf(chunks))).body.getReader();
   const pieces = [];
   for (;;) {
     const { done, value } = await reader.read();
@@ -60,7 +63,8 @@ const BODIES = [
   ["a key by its numbers, across pieces", ["no \\u0", ...byNumber(KEYS[1]).slice(3).match(/.{1,7}/g), "."], ["no ", "[redacted]", "."]],
   ["a key with escapes, byte by byte", [..."x", ...slashed(ODD), ..."\\"], ["x", "[redacted]", "\\"]],
   ["what only begins like an escaped key", [`${byNumber("sk-c")}\\n`, '\\"\\', "\\/", "\\u00", "e4 \\"], [`${byNumber("sk-c")}\\n`, '\\"', "\\\\/", "\\u00e4 ", "\\"]],
-  ["a short one is a word", ["a short word"], ["a short word"]],
+  ["a short one that is no word", [`a ${SHORT}, `, ...`${SHORT}.`], ["a [redacted], ", "[redacted]", "."]],
+  ["a short one that is a word, and one that is anything", ["a-1: ask lm-studio"], ["a-1: ask lm-studio"]],
   ["nothing", [], []],
 ];
 for (const [what, chunks, expected] of BODIES) {
@@ -144,6 +148,22 @@ test("a key that a function gives, and where none is sent", async () => {
   }
 });
 
+test("the keys that a function gave earlier", async () => {
+  const keys = ["sk-first-0123456789", "sk-second-0123456789", "sk-third-0123456789"];
+  const left = [...keys];
+  const send = door(async () => new Response(null, { headers: { "x-echo": keys.join() } }), () => left.shift());
+  const echoes = [];
+  while (left.length > 0) echoes.push((await send(REQUEST)).headers.get("x-echo"));
+  assert.deepEqual(echoes, [`[redacted],${keys[1]},${keys[2]}`, `[redacted],[redacted],${keys[2]}`, "[redacted],[redacted],[redacted]"]);
+});
+
+test("of the keys that a function gives as many as are remembered", async () => {
+  let given = 0;
+  const send = door(async () => new Response(null, { headers: { "x-echo": "sk-number-1, sk-number-2, sk-number-25" } }), () => `sk-number-${(given += 1)}`);
+  for (let left = 24; left > 0; left -= 1) await send(REQUEST);
+  assert.equal((await send(REQUEST)).headers.get("x-echo"), "sk-number-1, [redacted], [redacted]");
+});
+
 test("in what a fetch throws, before the response and in the middle of it", async () => {
   const refuse = async () => {
     throw new TypeError("fetch failed", { cause: new Error(`nobody knows ${KEY}`) });
@@ -202,7 +222,29 @@ const OWN = {
     return new Response(body.pipeThrough(single), { status, headers });
   },
 };
+/** What quotes a key here, and what the model reads of it. */
+const QUOTING = {
+  "an approve that throws": [{ approval: { tools: { quote: "ask" } }, approve: () => Promise.reject(new Error(`no desk takes ${KEY}`)) }, "Tool error (quote): not approved: nobody could be asked: no desk takes [redacted]"],
+  "a tool that throws": [{}, "no server takes [redacted]"],
+};
+
 for (const [face, { createSession }] of Object.entries(FACES)) {
+  for (const [what, [options, said]] of Object.entries(QUOTING)) {
+    test(`${face}: ${what} is an error that the model reads, without the key`, async (t) => {
+      const model = await serveModel(t, { steps: [callStep("quote", {}), { text: "Done." }] });
+      const execute = () => {
+        throw new Error(`no server takes ${KEY}`);
+      };
+      const tool = { name: "quote", description: "Quotes.", parameters: { type: "object", properties: {} }, execute };
+      const session = await createSession({ apiKey: KEY, baseUrl: model.url, tools: [tool], ...options });
+      const events = await collect(session.run("go"));
+      const [{ error, output }] = dataOf(events, "TOOL_CALL_END");
+      assert.equal(error ?? output, said);
+      assert.ok(!JSON.stringify([events, await session.record()]).includes(KEY));
+      await session.close();
+    });
+  }
+
   for (const [whose, fetch] of Object.entries(OWN)) {
     for (const [what, answer] of Object.entries(ANSWERS)) {
       test(`${face}, ${whose}: ${what}`, async (t) => {
