@@ -9,10 +9,10 @@ import { quiet } from "./quiet.js";
 /**
  * Compiles the module and starts the core.
  * @param {import("./runtime.js").WasmSource | Promise<unknown>} given
- * @param {typeof import("./wasm/hermitcrab.js")} bindings
+ * @param {import("./runtime.js").Platform} platform
  * @param {import("./runtime.js").InitOptions["onProgress"]} [onProgress]
  */
-export async function loaded(given, bindings, onProgress) {
+export async function loaded(given, { bindings, sandbox }, onProgress) {
   let source;
   let place = "what was given";
   try {
@@ -22,7 +22,9 @@ export async function loaded(given, bindings, onProgress) {
       source = await download(source);
     }
     if (onProgress && source instanceof Response) source = watched(source, onProgress);
-    return await bindings.default({ module_or_path: source });
+    const module = await compiled(source);
+    check(module, sandbox, place);
+    return await bindings.default({ module_or_path: module });
   } catch (error) {
     if (error instanceof CoreError) throw error;
     throw failure(reasonOf(error, place), error);
@@ -41,6 +43,28 @@ async function download(url) {
   }
   if (response.ok) return response;
   throw failure(`${url} answered with status ${response.status}; serve the module of this package there, or say with init({ wasm }) where it is`);
+}
+
+/** @returns {Promise<WebAssembly.Module>} */
+function compiled(source) {
+  // Of any realm's.
+  if (Object.prototype.toString.call(source) === "[object WebAssembly.Module]") return source;
+  if (!(source instanceof Response)) return WebAssembly.compile(source);
+  // Of another type, or where there is no such function, it is compiled once it is there.
+  const streams = WebAssembly.compileStreaming && source.headers.get("content-type")?.toLowerCase() === "application/wasm";
+  return streams ? WebAssembly.compileStreaming(source) : source.arrayBuffer().then((bytes) => WebAssembly.compile(bytes));
+}
+
+/**
+ * Both cores import the same, so that the bindings of one would start the other,
+ * and fail at its first call without a way back.
+ */
+function check(module, sandbox, place) {
+  const names = new Set(WebAssembly.Module.exports(module).map(({ name }) => name));
+  const wanted = `hermitcrab/${sandbox ? "hermitcrab" : "slim"}.wasm`;
+  if (!names.has("core_step")) throw failure(`${place} is not the WebAssembly module of this package; say with init({ wasm }) where ${wanted} is`);
+  if (names.has("core_addSandbox") === sandbox) return;
+  throw failure(`${place} is the core ${sandbox ? "without" : "with"} a sandbox; this entry of the package wants ${wanted}`);
 }
 
 /** A response that tells how much of it has arrived. */

@@ -71,8 +71,9 @@ export async function init(options = {}) {
 /** Loads the core, once; after a failure the next call tries again. */
 function load(wasm, onProgress) {
   if (loading) return loading;
-  const { bindings, load } = platform;
-  const attempt = loaded(wasm === undefined ? load() : wasm, bindings, onProgress).then(
+  const provided = platform;
+  const { bindings } = provided;
+  const attempt = loaded(wasm === undefined ? provided.load() : wasm, provided, onProgress).then(
     () => {
       // One that another has overtaken serves until that one is loaded.
       if (loading === attempt || !ready) ready = bindings;
