@@ -53,7 +53,10 @@ export class Session {
   #seq = 0;
   #full = false;
   #close;
-  /** Iterators over the events since a mark of the worker's. @type {Map<number, AsyncIterableIterator<object>>} */
+  /**
+   * Iterators over the events since a mark of the worker's; none before it has come.
+   * @type {Map<number, AsyncIterableIterator<object> | undefined>}
+   */
   #marks = new Map();
   /** Kept as long as the worker may call it. */
   #env;
@@ -91,6 +94,7 @@ export class Session {
     };
     // What the worker tells before it gets to the call belongs to what was before.
     const mark = connection.nextNumber();
+    this.#marks.set(mark, undefined);
     const started = this.#call(method, args, { number: this.#number, mark }).then(
       () => {
         if (signal?.aborted) interrupt();
@@ -98,8 +102,10 @@ export class Session {
         return this.#marked(mark);
       },
       (error) => {
-        // One that is refused has no events.
         const events = this.#marked(mark);
+        // A worker that is lost with what was begun ends it, and its last events say so.
+        if (events && this.#link.ended) return events;
+        // One that is refused has no events.
         if (events) this.#hub.withdraw(events);
         throw error;
       },
@@ -170,6 +176,7 @@ export class Session {
   /** @internal */
   lost(failure) {
     if (this.id === undefined) return connection.remove(this.#number);
+    for (const [mark, events] of this.#marks) if (!events) this.mark(mark);
     const event = (kind, data) => {
       const timestamp = new Date().toISOString();
       return { kind, data, seq: (this.#seq += 1), timestamp, session_id: this.id };

@@ -122,6 +122,36 @@ test("a restored sandbox is as read-only as it was, and logged", async () => {
   assert.deepEqual(lines, ["read b", "read b: ok", "write a (0 bytes)", refused]);
 });
 
+/** How long a run may have begun before its worker ends. */
+const TURNS = {
+  "in the same turn": () => {},
+  "a microtask later": () => null,
+  "a macrotask later": () => new Promise(setImmediate),
+  "when it works": (arrived) => arrived,
+};
+for (const [when, turn] of Object.entries(TURNS)) {
+  for (const [how, end] of Object.entries({ terminate, restart })) {
+    test(`${how} ends a run with its last events, ${when} and at a second run, too`, async (t) => {
+      const server = await serveEndless(t);
+      for (const isSecond of [false, true]) {
+        let arrive;
+        const answer = (url, init) => (arrive?.(), fetch(url, init));
+        const session = await createSession({ apiKey: KEY, baseUrl: server.url, fetch: answer });
+        if (isSecond) for await (const { kind } of session.run("once")) if (kind === "ASSISTANT_TEXT_DELTA") await session.interrupt();
+        const arrived = new Promise((resolve) => (arrive = resolve));
+        const events = collect(session.run("go"));
+        await turn(arrived);
+        await end();
+        const last = (await events).slice(-2);
+        assert.deepEqual(last.map(({ kind }) => kind), ["ERROR", "SESSION_END"]);
+        assert.match(last[0].data.message, /^the worker was (ended|restarted)/);
+        await session.closed;
+        await assert.rejects(collect(session.run("again")), { name: "CoreError" });
+      }
+    });
+  }
+}
+
 test("many changes are kept small, and survive", async () => {
   const env = await MemoryEnvironment.create();
   const block = new Uint8Array(1 << 20);
