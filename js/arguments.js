@@ -253,10 +253,12 @@ const exitStatus = kind("a whole number from 0 to 255", (value) => Number.isInte
 
 /**
  * Throws unless a lent program may return `result`.
- * @param {any} result
+ * @param {any} result @param {boolean} mayMiss whether it was told less than all files
  */
-export function acceptProgramResult(result) {
-  const problem = programResult(result, "result");
+export function acceptProgramResult(result, mayMiss) {
+  // Called again, it would be told the same.
+  const asks = result?.files === "missing" && !mayMiss;
+  const problem = asks ? "result.files must not be missing where it was told all files, as it is without `since`" : programResult(result, "result");
   if (problem) throw new EnvironmentError("io", `what the program returned cannot be used: ${problem}`);
 }
 

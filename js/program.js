@@ -30,7 +30,8 @@ import { acceptProgramResult } from "./arguments.js";
  *   files: `kept`, the default, what it was told and its own changes; `lost`,
  *   nothing, so that the next call tells everything; `missing`, it lacks the
  *   state `since`, has not run, and is to be called again with all files. A
- *   program that keeps no files answers every `since` with `missing`.
+ *   program that keeps no files answers every `since` with `missing`; it must
+ *   run where there is no `since`, because then it was told all of them.
  *
  * @typedef {{path: string, type: "file" | "directory" | "link" | "removed", content?: Uint8Array | string, target?: string,
  *   mode?: number}} FileChange `content` is that of a file, `target` where a symbolic link leads.
@@ -68,7 +69,7 @@ export class Programs {
     // The core counts states in each environment; programs may serve many.
     const named = (state) => state && `${this.#lineage}/${request.name}/${state}`;
     const result = await program({ ...request, since: named(since), state: named(state), signal });
-    acceptProgramResult(result);
+    acceptProgramResult(result, since !== undefined);
     return result;
   }
 }

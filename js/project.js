@@ -4,6 +4,7 @@
 // round included, and `session.resume()` goes on.
 
 import { guardProject } from "./arguments.js";
+import { data as dataProblem } from "./data.js";
 import { EnvironmentError } from "./errors.js";
 import { ProjectStore, free } from "./project-store.js";
 import { quiet } from "./quiet.js";
@@ -118,7 +119,8 @@ export class Project {
   /**
    * Data of the host's own, such as what its page shows: any value that JSON
    * holds. It is saved with the files, some time after it was set; set it anew
-   * when something in it has changed.
+   * when something in it has changed. What JSON does not hold, such as NaN or a
+   * `Map`, is refused.
    * @type {any}
    */
   get data() {
@@ -126,6 +128,8 @@ export class Project {
   }
 
   set data(value) {
+    const problem = dataProblem(value, "project.data");
+    if (problem) throw new EnvironmentError("invalid_input", problem);
     this.#data = value;
     this.#dataText = undefined;
     this.#soon();

@@ -102,6 +102,25 @@ test("data of the host's own is kept with the files", async (t) => {
   await two.close();
 });
 
+test("data that would be lost is refused where it is set, and what was set before stays", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const one = await openProject("p", { storage });
+  one.data = { at: 3 };
+  for (const [value, problem] of [
+    [NaN, "project.data must be a finite number, not the number NaN"],
+    [{ open: [1, Infinity] }, "project.data.open[1] must be a finite number, not the number Infinity"],
+    [new Map([["at", 4]]), "project.data must be data that JSON holds, not a Map"],
+    [{ "to do": new Uint8Array(2) }, 'project.data["to do"] must be data that JSON holds, not a Uint8Array'],
+    [() => {}, "project.data must be data that JSON holds, not a function"],
+  ]) {
+    assert.throws(() => (one.data = value), { name: "EnvironmentError", kind: "invalid_input", message: problem });
+  }
+  await one.close();
+  const two = await openProject("p", { storage });
+  assert.deepEqual(two.data, { at: 3 });
+  await two.close();
+});
+
 test("only what changed is written, until everything is less", async (t) => {
   const directory = await folder(t);
   const files = directoryStorage(directory);

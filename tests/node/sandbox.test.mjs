@@ -260,6 +260,7 @@ const RESULTS = [
   [{ exitCode: 0, changes: [{ path: "/a", type: "file" }] }, "result.changes[0].content must be a string or a Uint8Array, not nothing"],
   [{ exitCode: 0, changes: [{ path: "/a", type: "file", content: "", mode: 0o10000 }] }, "result.changes[0].mode must be permission bits, 0 to 0o7777, not a number"],
   [{ exitCode: 0, files: "gone" }, "result.files must be one of kept, lost, missing, not a string"],
+  [{ files: "missing" }, "result.files must not be missing where it was told all files, as it is without `since`"],
 ];
 for (const [result, sentence] of RESULTS) {
   test(`a lent program that returns ${JSON.stringify(result)} is told so`, async () => {

@@ -279,7 +279,7 @@ test("what a model writes cannot pose as a function", async (t) => {
 test("what cannot be sent is refused by name, and nothing else is lost", async () => {
   const env = await MemoryEnvironment.create();
   const session = await createSession({ apiKey: KEY, env });
-  const [bad, good] = await Promise.allSettled([session.configure({ providerOptions: { x: new WeakMap() } }), env.exec("echo fine")]);
+  const [bad, good] = await Promise.allSettled([env.restore(new WeakMap()), env.exec("echo fine")]);
   await session.close();
   assert.equal(bad.reason.kind, "invalid_input");
   assert.match(bad.reason.message, /cannot be sent/);
