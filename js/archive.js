@@ -6,7 +6,7 @@
 import { EnvironmentError } from "./errors.js";
 import { replaceContent } from "./handle.js";
 import { BLOCK, beginsTar, packTar, tarEntries } from "./tar.js";
-import { batches, openZip, pump } from "./zip.js";
+import { batches, endsZip, openZip, pump } from "./zip.js";
 
 /**
  * @typedef {object} ImportOptions
@@ -296,14 +296,16 @@ export async function exportHandle(entries, read, handle) {
 }
 
 /**
- * What an archive is, by its first bytes; `undefined`: nothing that can be unpacked.
+ * What an archive is; `undefined`: nothing that can be unpacked.
  * @param {Uint8Array | ArrayBuffer | Blob} archive @returns {Promise<"zip" | "tar" | undefined>}
  */
 export async function kindOf(archive) {
   const head = archive instanceof Blob ? new Uint8Array(await archive.slice(0, BLOCK).arrayBuffer()) : bytesOf(archive).subarray(0, BLOCK);
   if (head[0] === 0x50 && head[1] === 0x4b) return "zip";
   const isGzip = head[0] === 0x1f && head[1] === 0x8b;
-  return isGzip || beginsTar(head) ? "tar" : undefined;
+  if (isGzip || beginsTar(head)) return "tar";
+  // One that extracts itself begins with a program.
+  return (await endsZip(archive instanceof Blob ? archive : bytesOf(archive))) ? "zip" : undefined;
 }
 
 function bytesOf(archive) {

@@ -22,6 +22,10 @@ const DIRECTORY = 0o040000;
 const REGULAR = 0o100000;
 const LINK = 0o120000;
 
+/** Bytes of the records at the end. */
+const END_BYTES = 22;
+const LOCATOR_64_BYTES = 20;
+const END_64_BYTES = 56;
 /** Longest comment behind the end record. */
 const MAX_COMMENT = 0xffff;
 /** Bytes from which on deflating saves any. */
@@ -51,9 +55,9 @@ const MAX_BYTES = 0xffffffff;
  */
 export async function openZip(archive, judge) {
   const source = sourceOf(archive);
-  const { count, offset, size } = await directoryOf(source);
+  const { count, offset, size, shift } = await directoryOf(source);
   judge(count);
-  const bytes = await source(offset, offset + size);
+  const bytes = await source(offset + shift, offset + shift + size);
   const places = new Map();
   const entries = [];
   let packed = 0;
@@ -62,6 +66,7 @@ export async function openZip(archive, judge) {
     const { entry, place, length } = centralEntry(bytes, at);
     at += length;
     packed += place.packed;
+    place.offset += shift;
     // Entries that share their data: a bomb that needs no ratio.
     if (packed > source.size) throw damaged("its entries overlap");
     entries.push(entry);
@@ -160,25 +165,57 @@ function sourceOf(archive) {
   return range;
 }
 
-/** Where the central directory is. */
+/** Whether an archive has what ends a zip archive, whatever is around that. @param {Uint8Array | Blob} archive */
+export async function endsZip(archive) {
+  return directoryOf(sourceOf(archive)).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Where the central directory is. `shift`: bytes before the archive that its
+ * offsets do not count, such as the program of one that extracts itself.
+ */
 async function directoryOf(source) {
-  const start = Math.max(0, source.size - 22 - MAX_COMMENT);
+  const start = Math.max(0, source.size - END_BYTES - MAX_COMMENT);
   const tail = await source(start, source.size);
   const view = viewOf(tail);
-  let at = tail.length - 22;
-  // What looks like the record may stand in the comment: the comment must fit.
-  while (at >= 0 && !(view.getUint32(at, true) === END && view.getUint16(at + 20, true) === tail.length - at - 22)) at -= 1;
-  if (at < 0) throw new EnvironmentError("invalid_input", "the archive is not a zip file or is damaged: it has no end record");
-  const count = view.getUint16(at + 10, true);
-  const size = view.getUint32(at + 12, true);
-  const offset = view.getUint32(at + 16, true);
-  if (count !== MAX_ENTRIES && size !== MAX_BYTES && offset !== MAX_BYTES) return { count, size, offset };
-  const locator = at - 20;
-  if (locator < 0 || view.getUint32(locator, true) !== LOCATOR_64) return { count, size, offset };
-  const place = large(view, locator + 8);
-  const wide = viewOf(await source(place, place + 56));
-  if (wide.getUint32(0, true) !== END_64) throw damaged("its 64-bit end record is missing");
-  return { count: large(wide, 32), size: large(wide, 40), offset: large(wide, 48) };
+  for (let at = tail.length - END_BYTES; at >= 0; at -= 1) {
+    if (view.getUint32(at, true) !== END) continue;
+    const behind = tail.length - at - END_BYTES - view.getUint16(at + 20, true);
+    if (behind < 0) continue;
+    const said = { count: view.getUint16(at + 10, true), size: view.getUint32(at + 12, true), offset: view.getUint32(at + 16, true) };
+    const directory = await placed(source, start + at, said);
+    // What looks like the record may stand in the comment, or in what follows the
+    // archive: the right one ends there, or has its directory.
+    if (behind === 0 || (directory.isThere && directory.count > 0)) return directory;
+  }
+  throw new EnvironmentError("invalid_input", "the archive is not a zip file or is damaged: it has no end record");
+}
+
+/** The directory that an end record at `end` speaks of, or the 64-bit one before it. */
+async function placed(source, end, said) {
+  const locator = end - LOCATOR_64_BYTES;
+  if ((await signature(source, locator)) !== LOCATOR_64) return shifted(source, end, said);
+  const place = large(viewOf(await source(locator, end)), 8);
+  const at = (await signature(source, place)) === END_64 ? place : locator - END_64_BYTES;
+  if ((await signature(source, at)) !== END_64) throw damaged("its 64-bit end record is missing");
+  const wide = viewOf(await source(at, at + END_64_BYTES));
+  return shifted(source, at, { count: large(wide, 32), size: large(wide, 40), offset: large(wide, 48) });
+}
+
+/** The directory ends where its end record begins, or is where that says. */
+async function shifted(source, end, { count, size, offset }) {
+  const shift = end - size - offset;
+  if (shift !== 0 && (await signature(source, end - size)) === CENTRAL) return { count, size, offset, shift, isThere: true };
+  return { count, size, offset, shift: 0, isThere: (await signature(source, offset)) === CENTRAL };
+}
+
+/** The number that a record begins with; `undefined`: nothing is there. */
+async function signature(source, at) {
+  if (at < 0 || at + 4 > source.size) return undefined;
+  return viewOf(await source(at, at + 4)).getUint32(0, true);
 }
 
 function centralEntry(bytes, at) {

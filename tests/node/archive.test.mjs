@@ -95,6 +95,39 @@ with zipfile.ZipFile("theirs.zip", "w", zipfile.ZIP_DEFLATED) as z:
   assert.equal(await other.readText("d/stored.txt"), "plain");
 });
 
+test("a zip archive may have a program before it and anything behind it", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+  t.after(() => rm(folder, { recursive: true }));
+  // With counted offsets, and with the 64-bit end record.
+  const { status, stderr } = spawnSync("python3", ["-c", `
+import zipfile
+open("counted.zip", "w").write("#!/bin/sh\\n" * 9)
+with zipfile.ZipFile("counted.zip", "a") as z: z.writestr("a", "a"); z.comment = b"PK\\x05\\x06 no end record"
+zipfile.ZIP_FILECOUNT_LIMIT = 0
+with zipfile.ZipFile("wide.zip", "w") as z: z.writestr("a", "a")
+`], { cwd: folder, encoding: "utf8" });
+  assert.equal(status, 0, stderr);
+  const [counted, wide] = await Promise.all(["counted.zip", "wide.zip"].map((name) => readFile(join(folder, name))));
+  assert.ok(wide.includes("PK\x06\x06"));
+  const plain = packZip([{ name: "a", content: "a" }]);
+  const program = Buffer.from("#!/bin/sh\nPK\x05\x06\nexit\n".repeat(50));
+  const fakes = Buffer.concat([Buffer.from("PK\x05\x06"), Buffer.alloc(40), Buffer.from("PK\x05\x06"), Buffer.alloc(30, 7)]);
+  for (const parts of [[program, plain], [counted], [program, wide], [plain, fakes], [program, plain, fakes], [counted, fakes], [program, wide, Buffer.alloc(9)], [program, counted]]) {
+    for (const archive of [new Uint8Array(Buffer.concat(parts)), new Blob(parts)]) {
+      for (const call of ["importZip", "importArchive"]) {
+        const env = await MemoryEnvironment.create();
+        await env[call](archive);
+        assert.equal(await env.readText("a"), "a");
+        await env.dispose();
+      }
+    }
+  }
+  const env = await MemoryEnvironment.create();
+  for (const parts of [[program], [program, plain.subarray(0, -1)], [plain.subarray(1)], [fakes]]) {
+    await refuses(env, () => env.importArchive(new Uint8Array(Buffer.concat(parts))), "invalid_input", /^the archive is neither|is damaged/);
+  }
+});
+
 test("old names and backslashes are understood", async () => {
   const env = await MemoryEnvironment.create();
   await env.importZip(packZip([
