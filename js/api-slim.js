@@ -1,8 +1,22 @@
 // What every entry file exports, with or without a sandbox.
 
+import { SessionError } from "./errors.js";
+import { createSessionIn } from "./session.js";
+
 export { init } from "./runtime.js";
-export { Session, createSession } from "./session.js";
+export { Session } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+
+/**
+ * Opens a session.
+ * @param {import("./session.js").SessionOptions} [options]
+ * @returns {Promise<import("./session.js").Session>}
+ */
+export function createSession(options = {}) {
+  return createSessionIn(options, () => {
+    throw new SessionError("invalid_input", "give env: this entry of the package has no sandbox of its own");
+  });
+}
 
 /**
  * @template {import("./events.js").EventKind} K

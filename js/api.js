@@ -1,16 +1,19 @@
 // What the entry files of the core with a sandbox export.
 
-import { setDefaultEnvironment } from "./session.js";
 import { openProjectIn } from "./projects.js";
 import { MemoryEnvironment } from "./sandbox.js";
-
-setDefaultEnvironment(() => MemoryEnvironment.create());
+import { createSessionIn } from "./session.js";
 
 export * from "./api-slim.js";
 export { Project } from "./project.js";
 export { deleteProject, listProjects } from "./projects.js";
 export { MemoryEnvironment };
 export { scriptedFetch } from "./script.js";
+
+/** @type {typeof import("./api-slim.js").createSession} */
+export function createSession(options = {}) {
+  return createSessionIn(options, () => MemoryEnvironment.create());
+}
 
 /**
  * Opens a project, or begins one. Rejects with kind `locked` if another tab has

@@ -69,38 +69,30 @@ import { definition } from "./tool.js";
  * @property {(failure: Error, now: number) => void} lost
  */
 
-/** Where sessions work that are given no environment. */
-let defaultEnvironment = () => {
-  throw new SessionError("invalid_input", "give env: this core has no sandbox of its own");
-};
-
-/** @param {() => Promise<object>} make */
-export function setDefaultEnvironment(make) {
-  defaultEnvironment = make;
-}
-
 /**
  * Opens a session.
- * @param {SessionOptions} [options]
+ * @param {SessionOptions} options
+ * @param {() => object | Promise<object>} makeEnvironment for one that is given none
  * @returns {Promise<Session>}
  */
-export async function createSession(options = {}) {
+export async function createSessionIn(options, makeEnvironment) {
   acceptInSession("createSession", options);
-  return openSession(options, new EventHub());
+  return openSession(options, new EventHub(), makeEnvironment);
 }
 
 /**
  * Opens a session whose events go to `hub`.
  * @param {SessionOptions} options
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
+ * @param {() => object | Promise<object>} makeEnvironment
  */
-export async function openSession(options, hub) {
+export async function openSession(options, hub, makeEnvironment) {
   const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
   signal?.throwIfAborted();
   // Judged and copied before anything happens.
   const told = { ...taken(settings, "options"), tools: tools.map(definition) };
   const record = history === undefined || history === null ? undefined : JSON.stringify(taken(history, "options.history"));
-  const { runtime, number } = await attach(env ?? (await defaultEnvironment()));
+  const { runtime, number } = await attach(env ?? (await makeEnvironment()));
   const fetching = await sender(fetch, script);
   // Nothing below waits, so no abort can get lost.
   signal?.throwIfAborted();

@@ -9,7 +9,7 @@ import { Scope } from "./outgoing.js";
 import { place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 
-/** @type {typeof import("../session.js").createSession} */
+/** @type {typeof import("../api.js").createSession} */
 export async function createSession(given = {}) {
   acceptInSession("createSession", given);
   const { env, fetch, signal, ...options } = given;

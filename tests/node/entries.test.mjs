@@ -27,6 +27,7 @@ test("a sandbox can be made after the core without one was loaded, and sessions 
   // Without an address of one's own the core is asked for the provider's.
   const asking = slim.createSession({ provider: "anthropic", model: "m", apiKey: "key", fetch, env: { ...env } });
   const opening = slim.createSession({ ...options, env });
+  await assert.rejects(slim.createSession(options), { kind: "invalid_input" });
   const { MemoryEnvironment, createSession, scriptedFetch } = await import("../../js/node.js");
   arrive(await readFile(new URL("../../js/wasm/slim/hermitcrab_bg.wasm", import.meta.url)));
   await slow;
@@ -37,7 +38,10 @@ test("a sandbox can be made after the core without one was loaded, and sessions 
   assert.equal((await sandbox.exec("echo hi")).stdout, "hi\n");
   assert.notEqual(script, "core");
   const late = await createSession({ ...options, env: sandbox });
-  for (const session of [early, during, late]) {
+  // Each entry's own: only the one with a sandbox makes one.
+  await assert.rejects(slim.createSession(options), { name: "SessionError", kind: "invalid_input", message: "give env: this entry of the package has no sandbox of its own" });
+  const own = await createSession(options);
+  for (const session of [early, during, late, own]) {
     assert.equal(await said(session), "done");
     await session.close();
   }
