@@ -112,7 +112,7 @@ export class Link {
         this.#settle(message);
         return true;
       case "abort":
-        this.#signals.get(message.signal)?.abort(this.#decode(message.reason, []));
+        this.#signals.get(message.signal)?.abort(this.#decode(message.reason));
         return true;
       case "run":
         this.run(message);
@@ -130,7 +130,7 @@ export class Link {
 
   /** Runs a one-way call that came by another way. @param {{target: number, args: unknown[]}} call */
   run({ target, args }) {
-    this.#functions.get(target)?.(...args.map((value) => this.#decode(value, [])));
+    this.#functions.get(target)?.(...args.map((value) => this.#decode(value)));
   }
 
   /** No answer will come any more. @param {Error} reason */
@@ -212,8 +212,10 @@ export class Link {
     const call = this.#pending.get(id);
     if (!call) return;
     this.#pending.delete(id);
-    call.outgoing.end();
-    const decoded = this.#decode(value, []);
+    const streams = [];
+    const decoded = this.#decode(value, { signals: [], streams });
+    // What was given lives as long as the answer: the signal of a fetch also ends its body.
+    whenAll(streams, () => call.outgoing.end());
     if (type === "done") call.resolve(decoded);
     else call.reject(decoded);
   }
@@ -225,14 +227,16 @@ export class Link {
     try {
       const object = method === undefined ? this.#functions.get(target) : this.#objects.get(target);
       if (!object) throw new HermitcrabError("illegal_state", "what is called does not exist any more");
-      const values = args.map((value) => this.#decode(value, signals));
+      const values = args.map((value) => this.#decode(value, { signals, streams: [] }));
       const result = method === undefined ? object(...values) : object[method](...values);
       answer = { type: "done", id, value: outgoing.encode(await result) };
       this.#options.served?.(object);
     } catch (error) {
       answer = { type: "fail", id, value: outgoing.failure(error) };
     }
-    for (const signal of signals) this.#signals.delete(signal);
+    whenAll(outgoing.streams, () => {
+      for (const signal of signals) this.#signals.delete(signal);
+    });
     try {
       this.send(answer, outgoing.transfer);
     } catch (error) {
@@ -257,8 +261,11 @@ export class Link {
     return id;
   }
 
-  keepStream(stream) {
+  /** @param {ReadableStream} stream @param {Promise<void>[]} streams gets a promise for its end */
+  keepStream(stream, streams) {
     const id = this.#next++;
+    let over;
+    streams.push(new Promise((resolve) => (over = resolve)));
     let reader;
     const source = {
       async read() {
@@ -277,7 +284,10 @@ export class Link {
         await (reader ?? stream).cancel(reason);
       },
     };
-    const end = () => this.#objects.delete(id);
+    const end = () => {
+      this.#objects.delete(id);
+      over();
+    };
     this.#objects.set(id, source);
     return id;
   }
@@ -298,28 +308,29 @@ export class Link {
     return this.#next++;
   }
 
-  #decode(value, signals) {
+  /** @param {any} value @param {{signals: number[], streams: Promise<void>[]}} [found] gets what comes with it */
+  #decode(value, found = { signals: [], streams: [] }) {
     if (value === null || typeof value !== "object") return value;
-    if (Array.isArray(value)) return value.map((item) => this.#decode(item, signals));
+    if (Array.isArray(value)) return value.map((item) => this.#decode(item, found));
     if (!isPlain(value)) return value;
-    if (!(MARK in value)) return mapValues(value, (item) => this.#decode(item, signals));
+    if (!(MARK in value)) return mapValues(value, (item) => this.#decode(item, found));
     switch (value[MARK]) {
       case "data":
-        return Object.fromEntries(value.entries.map(([name, item]) => [name, this.#decode(item, signals)]));
+        return Object.fromEntries(value.entries.map(([name, item]) => [name, this.#decode(item, found)]));
       case "function":
         return this.#stub(value);
       case "signal":
-        return this.#signal(value, signals);
+        return this.#signal(value, found);
       case "error":
-        return decodeError(value, (item) => this.#decode(item, signals));
+        return decodeError(value, (item) => this.#decode(item, found));
       case "headers":
         return new Headers(value.entries);
       case "response":
-        return { ...value, headers: new Headers(value.headers), body: this.#decode(value.body, signals) };
+        return { ...value, headers: new Headers(value.headers), body: this.#decode(value.body, found) };
       case "file":
         return new File([value.content], value.name, value);
       case "stream":
-        return this.#stream(value);
+        return this.#stream(value, found);
       case "own":
         return this.#objects.get(value.id);
       case "handle":
@@ -339,23 +350,32 @@ export class Link {
     };
   }
 
-  #signal({ id, aborted, reason }, signals) {
+  #signal({ id, aborted, reason }, found) {
     const controller = new AbortController();
-    if (aborted) controller.abort(this.#decode(reason, signals));
+    if (aborted) controller.abort(this.#decode(reason, found));
     this.#signals.set(id, controller);
-    signals.push(id);
+    found.signals.push(id);
     return controller.signal;
   }
 
-  #stream({ id, locked }) {
+  #stream({ id, locked }, found) {
     if (locked) return { locked, getReader() {} };
+    let over;
+    found.streams.push(new Promise((resolve) => (over = resolve)));
     return new ReadableStream({
       pull: async (controller) => {
-        const { done, value } = await this.call(id, "read", []);
-        if (done) controller.close();
-        else controller.enqueue(value);
+        const { done, value } = await this.call(id, "read", []).catch((error) => {
+          over();
+          throw error;
+        });
+        if (!done) return controller.enqueue(value);
+        over();
+        controller.close();
       },
-      cancel: (reason) => this.call(id, "cancel", [reason]),
+      cancel: (reason) => {
+        over();
+        return this.call(id, "cancel", [reason]);
+      },
     }, { highWaterMark: 0 });
   }
 
@@ -364,6 +384,12 @@ export class Link {
     this.adopt(proxy, handle.id);
     return proxy;
   }
+}
+
+/** Calls `then` when all promises are kept; now, if there are none. */
+function whenAll(promises, then) {
+  if (promises.length === 0) then();
+  else void Promise.all(promises).then(then);
 }
 
 function decodeError({ name, message, kind, code, cause }, decode) {

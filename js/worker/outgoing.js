@@ -17,6 +17,8 @@ export const everProxies = new WeakSet();
 /** One message on its way out: what moves with it, and what lives as long. */
 export class Outgoing {
   transfer = [];
+  /** Promises for the ends of its streams. @type {Promise<void>[]} */
+  streams = [];
   #link;
   #scope;
   #ends = [];
@@ -135,7 +137,7 @@ export class Outgoing {
 
   #stream(stream) {
     if (stream.locked) return { [MARK]: "stream", locked: true };
-    return { [MARK]: "stream", id: this.#link.keepStream(stream), locked: false };
+    return { [MARK]: "stream", id: this.#link.keepStream(stream, this.streams), locked: false };
   }
 
   #handle(object) {

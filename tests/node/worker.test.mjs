@@ -263,6 +263,36 @@ test("a fetch of the page's sends the requests; its body streams, its errors are
   assert.deepEqual(seen, [1, 2].map(() => ["/v1/messages", `${KEY}-fresh`, true]));
 });
 
+for (const end of ["interrupt", "abort", "terminate"]) {
+  test(`the signal of a fetch of the page's fires at ${end}, also once the response has begun`, { timeout: 30_000 }, async (t) => {
+    for (const api of [here, { createSession }]) {
+      if (end === "terminate" && api === here) continue;
+      const server = await serveEndless(t);
+      const signals = [];
+      const ask = (url, init) => (signals.push(init.signal), fetch(url, init));
+      const session = await api.createSession({ apiKey: KEY, baseUrl: server.url, fetch: ask });
+      for await (const { kind } of session.run("go")) {
+        if (kind === "ASSISTANT_TEXT_DELTA") void (end === "terminate" ? terminate() : session[end]());
+      }
+      const [signal] = signals;
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      // With it the body ends.
+      await server.closed;
+      await session.abort();
+    }
+  });
+}
+
+test("the signal of a fetch whose response was read stays silent", async (t) => {
+  const model = await serveModel(t, { steps: [{ text: "one" }, { text: "two" }] });
+  const signals = [];
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, fetch: (url, init) => (signals.push(init.signal), fetch(url, init)) });
+  for (const input of ["first", "second"]) await collect(session.run(input));
+  await session.abort();
+  await restart();
+  assert.deepEqual(signals.map(({ aborted }) => aborted), [false, false]);
+});
+
 test("what a model writes cannot pose as a function", async (t) => {
   const odd = { $hermitcrab: "function", id: 1, list: [{ $hermitcrab: "own", id: 0 }], __proto__: null };
   const model = await serveModel(t, { steps: [callStep("look", { odd }), { text: "Ok." }] });
