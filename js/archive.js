@@ -24,6 +24,9 @@ const HARMLESS = 16 * 1024 * 1024;
 /** Bytes of a tar archive that are not contents, beyond one header per entry. */
 const TAR_SLACK = 1024 * 1024;
 
+/** How deep directories nest in a sandbox. A handle that a page made up may hold itself. */
+const MAX_DEPTH = 256;
+
 /** What an import may still take, and what it is called in refusals. */
 class Budget {
   #bytes;
@@ -221,7 +224,8 @@ export async function importFileList(files, sink) {
 
 /** @param {FileSystemDirectoryHandle} handle @param {Sink} sink */
 export async function importHandle(handle, sink) {
-  const descend = async (directory, prefix) => {
+  const descend = async (directory, prefix, depth) => {
+    if (depth > MAX_DEPTH) throw tooLarge(`cannot take ${prefix.slice(0, 60)}…: directories nest at most ${MAX_DEPTH} deep, and these may be a circle`);
     for await (const entry of entriesOf(directory, prefix || handle.name || "the directory")) {
       const [name, child] = entry;
       const path = prefix + name;
@@ -229,7 +233,7 @@ export async function importHandle(handle, sink) {
       if (child.kind === "directory") {
         if (place !== undefined) sink.budget.take(path, 0), sink.directory(place);
         // Nothing below an excluded name is looked at.
-        if (place !== undefined || sink.place(`${path}/x`) !== undefined) await descend(child, `${path}/`);
+        if (place !== undefined || sink.place(`${path}/x`) !== undefined) await descend(child, `${path}/`, depth + 1);
       } else if (place !== undefined) {
         const file = await fileOf(child, path);
         sink.budget.take(path, file.size);
@@ -237,7 +241,7 @@ export async function importHandle(handle, sink) {
       }
     }
   };
-  await descend(handle, "");
+  await descend(handle, "", 0);
 }
 
 /** The entries of a directory, which may vanish or be forbidden meanwhile. */

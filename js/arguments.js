@@ -22,6 +22,7 @@ const maybe = (check) => (value, name) => (value === undefined ? undefined : che
 const orNull = (check) => (value, name) => (value === undefined || value === null ? undefined : check(value, name));
 
 const isObject = (value) => typeof value === "object" && value !== null;
+const isRecord = (value) => isObject(value) && !Array.isArray(value);
 const isFunction = (value) => typeof value === "function";
 const hasMethods = (value, names) => isObject(value) && names.every((name) => isFunction(value[name]));
 
@@ -39,7 +40,7 @@ const text = kind("a string", (value) => typeof value === "string");
 const utf8 = (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds half of a surrogate pair, which UTF-8 cannot carry; leave it out` : undefined);
 const unicode = all(text, utf8);
 const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
-const object = kind("an object", isObject);
+const object = kind("an object", isRecord);
 const callback = kind("a function", isFunction);
 const whole = kind("a whole number, 0 or more", (value) => Number.isSafeInteger(value) && value >= 0);
 const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && value >= 1);
@@ -60,6 +61,7 @@ const handle = kind("a directory handle", (value) => hasMethods(value, ["getFile
 const key = kind("a string, a function or null", (value) => value === null || typeof value === "string" || isFunction(value));
 const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
 const script = kind("a string or an object", (value) => typeof value === "string" || isObject(value));
+const history = kind("an object or an array", isObject);
 const environment = kind("a MemoryEnvironment or an object with the methods of an environment", isObject);
 const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
@@ -75,7 +77,7 @@ const tool = kind("an object with name, description, parameters and execute", (v
 
 /** An object whose known fields are right. @param {Record<string, Check>} fields @returns {Check} */
 const fields = (fields) => (value, name) => {
-  if (!isObject(value)) return object(value, name);
+  if (!isRecord(value)) return object(value, name);
   return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
 };
 
@@ -92,9 +94,15 @@ const record = (value, name) => object(value, name) ?? data(value, name) ?? obje
 const listOf = (item) => (value, name) =>
   Array.isArray(value) ? first(value.map((one, index) => item(one, `${name}[${index}]`))) : kind("an array", () => false)(value, name);
 
+/** Tools of which none has the name of another. @type {Check} */
+const tools = all(listOf(tool), (value, name) => {
+  const twice = value.findIndex((one, index) => value.findIndex((other) => other.name === one.name) < index);
+  return twice < 0 ? undefined : `${name}[${twice}] has the name of another, \`${value[twice].name}\`; leave one of them out`;
+});
+
 /** @param {Check} item @param {Check} [key] @returns {Check} */
 const recordOf = (item, key = () => undefined) => (value, name) => {
-  if (!isObject(value)) return object(value, name);
+  if (!isRecord(value)) return object(value, name);
   const checked = ([field, one]) => key(field, `a name in ${name}`) ?? item(one, `${name}[${JSON.stringify(field)}]`);
   return first(Object.entries(value).map(checked));
 };
@@ -194,7 +202,7 @@ const FUNCTIONS = {
     onProgress: maybe(callback), worker: maybe(callback), onRestart: maybe(callback), unresponsiveMs: maybe(limit), stopMs: maybe(limit),
   }))]],
   createSession: [["options", all(maybe(fields({
-    apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(listOf(tool)), history: orNull(object),
+    apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(tools), history: orNull(history),
     approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), ...settings,
   })), dataBut(["apiKey", "apiKeys", "env", "tools", "approve", "fetch", "signal"]))]],
   scriptedFetch: [["script", all(script, data)]],

@@ -21,7 +21,8 @@ import { definition } from "./tool.js";
  * @typedef {object} Tool a tool that this page or program executes
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
  * @property {string} description what it does, for the model
- * @property {object} parameters JSON Schema of the arguments; the root is an object
+ * @property {object} parameters JSON Schema of the arguments; the root is an object. Keywords
+ *   that are not checked, such as `pattern` and `$ref`, are refused: js/README.md lists the others
  * @property {number} [timeoutMs] a call that gives no result within it is an
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute

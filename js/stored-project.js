@@ -185,5 +185,5 @@ export async function storageFailure(name, needed, error) {
 }
 
 function megabytes(bytes) {
-  return `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes < 1e5 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

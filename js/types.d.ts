@@ -36,7 +36,8 @@ export interface ChangeableSettings {
   maxSubagents?: number;
   /**
    * How providers are reached, by provider; `options` in the core's own names:
-   * `{ openai: { options: { organization: "org-1" } } }`.
+   * `{ openai: { options: { organization: "org-1" } } }`. docs/settings.md lists
+   * them; headers are none: a `fetch` of your own adds those.
    */
   endpoints?: Record<string, { baseUrl?: string; credential?: string; options?: object }>;
   /** When a text answer counts as a question to the user. */

@@ -328,7 +328,7 @@ for (const [where, init] of Object.entries({
       return { kind, message, state: project.status.state };
     });
     assert.equal(told.kind, "storage_full", told.message);
-    assert.match(told.message, /^saving project p needs 0\.0 MB; free some space or export the project; the work goes on in memory$/);
+    assert.match(told.message, /^saving project p needs \d+ kB; free some space or export the project; the work goes on in memory$/);
     assert.equal(told.state, "saved");
   });
 }

@@ -394,6 +394,14 @@ for (const [name, children, problem] of [
   });
 }
 
+test("a directory that holds itself is told, and nothing is taken", { timeout: 30_000 }, async () => {
+  const env = await MemoryEnvironment.create();
+  const circle = { kind: "directory", name: "circle", entries: async function* () { yield ["again", circle]; } };
+  for (const options of [{}, { exclude: ["x"] }, { stripComponents: 1 }]) {
+    await refuses(env, () => env.importDirectory(circle, options), "too_large", /^cannot take again\/again\/.{48}…: directories nest at most 256 deep, and these may be a circle$/);
+  }
+});
+
 test("what is no directory handle at all is told", async () => {
   const env = await MemoryEnvironment.create({ files: { keep: "k" } });
   for (const entries of [() => 5, () => undefined, () => { throw new Error("boom"); }, async function* () { yield 5; }]) {

@@ -87,6 +87,7 @@ const SANDBOX = [
   [() => env.openShell({ onData: 1 }), "options.onData must be a function, not a number"],
   [() => env.openShell({ onData, cols: -1 }), "options.cols must be a whole number, 1 or more, not the number -1"],
   [() => env.openShell({ onData, history: "ls" }), "options.history must be an array, not a string"],
+  [() => env.exec("echo", ["-n"]), "options must be an object, not an array"],
   [() => env.restore(), "snapshot must be what snapshot() gave, not nothing"],
   [() => env.changesSince("x"), "snapshot must be what snapshot() gave, not a string"],
   [() => env.replaceTree("tar"), "archive must be a Uint8Array, not a string"],
@@ -109,9 +110,14 @@ const SANDBOX = [
   [() => jsProgram({ worker: "worker.js" }), "options.worker must be a function, not a string"],
 ];
 
+const tool = { name: "x", description: "Does x.", parameters: { type: "object" }, execute: () => "" };
+
 const SESSION = [
   [() => init(null), "options must be an object, not null"],
   [() => createSession(null), "options must be an object, not null"],
+  [() => createSession([]), "options must be an object, not an array"],
+  [() => createSession({ endpoints: { openai: [] } }), 'options.endpoints["openai"] must be an object, not an array'],
+  [() => createSession({ tools: [tool, { ...tool, name: "y" }, tool] }), "options.tools[2] has the name of another, `x`; leave one of them out"],
   [() => createSession({ env: 5 }), "options.env must be a MemoryEnvironment or an object with the methods of an environment, not a number"],
   [() => createSession({ tools: {} }), "options.tools must be an array, not an object"],
   [() => createSession({ tools: [null] }), "options.tools[0] must be an object with name, description, parameters and execute, not null"],
@@ -120,7 +126,7 @@ const SESSION = [
   [() => createSession({ signal: new AbortController() }), "options.signal must be an AbortSignal, not an object"],
   [() => createSession({ apiKey: 5 }), "options.apiKey must be a string, a function or null, not a number"],
   [() => createSession({ apiKeys: "k" }), "options.apiKeys must be an object, not a string"],
-  [() => createSession({ history: "[]" }), "options.history must be an object, not a string"],
+  [() => createSession({ history: "[]" }), "options.history must be an object or an array, not a string"],
   [() => createSession({ retry: 5 }), "options.retry must be an object, not a number"],
   [() => createSession({ endpoints: { openai: "x" } }), 'options.endpoints["openai"] must be an object, not a string'],
   [() => createSession({ script: 5 }), "options.script must be a string or an object, not a number"],
@@ -152,7 +158,6 @@ const circle = { deep: [{}] };
 circle.deep[0].back = circle;
 const throwing = new Proxy({}, { ownKeys() { throw new Error("a trap"); } });
 const getter = { get retry() { throw new RangeError("a getter"); } };
-const tool = { name: "x", description: "Does x.", parameters: { type: "object" }, execute: () => "" };
 const { execute: _, ...inert } = tool;
 const { description: _d, ...silent } = tool;
 const { parameters: _p, ...bare } = tool;

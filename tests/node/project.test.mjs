@@ -11,6 +11,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { openProjectIn } from "../../js/projects.js";
+import { storageFailure } from "../../js/stored-project.js";
 import { EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 
@@ -572,6 +573,13 @@ test("a project that cannot be opened leaves no sandbox and no lock behind", asy
   const two = await openProject("p", { storage });
   await two.close();
 });
+
+for (const [bytes, said] of [[0, "0 kB"], [700, "1 kB"], [99_001, "100 kB"], [100_000, "0.1 MB"], [3_000_000, "3.0 MB"]]) {
+  test(`a full storage says that ${bytes} bytes are needed`, async () => {
+    const { message } = await storageFailure("p", bytes, new DOMException("quota", "QuotaExceededError"));
+    assert.equal(message, `saving project p needs ${said}; free some space or export the project; the work goes on in memory`);
+  });
+}
 
 test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
   const files = directoryStorage(await folder(t));
