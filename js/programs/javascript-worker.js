@@ -147,8 +147,16 @@ async function start(order, runtime, cwd, stdin) {
   } else {
     const code = order.kind === "code" ? order.code : new TextDecoder().decode(stdin);
     const path = `${cwd}/${order.kind === "code" ? "[eval]" : "[stdin]"}`;
+    if (order.kind === "code") show(runtime.modules);
     const value = await loader.runCode(code, path, order);
     if (order.print) console.log(value);
+  }
+}
+
+/** Makes globals of modules, which code may replace by variables of its own. */
+function show(modules) {
+  for (const [name, value] of Object.entries(modules)) {
+    if (!(name in globalThis)) Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   }
 }
 

@@ -35,6 +35,40 @@ check("the value of an expression", {
   command: `node -p '[1, "a", { b: null }]'`,
   stdout: "[ 1, 'a', { b: null } ]\n",
 });
+check("modules are globals of code on the command line, which may have variables of their names", {
+  files: { a: "abc" },
+  command: `node -e 'console.log(fs.readFileSync("a", "utf8"), path.join("a", "b"), typeof os)'; node -p 'util.format("%d", 1)'; node -e 'const fs = 1; var path = 2; console.log(fs, path)'; node -e 'import { sep } from "path"; console.log(sep, typeof url)'; echo 'console.log(typeof fs)' | node`,
+  stdout: "abc a/b object\n1\n1 2\n/ object\nundefined\n",
+});
+check("files as streams", {
+  files: {
+    a: "one\ntwo\nthré\n",
+    "streams.js": `
+const fs = require("fs");
+const readline = require("readline");
+const say = (...words) => console.log(...words);
+(async () => {
+  for await (const piece of fs.createReadStream("a", { start: 1, end: 2 })) say(piece);
+  for await (const line of readline.createInterface({ input: fs.createReadStream("a") })) say(line);
+  try { for await (const _ of fs.createReadStream("none")); } catch ({ code }) { say("no", code); }
+  const seen = [];
+  fs.writeFileSync("big", Buffer.alloc(150_000, "x"));
+  fs.createReadStream("big").on("data", ({ length }) => seen.push(length)).on("close", () => say(seen));
+  await new Promise((resolve) => fs.createReadStream("a", "utf8").pipe(fs.createWriteStream("copy")).on("finish", resolve));
+  const more = fs.createWriteStream("copy", { flags: "a" });
+  more.on("error", ({ code }) => say(code)).on("close", () => say(fs.readFileSync("copy", "utf8"), more.bytesWritten));
+  more.write("4", () => say("written"));
+  more.end("5\\n");
+  more.write("6");
+  fs.createWriteStream("none/x").on("error", ({ code }) => say("none", code));
+  fs.createReadStream("none").on("error", ({ code }) => say("neither", code));
+})();
+`,
+  },
+  command: "node streams.js; printf 'p\\nq' | node -e 'process.stdin.pipe(fs.createWriteStream(\"in\"))'; cat in; node -e 'fs.createReadStream(\"none\")' 2>/dev/null || echo $?",
+  stdout:
+    "<Buffer 6e 65>\none\ntwo\nthré\nno ENOENT\n[ 65536, 65536, 18928 ]\nwritten\none\ntwo\nthré\n45\n 3\nERR_STREAM_WRITE_AFTER_END\nnone ENOENT\nneither ENOENT\np\nq1\n",
+});
 check("the version", { command: "node --version", stdout: "v22.0.0\n" });
 check("an emitter as old code makes it", {
   files: {

@@ -4,6 +4,7 @@
 import { Device, Directory, File, Link } from "../files.js";
 import { Buffer, decode, encode } from "./buffer.js";
 import { dirname, join, normalize, resolve } from "./path.js";
+import { makeFileStreams } from "./streams.js";
 
 const ERRORS = {
   ENOENT: [-2, "no such file or directory"],
@@ -457,5 +458,5 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     };
   };
   fs.promises = promises;
-  return fs;
+  return Object.assign(fs, makeFileStreams(sync, later));
 }

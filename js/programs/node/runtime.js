@@ -7,7 +7,8 @@ import { makeFs } from "./fs.js";
 import { format, inspect } from "./inspect.js";
 import { makeLoader } from "./loader.js";
 import path from "./path.js";
-import { EventEmitter, makeOs, makeReadline, makeStdin, url, util } from "./small.js";
+import { EventEmitter, makeOs, url, util } from "./small.js";
+import { makeReadline, makeStdin } from "./streams.js";
 import { makeTest } from "./test.js";
 
 const VERSION = "v22.0.0";
@@ -307,6 +308,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
 
   return {
     globals: { process, console, Buffer, ...timers, global: globalThis, __import: loader.importFrom(`${cwd}/[eval]`) },
+    /** What `node -e` has beside the globals: modules by name. */
+    modules: Object.fromEntries([...builtins].filter(([name]) => !name.includes("/") && name !== "module" && name !== "test")),
     loader,
     fatal,
     exit,

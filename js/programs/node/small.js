@@ -1,7 +1,6 @@
-// The smaller modules of Node: `events`, `util`, `os`, `url`, `readline`, timers.
+// The smaller modules of Node: `events`, `util`, `os`, `url`.
 
 import { deepEqual } from "./assert.js";
-import { decode } from "./buffer.js";
 import { format, inspect } from "./inspect.js";
 
 /** Listeners by event, of each emitter. @type {WeakMap<object, Map<string | symbol, Function[]>>} */
@@ -148,84 +147,3 @@ export const url = {
   fileURLToPath: (value) => decodeURIComponent(new URL(value).pathname),
   pathToFileURL: (path) => new URL(`file://${encodeURI(path).replace(/[?#]/g, encodeURIComponent)}`),
 };
-
-/** Standard input as a stream of events. @param {Uint8Array} content @param {(task: () => void) => void} later */
-export function makeStdin(content, later) {
-  let encoding;
-  let flowing = false;
-  const stdin = new EventEmitter();
-  const flow = () => {
-    if (flowing) return stdin;
-    flowing = true;
-    later(() => {
-      if (content.length > 0)
-        stdin.emit("data", encoding ? decode(content, encoding) : globalThis.Buffer.from(content));
-      stdin.emit("end");
-      stdin.emit("close");
-    });
-    return stdin;
-  };
-  const on = EventEmitter.prototype.on;
-  return Object.assign(stdin, {
-    fd: 0,
-    isTTY: false,
-    setEncoding(name = "utf8") {
-      encoding = name;
-      return stdin;
-    },
-    on(name, listener) {
-      on.call(stdin, name, listener);
-      return name === "data" || name === "end" ? flow() : stdin;
-    },
-    resume: flow,
-    pause: () => stdin,
-    ref: () => stdin,
-    unref: () => stdin,
-    pipe(target) {
-      stdin.on("data", (data) => target.write(data));
-      return target;
-    },
-    async *[Symbol.asyncIterator]() {
-      if (content.length > 0) yield encoding ? decode(content, encoding) : globalThis.Buffer.from(content);
-    },
-  });
-}
-
-/** Lines of standard input, which is the only stream there is. */
-export function makeReadline(content, later, write) {
-  const lines = decode(content).split(/\r?\n/);
-  if (lines.at(-1) === "") lines.pop();
-  const createInterface = () => {
-    const reader = new EventEmitter();
-    let reading = false;
-    const read = () => {
-      if (reading) return;
-      reading = true;
-      later(() => {
-        while (lines.length > 0) reader.emit("line", lines.shift());
-        reader.emit("close");
-      });
-    };
-    const on = EventEmitter.prototype.on;
-    return Object.assign(reader, {
-      on(name, listener) {
-        on.call(reader, name, listener);
-        if (name === "line") read();
-        return reader;
-      },
-      question(prompt, options, answer = options) {
-        write("stdout", new TextEncoder().encode(prompt));
-        const line = lines.shift();
-        if (typeof answer === "function") later(() => line !== undefined && answer(line));
-        return Promise.resolve(line ?? "");
-      },
-      setPrompt() {},
-      prompt() {},
-      close: () => void reader.emit("close"),
-      async *[Symbol.asyncIterator]() {
-        while (lines.length > 0) yield lines.shift();
-      },
-    });
-  };
-  return { createInterface, promises: { createInterface } };
-}
