@@ -215,6 +215,9 @@ const REFUSED = {
   "with agents too deep within each other": [{ ...RUN, log: NESTED }, damaged("entry 51 of its log has an agent that is 51 deep, and the page shows 50")],
   "with a note of another kind": [{ ...RUN, log: [{ note: "n", kind: "<x>" }] }, damaged("entry 1 of its log is a note of no known kind")],
   "with a change of no call": [{ ...RUN, log: [{ changes: [], call: 1 }] }, damaged("entry 1 of its log has changes of a call that is no text")],
+  "with a change of calls that are no list": [{ ...RUN, log: [{ changes: [], calls: "ab" }] }, damaged("entry 1 of its log has changes without a list of their calls")],
+  "with a change of a call among others that is no text": [{ ...RUN, log: [{ changes: [], calls: ["a", 1] }] }, damaged("entry 1 of its log has changes of a call that is no text")],
+  "with a terminal that is no yes or no": [{ ...RUN, log: [{ changes: [], calls: ["a"], terminal: "x" }] }, damaged("entry 1 of its log has changes whose terminal is no yes or no")],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
 };
 for (const [name, [content, expected]] of Object.entries(REFUSED)) {

@@ -90,22 +90,28 @@ export function policy(id) {
  * @param {object} [more.history] the record of a session whose conversation goes on
  * @param {object} more.approval the policy
  * @param {(call: object) => Promise<boolean | string>} more.approve
+ * @param {() => Promise<unknown>} more.before the model is asked when it is done, if that takes a key
  */
-export async function openSession(env, choice, { history, approval, approve }) {
+export async function openSession(env, choice, { history, approval, approve, before }) {
   const common = { env, approval, approve };
   // The script begins at its beginning and would not fit an earlier conversation.
   if (choice.provider === SCRIPTED) return createSession({ ...common, model: "scripted", script });
   const others = Object.entries(choice.others);
+  // Asked for with each request.
+  const keyOf = (key) => (key ? async () => {
+    await before();
+    return key;
+  } : null);
   return createSession({
     ...common,
     history,
     provider: choice.provider,
     model: choice.model || undefined,
-    apiKey: choice.key || null,
+    apiKey: keyOf(choice.key),
     baseUrl: choice.baseUrl || undefined,
     reasoningEffort: choice.effort || undefined,
     // For subagents whose model is another provider's.
-    apiKeys: Object.fromEntries(others.map(([id, { key }]) => [id, key || null])),
+    apiKeys: Object.fromEntries(others.map(([id, { key }]) => [id, keyOf(key)])),
     endpoints: Object.fromEntries(others.filter(([, { baseUrl }]) => baseUrl).map(([id, { baseUrl }]) => [id, { baseUrl }])),
   });
 }

@@ -1,8 +1,9 @@
 // A conversation with the agent about a project: opens sessions, keeps the log
 // of what happened, and says what went wrong in words for people.
 
-import { ROOT, SCRIPTED, model, openSession, policy } from "./agent.js";
+import { SCRIPTED, model, openSession, policy } from "./agent.js";
 import { Approvals, isCommand } from "./approvals.js";
+import { credited, isAgents, mayChange } from "./credit.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
 import { Run } from "./run.js";
@@ -33,8 +34,6 @@ export class Conversation extends EventTarget {
   #stopping;
   /** The session that another one goes on with. */
   #continued;
-  /** Arguments of this task's calls. @type {Map<string, any>} */
-  #calls = new Map();
 
   /**
    * @param {import("./project.js").Project} project
@@ -147,6 +146,7 @@ export class Conversation extends EventTarget {
     const session = this.#session;
     this.#session = undefined;
     await session?.abort().catch(() => {});
+    this.#project.ran.endAll();
   }
 
   async #ready() {
@@ -165,7 +165,9 @@ export class Conversation extends EventTarget {
     const session = await openSession(this.#project.sandbox, choice, {
       history: goesOn ? this.#record : undefined,
       approval: policy(this.#approval),
-      approve: new Approvals(this.#ask).approve,
+      approve: this.#approves(new Approvals(this.#ask)),
+      // What a model's calls have changed is seen before the next calls come.
+      before: () => this.#project.sync().catch(() => {}),
     });
     if (this.#over) {
       await session.abort();
@@ -185,14 +187,36 @@ export class Conversation extends EventTarget {
       if (session !== this.#session && !["SESSION_END", "STEERING_DROPPED"].includes(event.kind)) continue;
       if (event.kind === "STEERING_DROPPED" && session === this.#continued) continue;
       this.#keep({ event });
-      if (event.kind === "USER_INPUT") this.#calls.clear();
-      if (event.kind === "TOOL_CALL_START") this.#calls.set(event.data.call_id, event.data.arguments);
-      if (event.kind === "TOOL_CALL_END") void this.#project.sync(event.data.call_id).catch(() => {});
+      this.#watch(event);
       if (!event.agent_id && REMEMBERED.has(event.kind)) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
       }
     }
+  }
+
+  /** Tells the project which calls may be changing its files. */
+  #watch({ kind, agent_id: agent, data }) {
+    const { ran } = this.#project;
+    if (kind === "TOOL_CALL_START" && mayChange(data.arguments)) ran.begin(data.call_id, data.arguments);
+    // It begins when it is allowed.
+    if (kind === "APPROVAL_REQUESTED") ran.drop(data.call_id);
+    if (kind === "TOOL_CALL_END") {
+      // Tools that name what they write write it, or fail and have written nothing.
+      if (data.refusal || (data.is_error && !isCommand(ran.running.get(data.call_id)))) ran.drop(data.call_id);
+      else ran.end(data.call_id);
+      void this.#project.sync().catch(() => {});
+    }
+    if (kind === "SESSION_END" && !agent) ran.endAll();
+  }
+
+  /** As `approve` of a session. @param {Approvals} approvals */
+  #approves(approvals) {
+    return async (call) => {
+      const answer = await approvals.approve(call);
+      if (answer === true && mayChange(call.arguments)) this.#project.ran.begin(call.callId, call.arguments);
+      return answer;
+    };
   }
 
   /** What waited when the page was closed has no session to go to. */
@@ -209,7 +233,7 @@ export class Conversation extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  #follow = ({ detail: { changes, call } }) => {
+  #follow = ({ detail: { changes, who } }) => {
     const files = changes.filter(({ before, after }) => before || after);
     // What happens before the first task is where the run begins.
     if (files.length === 0 || this.log.length === 0) return;
@@ -222,22 +246,11 @@ export class Conversation extends EventTarget {
       const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
       return binary || long ? { path, binary: true } : { path, ...texts };
     });
-    const byCall = Map.groupBy(diffs, ({ path }) => call && this.#ownerOf(path, call));
-    for (const [owner, changes] of byCall) this.#keep({ changes, call: owner });
+    for (const entry of credited(diffs, who)) {
+      this.#keep(entry);
+      if (isAgents(entry)) this.dispatchEvent(new CustomEvent("credit", { detail: entry.changes.map(({ path }) => path) }));
+    }
   };
-
-  /**
-   * The call that changed a file, as far as one can tell: calls run in parallel,
-   * and `call` is only the one that has just ended.
-   */
-  #ownerOf(path, call) {
-    const calls = [...this.#calls].reverse();
-    const [writer] = calls.find(([, given]) => filesIn(given).has(path)) ?? [];
-    if (writer) return writer;
-    // One that says what it writes has written nothing else.
-    if (filesIn(this.#calls.get(call)).size === 0) return call;
-    return calls.find(([, given]) => isCommand(given))?.[0] ?? call;
-  }
 
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
@@ -273,17 +286,6 @@ function withSteering(record, stays) {
 
 /** After these the session is remembered; later a command may leave nobody to ask. */
 const REMEMBERED = new Set(["USER_INPUT", "STEERING_INJECTED", "TOOL_CALL_END", "PROCESSING_END"]);
-
-/** Arguments that hold what is to be written. */
-const WRITTEN = ["content", "new_string"];
-
-/** Files that a call says it will change. @param {any} given its arguments */
-function filesIn(given) {
-  const patch = [given, given?.input, given?.patch].find((text) => typeof text === "string") ?? "";
-  const headers = [...patch.matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map(([, path]) => path);
-  if (WRITTEN.some((name) => typeof given?.[name] === "string")) headers.push(String(given.file_path));
-  return new Set(headers.map((path) => path.trim().replace(`${ROOT}/`, "").replace(/^\.\//, "")));
-}
 
 /** Pieces of one text within this time are one entry of the log, in ms. */
 const JOINED_MS = 100;

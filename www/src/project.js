@@ -2,6 +2,7 @@
 // the tree, the editor, diffs and the preview see each change.
 
 import { ROOT, openStored, tarEntries } from "./agent.js";
+import { Ran, USER } from "./ran.js";
 import { NAME_BYTES, PATH_BYTES, isTooLong, short } from "./run-check.js";
 
 /**
@@ -18,6 +19,8 @@ export class Project extends EventTarget {
   directories = new Set();
   /** What the package keeps of it. @type {import("../../js/project.js").Project} @readonly */
   kept;
+  /** What may have changed files since the last look. @readonly */
+  ran = new Ran();
   #snapshot;
   /** What was saved since the snapshot: if it is gone again, the sandbox tells no change. */
   #written = new Set();
@@ -56,12 +59,11 @@ export class Project extends EventTarget {
 
   /**
    * Looks what has changed in the sandbox and tells: an event `change` whose
-   * `detail` is `{changes, call}`.
-   * @param {string} [call] id of the tool call that it is about
+   * `detail` is `{changes, who}`, as `Ran` says it.
    * @returns {Promise<Change[]>}
    */
-  sync(call) {
-    return this.#next(() => this.#look(call));
+  sync() {
+    return this.#next(() => this.#look());
   }
 
   /**
@@ -80,7 +82,7 @@ export class Project extends EventTarget {
       const before = this.files.get(path);
       this.#set(path, content);
       this.#written.add(path);
-      if (!equal(before, content)) this.#tell([{ path, before, after: content }]);
+      if (!equal(before, content)) this.#tell([{ path, before, after: content }], USER);
       return undefined;
     });
   }
@@ -139,10 +141,12 @@ export class Project extends EventTarget {
     await this.sandbox.dispose();
   }
 
-  async #look(call) {
+  /** @param {import("./ran.js").Who} [by] who it was, if that is known */
+  async #look(by) {
     const since = this.#snapshot;
     // Taken first: what changes in between is found again next time.
     this.#snapshot = await this.sandbox.snapshot();
+    const ran = this.ran.take();
     const changes = [];
     for (const [path, after] of await this.#changedSince(since)) {
       if (after === null && this.directories.has(path)) continue;
@@ -157,19 +161,21 @@ export class Project extends EventTarget {
     }
     // Of a worker that is gone, it is gone.
     since.free().catch(() => {});
-    this.#tell(changes, call);
+    this.#tell(changes, by ?? ran);
     return changes;
   }
 
-  #tell(changes, call) {
-    if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, call } }));
+  #tell(changes, who) {
+    if (changes.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: { changes, who } }));
   }
 
-  /** Does `work` in the sandbox and looks what has come of it. */
+  /** Does the user's `work` in the sandbox and looks what has come of it. */
   #change(work) {
     return this.#next(async () => {
+      // What the agent has changed until now is its own.
+      await this.#look();
       await work();
-      return this.#look();
+      return this.#look(USER);
     });
   }
 

@@ -52,11 +52,13 @@ const NOTE = { note: "text", at: "number?", resume: "flag?" };
 /** What is wrong with an entry of a log, if anything. @returns {string | undefined} */
 export function problemOf(entry) {
   if (!isObject(entry)) return "is no object";
-  const { event, changes, note, kind, call } = entry;
+  const { event, changes, note, kind, call, calls, terminal } = entry;
   if (event !== undefined) return problemOfEvent(event);
   if (changes !== undefined) {
     if (!Array.isArray(changes)) return "has no list of changes";
-    if (!isNone(call) && typeof call !== "string") return "has changes of a call that is no text";
+    if (!isNone(calls) && !Array.isArray(calls)) return "has changes without a list of their calls";
+    if (![call, ...(calls ?? [])].every((each) => isNone(each) || typeof each === "string")) return "has changes of a call that is no text";
+    if (!isNone(terminal) && typeof terminal !== "boolean") return "has changes whose terminal is no yes or no";
     if (!changes.every((each) => isObject(each) && wrongField(each, CHANGE) === undefined)) return "has a change that is no text";
     const [found] = changes.map(({ path }) => path).filter(problemOfPath);
     return found && `has a change, and ${problemOfPath(found)}`;
@@ -162,8 +164,8 @@ export class Tree {
   }
 }
 
-/** The directories that a path lies in. */
-function above(path) {
+/** The directories that a path lies in. @param {string} path */
+export function above(path) {
   const found = [];
   for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) found.push(path.slice(0, at));
   return found;

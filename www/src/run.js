@@ -5,8 +5,9 @@ import { again, explain, sentence } from "./explain.js";
 
 /**
  * An entry of a log: an event of the session, files that changed after it, or
- * a note of the page's.
- * @typedef {{event: object} | {changes: FileDiff[], call?: string} | {note: string, kind?: string, at: number, resume?: boolean}} Entry
+ * a note of the page's. `call` has made the changes; or one of `calls` has, or a
+ * line of the terminal that ran beside them; or else the user.
+ * @typedef {{event: object} | {changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean} | {note: string, kind?: string, at: number, resume?: boolean}} Entry
  * @typedef {{path: string, before?: string, after?: string, binary?: boolean}} FileDiff
  *
  * What is shown.
@@ -244,11 +245,16 @@ export class Run extends EventTarget {
     this.#changed(item);
   }
 
-  #changes({ changes, call }) {
-    const item = this.#calls.get(call);
-    if (!item) return;
-    for (const change of changes) item.diffs.push(change);
-    this.#changed(item);
+  #changes({ changes, call, calls, terminal }) {
+    const items = (calls ?? [call]).map((each) => this.#calls.get(each)).filter(Boolean);
+    if (items.length === 0) return;
+    const last = items.reduce((one, other) => (other.key > one.key ? other : one));
+    const among = calls ? { items, terminal } : undefined;
+    for (const change of changes) last.diffs.push({ ...change, among });
+    for (const item of items) {
+      if (item !== last) item.elsewhere = last;
+      this.#changed(item);
+    }
   }
 
   #usage(data, lane, agent) {

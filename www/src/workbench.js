@@ -98,8 +98,7 @@ export class Workbench {
       }),
       terminal: terminalView({
         open: (options) => this.#project.sandbox.openShell(options),
-        before: () => this.#views.editor.saveAll(),
-        after: () => this.#project.sync().catch(() => {}),
+        begin: () => this.#beginLine(),
       }),
       preview: previewView(),
     };
@@ -170,6 +169,19 @@ export class Workbench {
     this.#showSample();
   }
 
+  /** A line of the terminal begins. */
+  async #beginLine() {
+    const project = this.#project;
+    await this.#views.editor.saveAll().catch(() => {});
+    // What the agent has changed until now is its own. Behind a line that runs, the worker may not answer.
+    if (!project.ran.hasLine) await project.sync().catch(() => {});
+    const end = project.ran.line();
+    return async () => {
+      end();
+      await project.sync().catch(() => {});
+    };
+  }
+
   /** What was typed is in the sandbox. */
   async #leaveEditor() {
     await this.#views.editor.saveAll();
@@ -238,7 +250,6 @@ export class Workbench {
       editor.follow(changes);
       files.draw();
       preview.follow(changes);
-      if (this.#conversation.working) files.mark(changes.map(({ path }) => path));
       this.#layout.setPreview(preview.hasPage);
     });
     this.#converse(saved);
@@ -253,6 +264,7 @@ export class Workbench {
     const conversation = new Conversation(project, this.#settings, this.#ask, saved);
     this.#conversation = conversation;
     conversation.addEventListener("change", () => conversation === this.#conversation && this.#remember());
+    conversation.addEventListener("credit", ({ detail: paths }) => conversation === this.#conversation && !this.#replay && this.#views.files.mark(paths));
     this.#views.chat.setHello(...projectHello(this.#settings.choice.provider === SCRIPTED));
   }
 
@@ -361,7 +373,7 @@ export class Workbench {
       step: (changes) => {
         editor.follow(changes);
         files.draw();
-        files.mark(changes.map(({ path }) => path));
+        files.mark(changes.filter(({ isAgents }) => isAgents).map(({ path }) => path));
         preview.follow(changes);
         this.#layout.setPreview(preview.hasPage);
         const [first] = changes;

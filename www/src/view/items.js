@@ -59,9 +59,10 @@ function tool(item, actions) {
   const more = h("button", { type: "button", class: "link", hidden: true, onClick: () => showOutput(Infinity) }, "Show everything");
   const facts = h("div", { class: "facts" });
   const details = h("details", null, summary, h("div", { class: "tool-body" }, full, output, more, facts));
+  const elsewhere = h("p", { class: "among", hidden: true });
   const diffs = h("div", { class: "diffs" });
   const moreDiffs = h("button", { type: "button", class: "link more-diffs", hidden: true, onClick: () => showDiffs(Infinity) });
-  const element = h("div", { class: "item tool" }, details, diffs, moreDiffs);
+  const element = h("div", { class: "item tool" }, details, elsewhere, diffs, moreDiffs);
   let mostDiffs = FIRST_DIFFS;
   let limit = FIRST_CHARS;
   let shown = "";
@@ -79,11 +80,17 @@ function tool(item, actions) {
 
   function showDiffs(most) {
     mostDiffs = most;
-    for (; drawn < Math.min(item.diffs.length, mostDiffs); drawn++) diffs.append(diffView(item.diffs[drawn], actions));
+    for (; drawn < Math.min(item.diffs.length, mostDiffs); drawn++) {
+      const { among } = item.diffs[drawn];
+      if (among && among !== item.diffs[drawn - 1]?.among) diffs.append(amongView(item, among));
+      diffs.append(diffView(item.diffs[drawn], actions));
+    }
     const left = item.diffs.length - drawn;
     moreDiffs.hidden = left === 0;
     moreDiffs.textContent = left === 1 ? "Show one more file" : `Show ${left} more files`;
-    changed.replaceChildren(...(left > 0 ? [`${item.diffs.length} files`] : changes(item.diffs)));
+    changed.replaceChildren(...(left > 0 ? [`${item.diffs.length} files`] : changes(item.diffs.filter(({ among }) => !among))));
+    elsewhere.hidden = !item.elsewhere;
+    if (item.elsewhere) elsewhere.replaceChildren("What changed while this ran is shown at ", callView(item.elsewhere), ", which ran at the same time.");
   }
 
   return {
@@ -117,6 +124,19 @@ function changes(diffs) {
     removed += each.counts?.removed ?? 0;
   }
   return added + removed === 0 ? [] : [h("span", { class: "plus" }, `+${added}`), " ", h("span", { class: "minus" }, `−${removed}`)];
+}
+
+/** Who may have made the changes below: it is not known. */
+function amongView(item, { items, terminal }) {
+  const others = items.filter((each) => each !== item).map(callView);
+  if (terminal) others.push("a command in the terminal");
+  const listed = others.flatMap((each, index) => (index === 0 ? [each] : [index === others.length - 1 ? " and " : ", ", each]));
+  return h("p", { class: "among" }, "Changed while these ran, by one or more of them: this call, ", listed, ".");
+}
+
+function callView({ name, arguments: given }) {
+  const brief = argumentsInBrief(given);
+  return h("code", null, `${name} ${brief.length > 60 ? `${brief.slice(0, 60)}…` : brief}`);
 }
 
 function diffView(change, { openFile }) {

@@ -2,6 +2,7 @@
 
 import { h, icon, iconButton } from "../dom.js";
 import { model } from "../agent.js";
+import { isAgents } from "../credit.js";
 import { Run } from "../run.js";
 
 /** Longest pause of the replay; people were slower than readers want to be. */
@@ -67,7 +68,7 @@ export function replayView(shared, actions) {
       const bytes = after === undefined || after === null ? undefined : new TextEncoder().encode(after);
       if (bytes) project.files.set(path, bytes);
       else project.files.delete(path);
-      changes.push({ path, before, after: bytes });
+      changes.push({ path, before, after: bytes, isAgents: isAgents(entry) });
     }
     return changes;
   }

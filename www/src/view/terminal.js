@@ -12,8 +12,8 @@ const DOWNLOAD_MS = 10_000;
 /**
  * @param {object} actions
  * @param {(options: object) => Promise<object>} actions.open a shell: `openShell` of the sandbox
- * @param {() => Promise<void>} actions.before called before a line runs
- * @param {() => Promise<unknown>} actions.after called when it has
+ * @param {() => Promise<() => Promise<unknown>>} actions.begin called before a line runs; what
+ *   it gives is called when it has
  */
 export function terminalView(actions) {
   const screen = h("div", { class: "screen" });
@@ -71,8 +71,7 @@ export function terminalView(actions) {
     if (runs) change(1);
     // In order, but a command does not hold up what is typed behind it.
     queue = queue.then(async () => {
-      if (runs) await actions.before().catch(() => {});
-      void write(own, data, runs);
+      void write(own, data, runs ? await actions.begin() : undefined);
     });
   }
 
@@ -85,13 +84,13 @@ export function terminalView(actions) {
     return true;
   });
 
-  async function write(own, data, runs) {
+  async function write(own, data, end) {
     await own.then((shell) => shell?.write(data)).catch((error) => {
       // The errors of a shell that another one has replaced are over.
       if (own === shell) tell(error);
     });
-    if (!runs) return;
-    await actions.after();
+    if (!end) return;
+    await end();
     if (own === shell) change(-1);
   }
 
