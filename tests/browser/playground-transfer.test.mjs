@@ -87,6 +87,30 @@ test("an address with a password is refused by the settings, which do not repeat
   assert.deepEqual(problems, []);
 });
 
+test("an import over files that are there says how many it replaces, and can be undone", async (t) => {
+  const { page, problems } = await open(t);
+  await create(page, "mine");
+  await terminal(page, "echo mine > a.txt; echo mine > b.txt; echo same > c.txt");
+  await chosen(page, "Import files or archives…", [file("a.txt", "theirs\n"), file("b.txt", "theirs\n"), file("c.txt", "same\n"), file("d.txt", "new\n")]);
+  await page.waitForSelector(".toast:has-text('4 files imported; 2 files that were there are replaced.')");
+  // What somebody has changed since is theirs.
+  await terminal(page, "cat a.txt; echo later > b.txt");
+  await shows(page, "theirs");
+  await page.click('.toast button:text-is("Undo")');
+  await page.waitForSelector(".toast:has-text('The import is undone, but for 1 file changed since.')");
+  await terminal(page, "clear");
+  await terminal(page, "cat *.txt | tr '\\n' ' '; ls | tr '\\n' ' '");
+  await shows(page, "mine later same a.txt b.txt c.txt");
+  assert.deepEqual(await paths(page), ["a.txt", "b.txt", "c.txt"]);
+  await chosen(page, "Import files or archives…", { name: "old.zip", mimeType: "application/zip", buffer: Buffer.from(packZip([{ name: "a.txt", content: "zipped\n" }])) });
+  await page.waitForSelector(".toast:has-text('old.zip is unpacked; 1 file that was there is replaced.')");
+  await page.click('.toast:has-text("old.zip") button:text-is("Undo")');
+  await page.waitForSelector(".toast:has-text('The import is undone.')");
+  await terminal(page, "cat a.txt");
+  await shows(page, "mine");
+  assert.deepEqual(problems, []);
+});
+
 test("a folder of the disk is written and read where the browser lends it", async (t) => {
   const init = () => {
     // The one thing that only a person can do is to choose.

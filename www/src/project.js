@@ -104,19 +104,36 @@ export class Project extends EventTarget {
     await this.#change(() => this.sandbox.rename(this.absolute(from), this.absolute(to)));
   }
 
-  /** @param {Record<string, string | Uint8Array>} files */
+  /** @param {Record<string, string | Uint8Array>} files @returns {Promise<Change[]>} what that changes */
   async add(files) {
-    await this.#change(() => this.sandbox.importFiles(files));
+    return this.#change(() => this.sandbox.importFiles(files));
   }
 
-  /** A folder of the disk. @param {FileSystemDirectoryHandle} handle @param {string[]} exclude names that are left out */
+  /** A folder of the disk, as `add`. @param {FileSystemDirectoryHandle} handle @param {string[]} exclude names that are left out */
   async addFolder(handle, exclude) {
     return this.#change(() => this.sandbox.importDirectory(handle, { exclude }));
   }
 
-  /** Unpacks a zip or tar archive. @param {Blob} archive */
+  /** Unpacks a zip or tar archive, as `add`. @param {Blob} archive */
   async unpack(archive) {
-    await this.#change(() => this.sandbox.importArchive(archive));
+    return this.#change(() => this.sandbox.importArchive(archive));
+  }
+
+  /**
+   * Takes back what was imported; what has changed since stays.
+   * @param {Change[]} changes @returns {Promise<number>} how many files stay
+   */
+  async takeBack(changes) {
+    let stay = 0;
+    await this.#change(async () => {
+      for (const { path, before, after } of changes) {
+        const at = this.absolute(path);
+        if (!equal((await this.#read(at)) ?? undefined, after)) stay += 1;
+        else if (before) await this.sandbox.write(at, before);
+        else await this.sandbox.remove(at);
+      }
+    });
+    return stay;
   }
 
   /** @param {string} path */

@@ -1,10 +1,10 @@
-// Short messages that go away by themselves, errors later than others; those that
-// ask for something stay until it is done. A few are shown at once.
+// Short messages that go away by themselves, later if they are errors or offer
+// something; errors that do stay until it is done. A few are shown at once.
 
 import { h, iconButton } from "./dom.js";
 
 /** How long a message stays, in ms. */
-const STAY_MS = { info: 4_000, error: 15_000 };
+const STAY_MS = { info: 4_000, error: 15_000, offer: 15_000 };
 /** Messages that are shown at once; the oldest make room. */
 const MOST = 3;
 
@@ -33,6 +33,6 @@ export function toast(text, kind = "info", action) {
   while (shown.length >= MOST) (shown.find(({ stays }) => !stays) ?? shown[0]).close();
   shown.push(own);
   place.append(element);
-  if (!own.stays) timer = setTimeout(close, STAY_MS[kind]);
+  if (!own.stays) timer = setTimeout(close, STAY_MS[action ? "offer" : kind]);
   return close;
 }

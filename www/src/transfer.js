@@ -1,7 +1,7 @@
 // What goes into a project and out of it: files, archives, folders.
 
 import { download, pickFiles } from "./dom.js";
-import { tell } from "./guard.js";
+import { guard, tell } from "./guard.js";
 import { toast } from "./toast.js";
 import { SKIPPED, filesFrom } from "./upload.js";
 
@@ -16,8 +16,7 @@ export async function importFiles(project) {
   const isArchive = ({ name }) => /\.(zip|tar|tar\.gz|tgz)$/i.test(name);
   for (const archive of list.filter(isArchive)) {
     try {
-      await project.unpack(archive);
-      toast(`${archive.name} is unpacked.`);
+      report(project, `${archive.name} is unpacked`, await project.unpack(archive));
     } catch (error) {
       // The others come in all the same.
       tell(new Error(`cannot unpack ${archive.name}: ${error.message}`, { cause: error }));
@@ -31,10 +30,9 @@ export async function importFolder(project) {
   if (!lendsFolders()) return add(project, await filesFrom(await pickFiles({ webkitdirectory: true })));
   const handle = await pickFolder("read");
   if (!handle) return;
-  const before = project.files.size;
   const changes = await project.addFolder(handle, SKIPPED);
   const changed = changes.filter(({ after }) => after).length;
-  toast(changed === 0 ? `Nothing in ${handle.name} is new.` : `${files(changed)} of ${handle.name} imported${project.files.size - before < changed ? ", some of them in the place of others" : ""}.`);
+  report(project, changed === 0 ? `Nothing in ${handle.name} is new` : `${files(changed)} of ${handle.name} imported`, changes);
 }
 
 /** @param {Project} project @param {import("./upload.js").Upload} upload @param {string} [into] a directory of the project */
@@ -45,8 +43,20 @@ export async function add(project, { files: given, skipped }, into = "") {
     if (without) toast(`Nothing is imported${without}.`);
     return;
   }
-  await project.add(into ? Object.fromEntries(entries.map(([path, content]) => [`${into}/${path}`, content])) : given);
-  toast(`${files(entries.length)} imported${without}.`);
+  const changes = await project.add(into ? Object.fromEntries(entries.map(([path, content]) => [`${into}/${path}`, content])) : given);
+  report(project, `${files(entries.length)} imported${without}`, changes);
+}
+
+/** Says what came in, and takes it back where it has replaced something. */
+function report(project, text, changes) {
+  const replaced = changes.filter(({ before, after }) => before && after).length;
+  if (replaced === 0) return toast(`${text}.`);
+  const undo = guard(async () => {
+    const stay = await project.takeBack(changes.filter(({ after }) => after));
+    toast(stay === 0 ? "The import is undone." : `The import is undone, but for ${files(stay)} changed since.`);
+  });
+  const said = replaced === 1 ? "1 file that was there is replaced" : `${replaced} files that were there are replaced`;
+  return toast(`${text}; ${said}.`, "info", { label: "Undo", act: undo });
 }
 
 /** @param {Project} project */
