@@ -12,6 +12,8 @@ const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
 
 /** While set, the core comes in halves: `halfway` resolves between them, `goOn` sends the rest. */
 let slow;
+/** While set, Python comes in halves, of a length that nobody is told: as `slow`. */
+let unknown;
 /** While set, the core does not come at all. */
 let broken = false;
 /** While set, the host has the next version of the page, and no file of this one. */
@@ -45,6 +47,15 @@ async function answer(request, response) {
   request.url = request.url.slice(FOLDER.length);
   if (broken && pathname.endsWith(".wasm")) {
     response.writeHead(503).end();
+    return true;
+  }
+  if (unknown && pathname.endsWith(".gz")) {
+    const content = await readFile(DIST + request.url.slice(1));
+    response.writeHead(200, { "content-type": "application/gzip" });
+    response.write(content.subarray(0, content.length / 2));
+    await unknown.rest;
+    if (unknown.fails) response.destroy();
+    else response.end(content.subarray(content.length / 2));
     return true;
   }
   if (!slow || !pathname.endsWith(".wasm")) return false;
@@ -157,6 +168,23 @@ test("a tab that is open while its host gets the next version goes on with its o
   await shows(page, "42");
   assert.deepEqual(problems, []);
 });
+
+for (const fails of [true, false]) {
+  test(`a download of unknown length shows what has come, until it ${fails ? "breaks" : "is there"}`, async (t) => {
+    let goOn;
+    unknown = { fails, rest: new Promise((resolve) => (goOn = resolve)) };
+    t.after(() => {
+      goOn();
+      unknown = undefined;
+    });
+    const { page } = await open(t, { at: FOLDER, serviceWorkers: "block" });
+    await terminal(page, "python3 -c 'print(\"six\", 7)' || echo is not there", { wait: false });
+    await page.waitForFunction(() => /^Downloading Python: \d\.\d MB$/.test(document.querySelector(".download").textContent));
+    goOn();
+    await shows(page, fails ? "\nis not there" : "\nsix 7");
+    assert.equal(await page.innerText(".download"), "");
+  });
+}
 
 test("what was used once is there without a network: python", async (t) => {
   const { context, page } = await open(t, { at: FOLDER });

@@ -54,12 +54,26 @@ export async function start(progress, restarted) {
   });
 }
 
-/** Tells how far the download of a program is: an event `progress` with `{name, loaded, total}`. */
+/**
+ * Tells how far the download of a program is: events `progress` with `{name, loaded, total}`,
+ * where `total` may be unknown, and `end` when it is there or will not come.
+ */
 export const downloads = new EventTarget();
+/** Whether somebody waits for the end of Python's download. */
+let isLoading = false;
 
 /** Programs that the shell borrows from the page; Python is downloaded when it is first called. */
 const python = pythonProgram({
-  onProgress: ({ loaded, total }) => downloads.dispatchEvent(new CustomEvent("progress", { detail: { name: "Python", loaded, total } })),
+  onProgress: ({ loaded, total }) => {
+    downloads.dispatchEvent(new CustomEvent("progress", { detail: { name: "Python", loaded, total } }));
+    if (isLoading) return;
+    isLoading = true;
+    // The command that asked for it says what went wrong.
+    void python.load().catch(() => {}).then(() => {
+      isLoading = false;
+      downloads.dispatchEvent(new Event("end"));
+    });
+  },
 });
 const programs = { python3: python, python, node: jsProgram({ worker: sealedWorker }) };
 

@@ -6,9 +6,6 @@ import "@xterm/xterm/css/xterm.css";
 import { downloads } from "../agent.js";
 import { h, icon, perFrame, size } from "../dom.js";
 
-/** A download that says nothing for this long is over, in ms. */
-const DOWNLOAD_MS = 10_000;
-
 /**
  * @param {object} actions
  * @param {(options: object) => Promise<object>} actions.open a shell: `openShell` of the sandbox
@@ -30,12 +27,10 @@ export function terminalView(actions) {
     overviewRuler: { width: 9 },
   });
   const download = h("span", { class: "quiet download", role: "status" });
-  let gone;
   downloads.addEventListener("progress", ({ detail: { name, loaded, total } }) => {
-    clearTimeout(gone);
     download.textContent = `Downloading ${name}: ${size(loaded)}${total ? ` of ${size(total)}` : ""}`;
-    gone = setTimeout(() => (download.textContent = ""), loaded === total ? 0 : DOWNLOAD_MS);
   });
+  downloads.addEventListener("end", () => (download.textContent = ""));
   const fit = new FitAddon();
   term.loadAddon(fit);
   term.open(screen);
