@@ -35,9 +35,10 @@ export async function openRun(file) {
     throw refuse(begins ? "is cut off or damaged; get the file once more" : "is not a run: it is not JSON");
   }
   if (shared?.format !== FORMAT) throw refuse("is not a run that the playground has written");
+  const damaged = (what) => refuse(`is damaged: ${what}`);
+  if (!Number.isFinite(shared.version)) throw damaged(shared.version === undefined ? "it does not say its version" : "its version is no number");
   if (shared.version > VERSION) throw refuse(`is a run of version ${shared.version}, which this page does not know yet; reload the page`);
   if (shared.version !== VERSION) throw refuse(`is a run of version ${shared.version}, and this page reads version ${VERSION}`);
-  const damaged = (what) => refuse(`is damaged: ${what}`);
   if (!isName(shared.name)) throw damaged("its name is no text of 1 to 100 characters");
   if (typeof (shared.saved ?? "") !== "string") throw damaged("it does not say when it was saved");
   if (!isObject(shared.files)) throw damaged("it has no files");
