@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, chosen, create, paths, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
+import { choose, chosen, create, file, paths, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -77,6 +77,15 @@ test("files that are dropped on a run that is open go nowhere", async (t) => {
   assert.equal(await page.locator(".files.dropping").count(), 0);
   await close(page);
   await page.waitForSelector(".tree .quiet:has-text('No files.')");
+  assert.deepEqual(problems, []);
+});
+
+test("an import is not taken back while a run is open", async (t) => {
+  const { page, problems } = await open(t);
+  await chosen(page, "Import files or archives…", [file("README.md", "other\n")]);
+  await page.waitForSelector('.toast button:text-is("Undo")');
+  await look(page);
+  assert.equal(await page.locator('.toast button:text-is("Undo")').count(), 0);
   assert.deepEqual(problems, []);
 });
 

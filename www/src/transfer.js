@@ -47,16 +47,27 @@ export async function add(project, { files: given, skipped }, into = "") {
   report(project, `${files(entries.length)} imported${without}`, changes);
 }
 
+/** Each closes what offers to take an import back. @type {(() => void)[]} */
+const offers = [];
+
+/** Something else than the project of these imports is on the page now. */
+export function forgetImports() {
+  for (const close of offers.splice(0)) close();
+}
+
 /** Says what came in, and takes it back where it has replaced something. */
 function report(project, text, changes) {
   const replaced = changes.filter(({ before, after }) => before && after).length;
-  if (replaced === 0) return toast(`${text}.`);
+  if (replaced === 0) {
+    toast(`${text}.`);
+    return;
+  }
   const undo = guard(async () => {
     const stay = await project.takeBack(changes.filter(({ after }) => after));
     toast(stay === 0 ? "The import is undone." : `The import is undone, but for ${files(stay)} changed since.`);
   });
   const said = replaced === 1 ? "1 file that was there is replaced" : `${replaced} files that were there are replaced`;
-  return toast(`${text}; ${said}.`, "info", { label: "Undo", act: undo });
+  offers.push(toast(`${text}; ${said}.`, "info", { label: "Undo", act: undo }));
 }
 
 /** @param {Project} project */

@@ -13,7 +13,7 @@ import { openRun, packRun } from "./share.js";
 import { Shelf, problemOfName } from "./shelf.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
-import { exportFolder, exportZip, importFiles, importFolder, lendsFolders } from "./transfer.js";
+import { exportFolder, exportZip, forgetImports, importFiles, importFolder, lendsFolders } from "./transfer.js";
 import { treeActions } from "./tree-actions.js";
 import { approvalDialog } from "./view/approval-dialog.js";
 import { chatView } from "./view/chat.js";
@@ -238,6 +238,7 @@ export class Workbench {
    */
   #show(project, saved) {
     const { editor, terminal } = this.#views;
+    forgetImports();
     this.#endReplay();
     void this.#conversation?.close();
     const old = this.#project;
@@ -357,6 +358,7 @@ export class Workbench {
     await this.#leaveEditor();
     if (editor.unsaved.length > 0) throw new Error(`the text of ${editor.unsaved[0]} is not saved, because the file changed in the sandbox; settle that first`);
     if (!this.#replay) this.#left = editor.current;
+    forgetImports();
     this.#endReplay();
     this.#replay = replayView(shared, {
       leave: () => {
