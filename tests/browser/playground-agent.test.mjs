@@ -292,6 +292,61 @@ test("a run that its page's end cut off goes on after the reload", async (t) => 
   await state(page, "IDLE");
 });
 
+test("what had come of an answer is there after the reload, and is said to be cut off", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [
+    { thinking: { text: "Two halves.", signature: "ZGVtbw==" }, texts: ["This is", " the first half"], delta_delay_ms: 700, hold: "never", hold_before: "end" },
+    { text: "Both halves." },
+  ] });
+  await choose(page, { baseUrl: model.url, remember: true });
+  await say(page, "write it");
+  await page.waitForSelector(".answer:has-text('This is the first half')");
+  // Nothing more comes that it could be kept with.
+  await page.waitForFunction(async () => {
+    const root = await navigator.storage.getDirectory();
+    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("tide-pool");
+    const file = await (await project.getFileHandle("project.json")).getFile();
+    // Written anew meanwhile, a file that was got cannot be read.
+    return (await file.text().catch(() => "")).includes(" the first half");
+  });
+  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  const reload = async () => {
+    await page.reload();
+    await ready(page);
+    return page.locator(".answer").evaluateAll((all) => all.map((one) => [one.querySelector(".prose").innerText, one.querySelector(".cut")?.checkVisibility()]));
+  };
+  const half = ["This is the first half", true];
+  assert.deepEqual(await reload(), [half]);
+  assert.match(await page.locator(".notice.warning").innerText(), /what it had done by then is here\. The answer that was cut off is asked for again when you go on\. Go on$/);
+  await page.click('.notice button:text-is("Go on")');
+  await page.waitForSelector(".answer:has-text('Both halves.')");
+  await state(page, "IDLE");
+  await saved(page);
+  assert.deepEqual(await reload(), [half, ["Both halves.", false]]);
+  assert.deepEqual(problems, []);
+});
+
+test("a call that was cut off stays so, also when the run has gone on", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "while :; do :; done" }, "long"), { text: "I went on." }] });
+  await choose(page, { baseUrl: model.url, remember: true });
+  await say(page, "work");
+  await page.waitForSelector(".tool[data-state=running]");
+  await saved(page);
+  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  await page.reload();
+  await ready(page);
+  await page.click('.notice button:text-is("Go on")');
+  await page.waitForSelector(".answer:has-text('I went on.')");
+  await state(page, "IDLE");
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator(".tool .time").innerText(), "cut off");
+  assert.equal(await page.locator(".tool").getAttribute("data-state"), "failed");
+  assert.deepEqual(problems, []);
+});
+
 test("a demo that is stopped or cut off does not pretend to go on", async (t) => {
   const { page, problems } = await open(t);
   page.on("dialog", (dialog) => void dialog.accept());

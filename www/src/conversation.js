@@ -34,6 +34,8 @@ export class Conversation extends EventTarget {
   #stopping;
   /** The session that another one goes on with. */
   #continued;
+  /** Until when pieces of a text wait to be kept. */
+  #waiting;
 
   /**
    * @param {import("./project.js").Project} project
@@ -138,6 +140,7 @@ export class Conversation extends EventTarget {
   /** Ends the conversation. */
   async close() {
     this.#over = true;
+    clearTimeout(this.#waiting);
     this.#project.removeEventListener("change", this.#follow);
     await this.#end();
   }
@@ -230,7 +233,7 @@ export class Conversation extends EventTarget {
   async #remember(session) {
     const record = await session.record().catch(() => undefined);
     if (record && session === this.#session) this.#record = record;
-    this.dispatchEvent(new Event("change"));
+    this.#changed();
   }
 
   #follow = ({ detail: { changes, who } }) => {
@@ -255,9 +258,16 @@ export class Conversation extends EventTarget {
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
     this.run.apply(entry);
-    // Pieces wait for the end of what they are pieces of: the log is long.
-    if (!PIECES.has(entry.event?.kind)) this.dispatchEvent(new Event("change"));
+    // Pieces wait: the log is long.
+    if (PIECES.has(entry.event?.kind)) this.#waiting ??= setTimeout(this.#changed, PIECES_MS);
+    else this.#changed();
   }
+
+  #changed = () => {
+    clearTimeout(this.#waiting);
+    this.#waiting = undefined;
+    this.dispatchEvent(new Event("change"));
+  };
 
   #note(note, kind = "info") {
     this.#keep({ note, kind, at: Date.now() });
@@ -266,11 +276,14 @@ export class Conversation extends EventTarget {
   /** A page that was closed in the middle of a run leaves it open. */
   #settleRestored() {
     if (!this.run.working) return;
-    this.run.settle();
+    const cut = this.run.settle();
     const text = "The page was closed, or lost the project, while the agent worked; what it had done by then is here.";
     const isScripted = this.#settings.choice.provider === SCRIPTED;
-    const way = isScripted ? " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew." : "";
-    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume: !isScripted && Boolean(this.#record) });
+    const resume = !isScripted && Boolean(this.#record);
+    let way = "";
+    if (isScripted) way = " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.";
+    else if (resume && cut) way = " The answer that was cut off is asked for again when you go on.";
+    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume });
   }
 }
 
@@ -286,6 +299,9 @@ function withSteering(record, stays) {
 
 /** After these the session is remembered; later a command may leave nobody to ask. */
 const REMEMBERED = new Set(["USER_INPUT", "STEERING_INJECTED", "TOOL_CALL_END", "PROCESSING_END"]);
+
+/** What has come of a text is kept at least so often, in ms. */
+const PIECES_MS = 1_000;
 
 /** Pieces of one text within this time are one entry of the log, in ms. */
 const JOINED_MS = 100;

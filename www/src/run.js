@@ -38,20 +38,38 @@ export class Run extends EventTarget {
     this.#lanes.set("", { items: this.items, answer: undefined });
   }
 
-  /** What was open when its page was closed, or when it was saved, never ends. */
+  /**
+   * What was open when its page was closed, or when it was saved, never ends.
+   * @returns {boolean} whether an answer is cut off
+   */
   settle() {
     this.state = "IDLE";
     this.setQueue([]);
+    const cut = this.#cut();
+    this.#tell("state");
+    return cut;
+  }
+
+  /** Ends all that is open; says whether an answer is among it. */
+  #cut() {
+    let isAnswer = false;
     for (const lane of this.#lanes.values()) {
+      if (lane.answer) {
+        lane.answer.cut = true;
+        isAnswer = true;
+      }
       this.#settle(lane);
-      if (lane.item) lane.item.done = true;
+      if (lane.item && !lane.item.done) {
+        lane.item.done = true;
+        this.#changed(lane.item);
+      }
     }
     for (const call of this.#calls.values()) {
       if (call.done) continue;
       Object.assign(call, { done: true, failed: true, cut: true, waits: false });
       this.#changed(call);
     }
-    this.#tell("state");
+    return isAnswer;
   }
 
   /** @param {{id?: number, content: string}[]} messages that wait */
@@ -79,6 +97,8 @@ export class Run extends EventTarget {
         // Subagents may have models of other providers.
         Object.assign(lane, { provider: data.provider, model: data.model });
         if (event.agent_id) return;
+        // One of before that was cut off ends nothing any more.
+        this.#cut();
         this.model = data.model;
         this.state = "IDLE";
         // What a session of before has left to this one, this one queues anew.

@@ -196,6 +196,8 @@ export class Workbench {
 
   /** What there is goes to the browser's storage. */
   async #store() {
+    // What has come of an answer, too.
+    if (this.#conversation?.working) this.#rememberNow();
     await this.#views.editor.saveAll();
     await this.#project.kept.save();
   }
@@ -283,13 +285,15 @@ export class Workbench {
   }
 
   /** Hands over to the project what is kept with its files. */
-  #remember = perFrame(() => {
+  #rememberNow() {
     this.#project.kept.data = {
       conversation: this.#conversation.saved,
       isSample: this.#isSample,
       last: this.#replay ? this.#left : this.#views.editor.current,
     };
-  });
+  }
+
+  #remember = perFrame(() => this.#rememberNow());
 
   /** @param {string} [problem] why the project is not kept */
   #showKept(problem) {

@@ -33,7 +33,8 @@ function answer(item) {
   const thoughts = h("div", { class: "thoughts" });
   const thinking = h("details", { class: "thinking", hidden: true }, h("summary", null, icon("chevron"), label), thoughts);
   const text = h("div", { class: "prose" });
-  const element = h("div", { class: "item answer" }, thinking, text);
+  const cut = h("p", { class: "cut" }, h("span", { class: "tag bad" }, "cut off"));
+  const element = h("div", { class: "item answer" }, thinking, text, cut);
   return {
     element,
     update() {
@@ -42,7 +43,8 @@ function answer(item) {
       const busy = !item.done && item.text === "";
       label.textContent = busy ? "Thinking…" : "Thought";
       element.classList.toggle("streaming", !item.done);
-      element.classList.toggle("empty", item.done && item.text === "" && item.thinking === "");
+      element.classList.toggle("empty", item.done && !item.cut && item.text === "" && item.thinking === "");
+      cut.hidden = !item.cut;
       renderMarkdown(text, item.text);
     },
   };
