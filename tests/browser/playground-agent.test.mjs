@@ -302,13 +302,16 @@ test("what had come of an answer is there after the reload, and is said to be cu
   await say(page, "write it");
   await page.waitForSelector(".answer:has-text('This is the first half')");
   // Nothing more comes that it could be kept with.
-  await page.waitForFunction(async () => {
+  const stored = () => page.evaluate(async () => {
     const root = await navigator.storage.getDirectory();
     const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("tide-pool");
     const file = await (await project.getFileHandle("project.json")).getFile();
     // Written anew meanwhile, a file that was got cannot be read.
-    return (await file.text().catch(() => "")).includes(" the first half");
+    return file.text().catch(() => "");
   });
+  // What is not kept by then is not kept at all.
+  const end = Date.now() + 20_000;
+  while (Date.now() < end && !(await stored()).includes(" the first half")) await page.waitForTimeout(50);
   page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
   const reload = async () => {
     await page.reload();
