@@ -27,7 +27,7 @@ export function explain({ code, message }, online) {
   if (origin && !mayAsk(origin)) return whyNot(origin);
   if (code === "network" && !online) return "There is no network; connect and send the message again.";
   if (origin) {
-    return `No connection to ${origin}: if the network is fine, that server does not allow requests from web pages (CORS), and a proxy of yours, which does and passes them on, helps; its address goes into the settings.`;
+    return `No connection to ${origin}: if the network is fine, that server does not run, or it does not allow requests from web pages (CORS). Then a proxy of yours, which does and passes them on, helps; its address goes into the settings.`;
   }
   return sentence(message);
 }
