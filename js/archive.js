@@ -91,7 +91,7 @@ class Budget {
  * @typedef {object} Sink
  * @property {Budget} budget
  * @property {(name: string, content: Uint8Array, mode?: number, modifiedMs?: number) => void} file
- * @property {(name: string) => void} directory
+ * @property {(name: string, mode?: number) => void} directory
  * @property {(name: string, target: string) => void} link
  * @property {(name: string) => string | undefined} place where an entry goes;
  *   `undefined`: it is left out
@@ -119,7 +119,7 @@ export async function importInto(runtime, sandbox, options, fill) {
       budget,
       place: placing(options),
       file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
-      directory: (name) => hand((core) => core.addDirectory(name)),
+      directory: (name, mode) => hand((core) => core.addDirectory(name, mode)),
       link: (name, target) => hand((core) => core.addLink(name, target)),
     });
   } catch (error) {
@@ -160,7 +160,7 @@ export async function importZip(archive, sink) {
     const contents = await Promise.all(batch.map(contentOf));
     batch.forEach(([name, { type, mode, modifiedMs }], index) => {
       const content = contents[index];
-      if (type === "directory") sink.directory(name);
+      if (type === "directory") sink.directory(name, mode);
       else if (type === "link") sink.link(name, new TextDecoder().decode(content));
       else sink.file(name, content, mode, modifiedMs);
     });

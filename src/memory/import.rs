@@ -20,8 +20,11 @@ pub enum ImportNode {
         /// Permission bits; a file that is there already keeps its own otherwise.
         mode: Option<u32>,
     },
-    /// A directory.
-    Directory,
+    /// A directory, its permission bits if they are known.
+    Directory {
+        /// Permission bits; a directory that is there already keeps its own otherwise.
+        mode: Option<u32>,
+    },
     /// A symbolic link to this target.
     Link(String),
 }
@@ -111,7 +114,10 @@ fn apply(tree: &mut Tree, entry: Entry, now_us: u64) -> Result<(), TreeError> {
     let time = entry.modified_us.unwrap_or(now_us);
     let path = entry.path.as_str();
     match entry.node {
-        ImportNode::Directory => tree.make_directories(path, time),
+        ImportNode::Directory { mode } => {
+            tree.make_directories(path, time)?;
+            mode.map_or(Ok(()), |mode| tree.set_mode(path, mode))
+        }
         ImportNode::File { content, mode } => {
             tree.write_with_parents(path, Content::from(content), time)?;
             mode.map_or(Ok(()), |mode| tree.set_mode(path, mode))
@@ -181,7 +187,7 @@ mod tests {
         check(
             vec![
                 ("a/b", file("1")),
-                ("c", ImportNode::Directory),
+                ("c", ImportNode::Directory { mode: None }),
                 ("l", ImportNode::Link("a/b".to_owned())),
                 ("l", ImportNode::Link("old".to_owned())),
             ],

@@ -104,10 +104,10 @@ impl Import {
         self.add(name, ImportNode::File { content, mode }, modified_ms)
     }
 
-    /// Takes a directory.
+    /// Takes a directory. `mode`: permission bits, if known.
     #[wasm_bindgen(js_name = addDirectory)]
-    pub fn add_directory(&mut self, name: String) -> Result<(), JsValue> {
-        self.add(name, ImportNode::Directory, None)
+    pub fn add_directory(&mut self, name: String, mode: Option<u32>) -> Result<(), JsValue> {
+        self.add(name, ImportNode::Directory { mode }, None)
     }
 
     /// Takes a symbolic link.

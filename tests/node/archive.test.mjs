@@ -236,6 +236,14 @@ for (const [name, message] of LEAVING) {
   });
 }
 
+test("directories of a zip archive have its permission bits, and keep theirs where it says none", async () => {
+  const env = await MemoryEnvironment.create();
+  await env.exec("mkdir there; chmod 711 there");
+  const directories = [["private/", 0o040700], ["private/in/", 0o040750], ["there/", 0], ["plain/", 0]];
+  await env.importZip(packZip([...directories.map(([name, mode]) => ({ name, content: "", mode })), { name: "private/f", content: "1" }]));
+  assert.equal((await env.exec("stat -c '%a %n' private private/in there plain")).stdout, "700 private\n750 private/in\n711 there\n755 plain\n");
+});
+
 test("a file behind a link is refused", async () => {
   const env = await MemoryEnvironment.create();
   const archive = packZip([{ name: "l", content: "/etc", mode: 0o120777 }, { name: "l/passwd", content: "x" }]);

@@ -18,8 +18,11 @@ use super::OutcomeSink;
 const REDACTED: &str = "[redacted]";
 
 /// Shortest key that is looked for: names that servers without keys want in the
-/// place of one (`ollama`, `lm-studio`) are words that an answer may hold.
+/// place of one (`ollama`, `lm-studio`, `not-needed`) are words that an answer may
+/// hold.
 const SHORTEST: usize = 12;
+/// The same for one that holds a digit, as those words do not.
+const SHORTEST_WITH_DIGIT: usize = 8;
 
 /// Backslashes in a row that are looked over.
 const MOST_BACKSLASHES: usize = 8;
@@ -29,9 +32,17 @@ pub(super) type Keys = Arc<[Box<[u8]>]>;
 
 /// Those of `keys` that can be told from other text.
 pub(super) fn searched<'a>(keys: impl Iterator<Item = &'a str>) -> Keys {
-    keys.filter(|key| key.len() >= SHORTEST)
+    keys.filter(|key| is_searched(key))
         .map(|key| key.as_bytes().into())
         .collect()
+}
+
+fn is_searched(key: &str) -> bool {
+    let shortest = match key.bytes().any(|byte| byte.is_ascii_digit()) {
+        true => SHORTEST_WITH_DIGIT,
+        false => SHORTEST,
+    };
+    key.len() >= shortest
 }
 
 /// Passes the outcomes of one exchange on, without keys.
@@ -185,6 +196,8 @@ mod tests {
         "sk-other-9876543210",
         "abcd/EFGH+ijkl==",
         "short",
+        "sk-1abcd",
+        "sk-12ab",
     ];
 
     /// Sends `chunks` and compares what arrives, chunk by chunk.
@@ -265,7 +278,8 @@ mod tests {
     }
 
     #[test]
-    fn short_ones_are_words() {
+    fn short_ones_are_words_unless_they_hold_a_digit() {
+        check(&["a sk-1abcd word"], &["a [redacted] word"]);
         check(&["a short word"], &["a short word"]);
     }
 }
