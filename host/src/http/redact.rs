@@ -191,7 +191,7 @@ fn begins_with_letter(bytes: &[u8], letter: u8) -> Begins {
 mod tests {
     use super::*;
 
-    const KEYS: [&str; 4] = [
+    const KEYS: [&str; 6] = [
         "sk-canary-0123456789",
         "sk-other-9876543210",
         "abcd/EFGH+ijkl==",
