@@ -197,29 +197,32 @@ export class FileTree {
 
   /**
    * Where a path leads from `start`, or from the root if it begins with `/`: the directory, the last name, which is
-   * empty where the path does not end in one, the node, if any, and the names from the root or from `start` to it. A
-   * text says why it leads nowhere. It never leaves the tree: above the root is the root.
+   * empty where the path does not end in one, the node, if any, the names from the root or from `start` to it, and
+   * whether the path ends with a slash, so that only a directory can be there. A text says why it leads nowhere. It never leaves the tree: above the root is the root.
    * @param {string} path @param {{follow?: boolean, start?: Node}} [options] `follow`: a link in the last component, too
    */
   lookup(path, { follow = true, start = this.root } = {}) {
     if (path.startsWith("/")) start = this.root;
     if (!(start instanceof Directory)) return "ENOTDIR";
-    const ends = path.endsWith("/");
+    const slash = path.endsWith("/");
     const left = path.split("/").reverse();
     const names = [];
     let [node, directory, name] = [/** @type {Node | undefined} */ (start), start.parent, ""];
     for (let links = 0; left.length > 0; ) {
       const part = left.pop();
-      if (part === "" || part === ".") continue;
+      if (part === "") continue;
       if (node === undefined) return "ENOENT";
       if (!(node instanceof Directory)) return "ENOTDIR";
-      if (part === "..") {
-        names.pop();
-        [node, directory, name] = [node.parent, node.parent.parent, ""];
+      if (part === "." || part === "..") {
+        if (part === "..") {
+          names.pop();
+          node = node.parent;
+        }
+        [directory, name] = [node.parent, ""];
         continue;
       }
       const entry = node.entries.get(part);
-      if (entry instanceof Link && (follow || ends || left.some((part) => part !== ""))) {
+      if (entry instanceof Link && (follow || slash || left.some((part) => part !== ""))) {
         links += 1;
         if (links > MAX_LINKS) return "ELOOP";
         if (entry.target.startsWith("/")) {
@@ -233,8 +236,8 @@ export class FileTree {
       names.push(part);
       [directory, name, node] = [node, part, entry];
     }
-    if (ends && node && !(node instanceof Directory)) return "ENOTDIR";
-    return { directory, name, node, names };
+    if (slash && node && !(node instanceof Directory)) return "ENOTDIR";
+    return { directory, name, node, names, slash };
   }
 
   /** Puts `node` at `path`, unseen by the sandbox. @param {string} path @param {Node} node */
@@ -324,9 +327,13 @@ function pack(files) {
 
 /** Parents before what they hold. @param {Directory} directory @param {string} path */
 function walk(directory, path, visit) {
-  for (const [name, node] of directory.entries) {
-    const below = `${path}/${name}`;
-    visit(below, node);
-    if (node instanceof Directory) walk(node, below, visit);
+  const left = [[directory, path]];
+  while (left.length > 0) {
+    const [directory, path] = left.pop();
+    for (const [name, node] of directory.entries) {
+      const below = `${path}/${name}`;
+      visit(below, node);
+      if (node instanceof Directory) left.push([node, below]);
+    }
   }
 }

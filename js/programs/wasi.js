@@ -8,6 +8,7 @@ import { Device, Directory, File, Link } from "./files.js";
 const E = {
   OK: 0,
   BADF: 8,
+  BUSY: 10,
   EXIST: 20,
   FBIG: 22,
   ILSEQ: 25,
@@ -403,6 +404,7 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       if (node === undefined) {
         if (!(flags & OPEN.CREATE)) return E.NOENT;
         if (flags & OPEN.DIRECTORY) return E.INVAL;
+        if (found.slash) return E.ISDIR;
         node = new File(new Uint8Array(0), Date.now());
         found.directory.set(found.name, node);
       } else {
@@ -443,8 +445,8 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
     path_remove_directory: onPath(({ directory, name, node }) => {
       if (!node) return E.NOENT;
       if (!(node instanceof Directory)) return E.NOTDIR;
-      if (node.entries.size > 0) return E.NOTEMPTY;
       if (name === "") return E.INVAL;
+      if (node.entries.size > 0) return E.NOTEMPTY;
       directory.delete(name);
       return E.OK;
     }),
@@ -461,7 +463,8 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       if (typeof from === "number") return from;
       if (typeof to === "number") return to;
       if (!from.node) return E.NOENT;
-      if (from.name === "" || to.name === "") return E.INVAL;
+      if (from.name === "" || to.name === "") return E.BUSY;
+      if (to.slash && !(from.node instanceof Directory)) return E.NOTDIR;
       if (from.node === to.node) return E.OK;
       if (from.node.ours || to.node?.ours) return E.ROFS;
       if (from.node instanceof Directory) {
@@ -492,6 +495,7 @@ export function wasi({ tree, args, env, stdin, write, beforePause }) {
       const found = find(fd, pointer, length, false);
       if (typeof found === "number") return found;
       if (found.node) return E.EXIST;
+      if (found.slash) return E.NOENT;
       found.directory.set(found.name, new Link(target, Date.now()));
       return E.OK;
     },

@@ -424,6 +424,9 @@ fs.cpSync("d", "copy", { recursive: true });
 say(typeOf(fs.lstatSync("copy/e/self")), fs.readlinkSync("copy/e/self").slice(here.length), attempt(() => fs.cpSync("d", "d/again", { recursive: true })));
 fs.rmSync("to-d"); fs.rmSync("two", { force: true }); fs.rmSync("one", { force: true });
 say(fs.existsSync("d/x"), fs.readdirSync(".").sort());
+fs.mkdirSync("w/y", { recursive: true }); fs.writeFileSync("w/c", "1"); fs.symlinkSync("w", "to-w");
+for (const act of [() => fs.rmSync("w/.", { recursive: true, force: true }), () => fs.writeFileSync("w/new/.", ""), () => fs.readFileSync("w/c/."), () => fs.lstatSync("w/c/."), () => fs.writeFileSync("w/new/", ""), () => fs.symlinkSync("x", "w/new/"), () => fs.symlinkSync("x", "w/new/."), () => fs.mkdirSync("w/none/."), () => fs.renameSync("w/y/..", "z"), () => fs.renameSync("w/c", "w/new/"), () => fs.rmdirSync("w/y/."), () => fs.realpathSync("to-w/../w/c/").slice(here.length), () => fs.realpathSync("nothing/../w").slice(here.length), () => fs.lstatSync("to-w/.").isDirectory(), () => fs.statSync("w").isFIFO()]) say(attempt(act));
+say(fs.readdirSync("w").sort());
 fs.mkdirSync("private", 0o700); fs.chmodSync("d", 0o750); fs.mkdirSync("p/q", { recursive: true, mode: 0o711 });
 for (const at of ["private", "d", "p", "p/q"]) say(at, (fs.statSync(at).mode & 0o7777).toString(8));
 fs.mkdirSync("packages/one", { recursive: true }); fs.mkdirSync("node_modules");
@@ -451,6 +454,12 @@ test("links and permission bits are what they are in Node, and stay in the sandb
   const command = `ln -sfn d linked.js; chmod 711 private; node -p 'const fs = require("fs"); [fs.readdirSync("linked.js").length, (fs.statSync("private").mode & 0o777).toString(8)]'`;
   assert.deepEqual(await run(env, command), [0, "[ 3, '711' ]\n", ""]);
   assert.deepEqual(await run(env, "node -e 'require(`fs`).renameSync(`linked.js`, `d2`)'; readlink d2"), [0, "d\n", ""]);
+});
+
+check("a directory is not copied into itself, whatever leads there", {
+  files: { "w/c": "1" },
+  command: `ln -s w l; node -e 'try { fs.cpSync("w", "l/x/y", { recursive: true }); } catch (error) { console.log(error.code); }'; find .`,
+  stdout: "ERR_FS_CP_EINVAL\n.\n./l\n./w\n./w/c\n",
 });
 
 test("what a link leads to is news, though the link is none", async () => {

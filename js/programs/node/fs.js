@@ -14,6 +14,7 @@ const ERRORS = {
   EINVAL: [-22, "invalid argument"],
   ENOTEMPTY: [-39, "directory not empty"],
   EACCES: [-13, "permission denied"],
+  EBUSY: [-16, "resource busy or locked"],
   EBADF: [-9, "bad file descriptor"],
   ELOOP: [-40, "too many symbolic links encountered"],
   EROFS: [-30, "read-only file system"],
@@ -88,6 +89,22 @@ class Stats {
   isSymbolicLink() {
     return (this.mode & 0o170000) === 0o120000;
   }
+
+  isCharacterDevice() {
+    return (this.mode & 0o170000) === 0o020000;
+  }
+
+  isFIFO() {
+    return false;
+  }
+
+  isSocket() {
+    return false;
+  }
+
+  isBlockDevice() {
+    return false;
+  }
 }
 
 class Dirent {
@@ -110,6 +127,22 @@ class Dirent {
 
   isSymbolicLink() {
     return this.#node instanceof Link;
+  }
+
+  isCharacterDevice() {
+    return this.#node instanceof Device;
+  }
+
+  isFIFO() {
+    return false;
+  }
+
+  isSocket() {
+    return false;
+  }
+
+  isBlockDevice() {
+    return false;
   }
 }
 
@@ -154,8 +187,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
   const optionsOf = (options) => (typeof options === "string" ? { encoding: options } : (options ?? {}));
   /** @param {number | string} [mode] of a file that is made */
   const writable = (path, syscall, mode) => {
-    const { directory, name, node } = find(path, syscall);
-    if (node instanceof Directory || name === "") throw failure("EISDIR", syscall, path);
+    const { directory, name, node, slash } = find(path, syscall);
+    if (node instanceof Directory || name === "" || slash) throw failure("EISDIR", syscall, path);
     if (node instanceof File && node.ours) throw failure("EROFS", syscall, path);
     if (node) return node;
     const file = new File(new Uint8Array(0), Date.now());
@@ -175,6 +208,15 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
   const copyTo = (path, file) => {
     sync.writeFile(path, file.content);
     sync.chmod(path, modeOf(file));
+  };
+
+  /** Whether `path`, which need not be there, lies in `directory` or is it. */
+  const isWithin = (path, directory) => {
+    let place = absolute(path);
+    while (!tree.lookup(place).node) place = dirname(place);
+    const { node, directory: parent } = tree.lookup(place);
+    for (let at = node instanceof Directory ? node : parent; at !== directory; at = at.parent) if (at === at.parent) return false;
+    return true;
   };
 
   const statOf = (path, syscall, follow, { throwIfNoEntry = true } = {}) => {
@@ -283,6 +325,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     rm(path, { recursive = false, force = false } = {}) {
       if (force && !sync.lstat(path, { throwIfNoEntry: false })) return;
       const { directory, name, node } = existing(path, "rm", false);
+      if (name === "") throw failure("EINVAL", "rm", path);
       if (node instanceof Directory && !recursive) {
         const message = `Path is a directory: rm returned EISDIR (is a directory) ${path}`;
         throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
@@ -292,6 +335,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     rmdir(path, options) {
       const { directory, name, node } = existing(path, "rmdir", false);
       if (!(node instanceof Directory)) throw failure("ENOTDIR", "rmdir", path);
+      if (name === "") throw failure("EINVAL", "rmdir", path);
       if (node.entries.size > 0 && !options?.recursive) throw failure("ENOTEMPTY", "rmdir", path);
       remove(directory, name);
     },
@@ -304,6 +348,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       const { directory, name, node } = find(from, "rename", false);
       if (!node) throw failure("ENOENT", "rename", from, to);
       const target = find(to, "rename", false);
+      if (name === "" || target.name === "") throw failure("EBUSY", "rename", from, to);
+      if (target.slash && !(node instanceof Directory)) throw failure("ENOTDIR", "rename", from, to);
       if (node === target.node) return;
       if (target.node instanceof Directory) {
         if (!(node instanceof Directory)) throw failure("EISDIR", "rename", from, to);
@@ -337,7 +383,7 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
         const message = `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory (not copied)) ${absolute(from)}`;
         throw Object.assign(new Error(message), { code: "ERR_FS_EISDIR", name: "SystemError" });
       }
-      if (`${absolute(to)}/`.startsWith(`${absolute(from).replace(/\/$/, "")}/`)) {
+      if (isWithin(to, node)) {
         const message = `Cannot copy ${from} to a subdirectory of self ${to}`;
         throw Object.assign(new Error(message), { code: "ERR_FS_CP_EINVAL", name: "SystemError" });
       }
@@ -358,7 +404,8 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       if (!(node instanceof Device)) node.setMode(bits(mode));
     },
     realpath(path) {
-      return `/${existing(path, "lstat").names.join("/")}`;
+      // As Node does it: `..` leads up before links are followed.
+      return `/${existing(absolute(path).replace(/(.)\/$/, "$1"), "lstat").names.join("/")}`;
     },
     readlink(path) {
       const { node } = existing(path, "readlink", false);
@@ -366,8 +413,9 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
       return node.target;
     },
     symlink(target, path) {
-      const { directory, name, node } = find(path, "symlink", false);
+      const { directory, name, node, slash } = find(path, "symlink", false);
       if (node) throw failure("EEXIST", "symlink", target, path);
+      if (slash) throw failure("ENOENT", "symlink", target, path);
       directory.set(name, new Link(target instanceof URL ? located(target) : String(target), Date.now()));
     },
     open(path, flags = "r", mode = undefined) {

@@ -5,6 +5,37 @@ use std::collections::BTreeSet;
 use crate::environment::{FileChange, FileNode};
 use crate::memory::tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
+/// `changes` at the paths to which the links lead that the program was told and
+/// has not replaced: what something else has made of links is not its doing.
+pub(super) fn resolved(told: &Tree, mut changes: Vec<FileChange>) -> Vec<FileChange> {
+    let mut replaced: BTreeSet<String> = BTreeSet::new();
+    for change in &mut changes {
+        let last = match change.node {
+            FileNode::File(_) => LastLink::Follow,
+            FileNode::Directory | FileNode::Link(_) | FileNode::Removed => LastLink::Keep,
+        };
+        let ends = change.path.match_indices('/').map(|(end, _)| end);
+        let is_replaced = ends
+            .chain([change.path.len()])
+            .any(|end| replaced.contains(&change.path[..end]));
+        if !is_replaced
+            && is_plain(&change.path)
+            && let Ok(path) = told.resolve(&change.path, last)
+        {
+            change.path = path.into_owned();
+        }
+        if last == LastLink::Keep {
+            replaced.insert(change.path.clone());
+        }
+    }
+    changes
+}
+
+/// Whether `path` is absolute and leads nowhere by `..`.
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/') && path.split('/').all(|name| name != "..")
+}
+
 /// Paths among `changes`, of a program that was told `told`, at which something
 /// else has made another version in `now`: the program's takes its place.
 pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) -> Vec<&'a str> {
@@ -14,30 +45,22 @@ pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) 
     let others = now.changes_since(told);
     let others: BTreeSet<&str> = others.iter().map(|other| other.path.as_str()).collect();
     let is_overtaken = |change: &&FileChange| {
-        // Files are written through links, what else there is takes their place.
-        let last = match change.node {
-            FileNode::File(_) => LastLink::Follow,
-            FileNode::Directory | FileNode::Link(_) | FileNode::Removed => LastLink::Keep,
-        };
-        let Ok(path) = now.resolve(&change.path, last) else {
-            return false;
-        };
+        let path = change.path.as_str();
         let inside = format!("{path}/");
         let below = others.range(inside.as_str()..).next();
         let is_below = below.is_some_and(|other| other.starts_with(&inside));
-        let is_there = now.get(&path).is_ok();
+        let is_there = now.get(path).is_ok();
         match &change.node {
             FileNode::Directory => {
-                others.contains(&*path) && now.get(&path).is_ok_and(|node| !node.is_directory())
+                others.contains(path) && now.get(path).is_ok_and(|node| !node.is_directory())
             }
-            FileNode::Removed => is_there && (is_below || others.contains(&*path)),
+            FileNode::Removed => is_there && (is_below || others.contains(path)),
             FileNode::File(_) | FileNode::Link(_) if is_below => true,
-            FileNode::Link(made) => others.contains(&*path) && !is_link(now, &path, made),
+            FileNode::Link(made) => others.contains(path) && !is_link(now, path, made),
             FileNode::File(made) => {
-                let theirs = content(now, &path);
-                others.contains(&*path)
-                    && theirs != content(told, &path)
-                    && theirs.is_none_or(|theirs| theirs.as_slice() != made)
+                let theirs = kind(now, path);
+                let is_same = |theirs: &NodeKind| matches!(theirs, NodeKind::File(theirs) if theirs.as_slice() == made);
+                others.contains(path) && theirs != kind(told, path) && !theirs.is_some_and(is_same)
             }
         }
     };
@@ -72,10 +95,14 @@ pub(super) fn without_told(
     changes
 }
 
+/// What is at `path`, if anything.
+fn kind<'a>(tree: &'a Tree, path: &str) -> Option<&'a NodeKind> {
+    tree.get(path).ok().map(|node| &node.kind)
+}
+
 /// Whether `path` is a link to `target`.
 fn is_link(tree: &Tree, path: &str, target: &str) -> bool {
-    let kind = tree.get(path).map(|node| &node.kind);
-    matches!(kind, Ok(NodeKind::Link(there)) if **there == *target)
+    matches!(kind(tree, path), Some(NodeKind::Link(there)) if **there == *target)
 }
 
 /// Content of the file at `path`, if there is one.
@@ -100,12 +127,13 @@ pub(super) fn overtaking(program: &str, paths: &[&str]) -> Option<String> {
     })
 }
 
-/// Applies what a program changed; one sentence for each change that failed.
+/// Applies what a program changed, as [`resolved`] says it; one sentence for each
+/// change that failed.
 pub(super) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> Vec<String> {
     let mut failures = Vec::new();
     for change in changes {
         let path = change.path;
-        if !path.starts_with('/') || path.split('/').any(|name| name == "..") {
+        if !is_plain(&path) {
             failures.push(format!("{path}: not an absolute path without .."));
             continue;
         }
@@ -124,17 +152,16 @@ pub(super) fn apply(tree: &mut Tree, changes: Vec<FileChange>, now_us: u64) -> V
 
 /// Sets permission bits, where there are others.
 fn set_mode(tree: &mut Tree, path: &str, mode: u32) -> Result<(), TreeError> {
-    let path = tree.resolve(path, LastLink::Follow)?.into_owned();
-    match tree.get(&path)?.mode == mode {
+    match tree.get(path)?.mode == mode {
         true => Ok(()),
-        false => tree.set_mode(&path, mode),
+        false => tree.set_mode(path, mode),
     }
 }
 
 fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result<(), TreeError> {
     match node {
         FileNode::Removed => match tree.remove_all(path, now_us) {
-            Err(TreeError::NotFound) => Ok(()),
+            Err(TreeError::NotFound | TreeError::NotDirectory) => Ok(()),
             other => other,
         },
         FileNode::Directory => match tree.get(path) {
@@ -158,11 +185,10 @@ fn apply_one(tree: &mut Tree, path: &str, node: FileNode, now_us: u64) -> Result
             })
         }
         FileNode::File(content) => {
-            let target = tree.resolve(path, LastLink::Follow)?.into_owned();
-            if tree.get(&target).is_ok_and(|node| node.is_directory()) {
-                tree.remove_all(&target, now_us)?;
+            if !matches!(kind(tree, path), None | Some(NodeKind::File(_))) {
+                tree.remove_all(path, now_us)?;
             }
-            tree.write_with_parents(&target, Content::from(content), now_us)
+            tree.write_with_parents(path, Content::from(content), now_us)
         }
     }
 }

@@ -10,7 +10,7 @@ use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
 use bytes::Bytes;
 
 use super::Seen;
-use super::answer::{apply, overtaken, overtaking, without_told};
+use super::answer::{apply, overtaken, overtaking, resolved, without_told};
 use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
 use crate::memory::clock::{self, Timeline};
 use crate::memory::local::Local;
@@ -141,14 +141,13 @@ async fn call(
     }
     let mut stderr = result.stderr.to_vec();
     let now_us = timeline.peek_us();
-    let changes = without_told(&told, &lender.tree.borrow(), result.changes.clone());
+    let made = resolved(&told, result.changes);
+    let changes = without_told(&told, &lender.tree.borrow(), made.clone());
     let lost = overtaking(&name, &overtaken(&told, &lender.tree.borrow(), &changes));
     let failures = apply(&mut lender.tree.borrow_mut(), changes, now_us);
     if failures.is_empty() && result.files == ProgramFiles::Kept {
         unfinished.ended = true;
-        lender
-            .seen
-            .changed(&name, request.state, result.changes, now_us);
+        lender.seen.changed(&name, request.state, made, now_us);
     }
     stderr.extend_from_slice(lost.unwrap_or_default().as_bytes());
     for failure in &failures {

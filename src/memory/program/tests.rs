@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::answer::{overtaken, overtaking, without_told};
+use super::answer::{overtaken, overtaking, resolved, without_told};
 use super::*;
 use crate::memory::tree::{DIRECTORY_MODE, FILE_MODE};
 
@@ -255,6 +255,65 @@ fn links_are_told_as_links_and_come_back_as_such() {
     };
     let links = ["/w/to-dir", "/w/a", "/w/full", "/w/new/deep"].map(target);
     assert_eq!(links, ["full", "d/x", "d", "/w/d"]);
+}
+
+#[test]
+fn files_are_written_through_links_that_the_program_knows() {
+    let mut told = tree_with(&[
+        ("/w/x", "1"),
+        ("/w/y", "1"),
+        ("/w/d/f", "1"),
+        ("/w/e/f", "1"),
+    ]);
+    told.link("/w/known", "y", 1).unwrap();
+    told.link("/w/way", "d", 1).unwrap();
+    let mut now = told.clone();
+    // Something else puts links where the program knows a file and a directory.
+    now.remove("/w/x", 2).unwrap();
+    now.link("/w/x", "y", 2).unwrap();
+    now.remove_all("/w/d", 2).unwrap();
+    now.link("/w/d", "e", 2).unwrap();
+    let executable = FileChange {
+        mode: Some(0o755),
+        ..file("/w/x", b"mine")
+    };
+    let changes = resolved(
+        &told,
+        vec![
+            executable,
+            file("/w/known", b"through"),
+            file("/w/way/g", b"lost"),
+            removed("/w/way/f"),
+            removed("/w/known"),
+            file("/w/known", b"in its place"),
+            file("/w/../y", b"bad"),
+        ],
+    );
+    let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/w/x", "/w/y", "/w/d/g", "/w/d/f", "/w/known", "/w/known", "/w/../y"
+        ]
+    );
+    assert_eq!(overtaken(&told, &now, &changes[..3]), ["/w/x"]);
+    assert_eq!(
+        apply(&mut now, changes, 3),
+        [
+            "/w/d/g: not a directory",
+            "/w/../y: not an absolute path without .."
+        ]
+    );
+    let read = |path| {
+        (
+            now.read(path).unwrap().as_slice(),
+            now.get(path).unwrap().mode,
+        )
+    };
+    assert_eq!(read("/w/x"), (&b"mine"[..], 0o755));
+    assert_eq!(read("/w/y"), (&b"through"[..], FILE_MODE));
+    assert_eq!(read("/w/e/f"), (&b"1"[..], FILE_MODE));
+    assert_eq!(read("/w/known"), (&b"in its place"[..], FILE_MODE));
 }
 
 #[test]

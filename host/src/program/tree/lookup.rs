@@ -21,6 +21,8 @@ pub(in crate::program) struct Found {
     /// Empty where it does not end in a name: `.`, `..`.
     pub(in crate::program) name: String,
     pub(in crate::program) node: Option<Id>,
+    /// Whether it ends with a slash, so that only a directory can be there.
+    pub(in crate::program) slash: bool,
 }
 
 /// Why a path leads nowhere.
@@ -44,13 +46,14 @@ impl Tree {
         last: Last,
     ) -> Result<Found, Lost> {
         let names = |path: &str| {
-            let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
+            let names = path.split('/').filter(|name| !name.is_empty());
             names.rev().map(str::to_owned).collect::<Vec<_>>()
         };
         let unnamed = |node| Found {
             directory: self.directory(node).map_or(node, |it| it.parent),
             name: String::new(),
             node: Some(node),
+            slash: path.ends_with('/'),
         };
         let start = if path.starts_with('/') { ROOT } else { start };
         self.directory(start).ok_or(Lost::NotDirectory)?;
@@ -65,8 +68,8 @@ impl Tree {
         while let Some(name) = left.pop() {
             let at = found.node.ok_or(Lost::Missing)?;
             let directory = self.directory(at).ok_or(Lost::NotDirectory)?;
-            if name == ".." {
-                found = unnamed(directory.parent);
+            if matches!(&*name, "." | "..") {
+                found = unnamed(if name == "." { at } else { directory.parent });
                 continue;
             }
             let node = directory.entries.get(&name).copied();
@@ -85,12 +88,11 @@ impl Tree {
                 directory: at,
                 name,
                 node,
+                slash: path.ends_with('/'),
             };
         }
         match found.node {
-            Some(id) if path.ends_with('/') && self.directory(id).is_none() => {
-                Err(Lost::NotDirectory)
-            }
+            Some(id) if found.slash && self.directory(id).is_none() => Err(Lost::NotDirectory),
             _ => Ok(found),
         }
     }

@@ -6,6 +6,7 @@
 #[repr(u16)]
 pub(super) enum Errno {
     BadF = 8,
+    Busy = 10,
     Exist = 20,
     Fault = 21,
     IlSeq = 25,

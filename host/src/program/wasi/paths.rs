@@ -100,6 +100,9 @@ impl System {
                 if how & WANT_DIRECTORY != 0 {
                     return Err(Errno::Inval.into());
                 }
+                if found.slash {
+                    return Err(Errno::IsDir.into());
+                }
                 let kind = Kind::File(Content::default());
                 self.tree
                     .create(found.directory, &found.name, kind, now_ns())?
@@ -167,11 +170,11 @@ impl System {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         let directory = self.tree.directory(id).ok_or(Errno::NotDir)?;
-        if !directory.entries.is_empty() {
-            return Err(Errno::NotEmpty.into());
-        }
         if found.name.is_empty() {
             return Err(Errno::Inval.into());
+        }
+        if !directory.entries.is_empty() {
+            return Err(Errno::NotEmpty.into());
         }
         self.tree.unlink(found.directory, &found.name, now_ns());
         Ok(())
@@ -210,7 +213,10 @@ impl System {
         let to = self.find(guest, to_fd, to_path, to_length, Last::Keep)?;
         let id = from.node.ok_or(Errno::NoEnt)?;
         if from.name.is_empty() || to.name.is_empty() {
-            return Err(Errno::Inval.into());
+            return Err(Errno::Busy.into());
+        }
+        if to.slash && self.tree.directory(id).is_none() {
+            return Err(Errno::NotDir.into());
         }
         if to.node == Some(id) {
             return Ok(());
@@ -249,6 +255,9 @@ impl System {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         if found.node.is_some() {
             return Err(Errno::Exist.into());
+        }
+        if found.slash {
+            return Err(Errno::NoEnt.into());
         }
         let kind = Kind::Link(target);
         self.tree

@@ -49,6 +49,30 @@ fn paths_lead_through_links() {
 }
 
 #[test]
+fn paths_that_end_in_a_dot_or_a_slash() {
+    let mut fixture = linked();
+    for (path, how, expected) in [
+        ("d/.", 0, Ok(())),
+        ("to-d/./x", 0, Ok(())),
+        ("f/.", 0, Err(Errno::NotDir)),
+        ("new/.", CREATE, Err(Errno::NoEnt)),
+        ("new/", CREATE, Err(Errno::IsDir)),
+        ("f/", 0, Err(Errno::NotDir)),
+    ] {
+        let opened = fixture.open(3, path, how).map(drop);
+        assert_eq!(opened, expected.map_err(Fault::Errno), "{path}");
+    }
+    assert_eq!(fixture.stat("to-d/.", 0), Ok((3, 0)));
+    assert_eq!(fixture.stat("f/.", 0), refused(Errno::NotDir));
+    assert_eq!(fixture.link("d", "new/"), refused(Errno::NoEnt));
+    assert_eq!(fixture.link("d", "new/."), refused(Errno::NoEnt));
+    let remove = fixture.on_path("d/e/.", |system, guest, length| {
+        system.path_remove_directory(guest, 3, PATH, length)
+    });
+    assert_eq!(remove, refused(Errno::Inval));
+}
+
+#[test]
 fn a_link_is_seen_as_itself_or_as_what_it_leads_to() {
     let mut fixture = linked();
     assert_eq!(fixture.stat("to-d", 0), Ok((7, 1)));
