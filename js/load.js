@@ -8,20 +8,22 @@ import { quiet } from "./quiet.js";
 
 /**
  * Compiles the module and starts the core.
- * @param {import("./runtime.js").WasmSource | Promise<unknown>} given
+ * @param {import("./runtime.js").WasmSource | Promise<unknown> | undefined} given `undefined`: the package's own file
  * @param {import("./runtime.js").Platform} platform
  * @param {import("./runtime.js").InitOptions["onProgress"]} [onProgress]
  */
-export async function loaded(given, { bindings, sandbox }, onProgress) {
+export async function loaded(given, { bindings, sandbox, load }, onProgress) {
   let source;
   let place = "what was given";
   try {
-    source = await given;
+    source = await (given === undefined ? load() : given);
     if (typeof source === "string" || source instanceof URL) {
       place = String(source);
       source = await download(source);
     }
     if (onProgress && source instanceof Response) source = watched(source, onProgress);
+    // The package's own is the right one, and starts in one go with its compilation.
+    if (given === undefined) return await bindings.default({ module_or_path: source });
     const module = await compiled(source);
     check(module, sandbox, place);
     return await bindings.default({ module_or_path: module });

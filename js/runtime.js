@@ -73,7 +73,7 @@ function load(wasm, onProgress) {
   if (loading) return loading;
   const provided = platform;
   const { bindings } = provided;
-  const attempt = loaded(wasm === undefined ? provided.load() : wasm, provided, onProgress).then(
+  const attempt = loaded(wasm, provided, onProgress).then(
     () => {
       // One that another has overtaken serves until that one is loaded.
       if (loading === attempt || !ready) ready = bindings;
