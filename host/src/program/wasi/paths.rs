@@ -35,7 +35,8 @@ impl From<Lost> for Errno {
 }
 
 impl System {
-    fn find(
+    /// What a path leads to, or where it would be made.
+    pub(super) fn find(
         &mut self,
         guest: &Guest,
         fd: u32,
@@ -52,19 +53,6 @@ impl System {
             return Err(Errno::Perm);
         }
         Ok(self.tree.find(start, &path, last)?)
-    }
-
-    /// The node that a path leads to.
-    pub(super) fn there(
-        &mut self,
-        guest: &Guest,
-        fd: u32,
-        path: u32,
-        length: u32,
-        last: Last,
-    ) -> Result<Id, Errno> {
-        let found = self.find(guest, fd, path, length, last)?;
-        found.node.ok_or(Errno::NoEnt)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the witx file has it so")]
@@ -277,7 +265,8 @@ impl System {
         room: u32,
         result: u32,
     ) -> Answer {
-        let id = self.there(guest, fd, path, length, Last::Keep)?;
+        let found = self.find(guest, fd, path, length, Last::Keep)?;
+        let id = found.node.ok_or(Errno::NoEnt)?;
         let Some(Kind::Link(target)) = self.tree.get(id).map(|node| &node.kind) else {
             return Err(Errno::Inval.into());
         };

@@ -113,7 +113,8 @@ impl System {
         length: u32,
         result: u32,
     ) -> Answer {
-        let id = self.there(guest, fd, path, length, last(follow))?;
+        let found = self.find(guest, fd, path, length, last(follow))?;
+        let id = found.node.ok_or(Errno::NoEnt)?;
         self.put_stat(guest, Some(id), result)
     }
 
@@ -129,7 +130,8 @@ impl System {
         modified: u64,
         flags: u32,
     ) -> Answer {
-        let id = self.there(guest, fd, path, length, last(follow))?;
+        let found = self.find(guest, fd, path, length, last(follow))?;
+        let id = found.node.ok_or(Errno::NoEnt)?;
         self.set_times(id, modified, flags);
         Ok(())
     }
