@@ -282,14 +282,16 @@ function lastRow(prompt) {
   return prompt.slice(prompt.lastIndexOf("\n") + 1);
 }
 
-const segmenter = typeof Intl.Segmenter === "function" ? new Intl.Segmenter() : undefined;
+/** Made when a text needs it: it takes 20 ms. @type {Intl.Segmenter | undefined} */
+let segmenter;
 
 /** Code units that are looked at in one go: each step of a segmenter costs as much as its text is long. */
 const PIECE = 256;
 
 /** A text as the characters that are seen. */
 function characters(text) {
-  if (/^[\t\n\x20-\x7e]*$/.test(text) || !segmenter) return [...text];
+  if (/^[\t\n\x20-\x7e]*$/.test(text) || typeof Intl.Segmenter !== "function") return [...text];
+  segmenter ??= new Intl.Segmenter();
   const all = [];
   let size = PIECE;
   for (let at = 0; at < text.length; ) {

@@ -15,19 +15,26 @@ import { quiet } from "./quiet.js";
 export async function loaded(given, { bindings, sandbox, load }, onProgress) {
   let source;
   let place = "what was given";
+  /** @type {Arrival | undefined} */
+  let arrival;
   try {
     source = await (given === undefined ? load() : given);
     if (typeof source === "string" || source instanceof URL) {
       place = String(source);
       source = await download(source);
     }
-    if (onProgress && source instanceof Response) source = watched(source, onProgress);
+    if (onProgress && source instanceof Response) arrival = new Arrival(source, onProgress);
     // The package's own is the right one, and starts in one go with its compilation.
-    if (given === undefined) return await bindings.default({ module_or_path: source });
-    const module = await compiled(source);
-    check(module, sandbox, place);
-    return await bindings.default({ module_or_path: module });
+    let module = source;
+    if (given !== undefined) {
+      module = await compiled(source);
+      check(module, sandbox, place);
+    }
+    const started = await bindings.default({ module_or_path: module });
+    await arrival?.told;
+    return started;
   } catch (error) {
+    arrival?.end();
     if (error instanceof CoreError) throw error;
     throw failure(reasonOf(error, place), error);
   }
@@ -69,22 +76,41 @@ function check(module, sandbox, place) {
   throw failure(`${place} is the core ${sandbox ? "without" : "with"} a sandbox; this entry of the package wants ${wanted}`);
 }
 
-/** A response that tells how much of it has arrived. */
-function watched(response, onProgress) {
-  if (!response.body) return response;
-  const tell = quiet(onProgress);
-  const total = response.headers.has("content-encoding")
-    ? undefined
-    : Number(response.headers.get("content-length")) || undefined;
-  let loaded = 0;
-  const count = new TransformStream({
-    transform(chunk, controller) {
-      loaded += chunk.byteLength;
+/**
+ * Tells how much of a response has arrived. It reads a copy: Chromium keeps compiled
+ * code with a response that it received, not with one that was made of its body.
+ */
+class Arrival {
+  #reader;
+  /** All was told, or nothing more will be. @type {Promise<void> | undefined} */
+  told;
+
+  /** @param {Response} response @param {(progress: {loaded: number, total: number | undefined}) => void} onProgress */
+  constructor(response, onProgress) {
+    if (!response.body) return;
+    const total = response.headers.has("content-encoding")
+      ? undefined
+      : Number(response.headers.get("content-length")) || undefined;
+    this.#reader = response.clone().body.getReader();
+    this.told = this.#tell(total, quiet(onProgress)).catch(() => {
+      // Who compiles it is told, too.
+    });
+  }
+
+  async #tell(total, tell) {
+    let loaded = 0;
+    for (;;) {
+      const { done, value } = await this.#reader.read();
+      if (done) return;
+      loaded += value.byteLength;
       tell({ loaded, total });
-      controller.enqueue(chunk);
-    },
-  });
-  return new Response(response.body.pipeThrough(count), response);
+    }
+  }
+
+  /** Reads no further. */
+  end() {
+    this.#reader?.cancel().catch(() => {});
+  }
 }
 
 function reasonOf(error, place) {

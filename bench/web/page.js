@@ -38,6 +38,9 @@ function project() {
 
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
+/** How long a visitor looks at a page before doing anything in it, ms. */
+const LOOKS = 3_000;
+
 /** What a visitor may do in some seconds of work. */
 const WORK = [
   "grep -rn needle . | sort | uniq -c | head -5",
@@ -58,18 +61,20 @@ async function bytesOf(core) {
 }
 
 /**
- * Loads a subject and measures it, in ms. Afterwards the first visitor works for
- * a while: browsers keep compiled code once enough of it was used often.
- * @param {string} name @param {{visit?: boolean, rest?: number}} [visitor] whether to work, and ms
- *   until the first command
+ * Loads a subject and measures it, in ms.
+ * @param {string} name
+ * @param {{rest?: number, looks?: boolean, works?: boolean}} [visitor] ms until the first
+ *   command, whether to look at the page after it, and whether to work for a while at the end
  */
-window.measure = async (name, { visit = false, rest = 0 } = {}) => {
+window.measure = async (name, { rest = 0, looks = false, works = false } = {}) => {
   const { script, core } = subjects[name];
   const [loaded, module] = await timed(script);
   const [init, sandbox] = await timed(() => subjects[name].start(module));
   if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
   const [first, said] = await timed(() => sandbox.exec("echo hi"));
   if (said !== "hi\n") throw new Error(`${name}: echo said ${JSON.stringify(said)}`);
+  await sandbox.warmUp?.();
+  if (looks) await new Promise((resolve) => setTimeout(resolve, LOOKS));
   const [bytes] = await timed(() => bytesOf(core));
   const files = project();
   const [imported] = await timed(() => sandbox.importFiles(files));
@@ -80,7 +85,7 @@ window.measure = async (name, { visit = false, rest = 0 } = {}) => {
     if (lines !== FILES / 10) throw new Error(`${name}: grep found ${lines} lines`);
     times.push(time);
   }
-  for (let turn = 0; visit && turn < TURNS; turn += 1) {
+  for (let turn = 0; works && turn < TURNS; turn += 1) {
     for (const command of WORK) await sandbox.exec(command);
   }
   return { script: loaded, init, first, bytes, imported, grepFirst: times[0], grep: median(times) };

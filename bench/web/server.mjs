@@ -32,31 +32,35 @@ const withoutNode = {
   },
 };
 
+const ENTRIES = {
+  page: join(root, "bench/web/page.js"),
+  hermitcrab: join(root, "js/index.js"),
+  worker: join(root, "js/worker.js"),
+  "worker/main": join(root, "js/worker/main.js"),
+  "bashkit-wasm": join(modules, "@everruns/bashkit-wasm/index.js"),
+  "just-bash": join(modules, "just-bash/dist/bundle/browser.js"),
+};
+
 /**
- * Bundles every subject, its lazy parts apart, and the page that runs them.
+ * Bundles every subject for itself, its lazy parts apart, and the page that runs them.
  * @returns {Promise<string>} the directory
  */
 export async function bundle() {
   const directory = await mkdtemp(join(tmpdir(), "hermitcrab-bundle-"));
-  await build({
-    entryPoints: {
-      page: join(root, "bench/web/page.js"),
-      hermitcrab: join(root, "js/index.js"),
-      worker: join(root, "js/worker.js"),
-      "worker/main": join(root, "js/worker/main.js"),
-      "bashkit-wasm": join(modules, "@everruns/bashkit-wasm/index.js"),
-      "just-bash": join(modules, "just-bash/dist/bundle/browser.js"),
-    },
-    outdir: directory,
-    external: ["/bundle/*"],
-    bundle: true,
-    splitting: true,
-    minify: true,
-    format: "esm",
-    platform: "browser",
-    plugins: [withoutNode],
-    logLevel: "error",
-  });
+  for (const [name, file] of Object.entries(ENTRIES)) {
+    await build({
+      entryPoints: { [name]: file },
+      outdir: directory,
+      external: ["/bundle/*"],
+      bundle: true,
+      splitting: true,
+      minify: true,
+      format: "esm",
+      platform: "browser",
+      plugins: [withoutNode],
+      logLevel: "error",
+    });
+  }
   return directory;
 }
 

@@ -4,19 +4,21 @@
 // command and returns what it printed.
 
 /** @typedef {{importFiles: (files: Record<string, Uint8Array>) => Promise<void>,
- *   exec: (command: string) => Promise<string>}} Sandbox */
+ *   exec: (command: string) => Promise<string>, warmUp?: () => Promise<void>}} Sandbox
+ *   `warmUp`: what a page should do when it rests */
 
 /** @type {Record<string, {script: () => Promise<any>, start: (script: any) => Promise<Sandbox>, core?: string}>} */
 export const subjects = {
   hermitcrab: {
     script: () => import("/bundle/hermitcrab.js"),
     core: "/bundle/wasm/hermitcrab_bg.wasm",
-    async start({ MemoryEnvironment, init }) {
+    async start({ MemoryEnvironment, init, warmUp }) {
       await init({ wasm: this.core });
       const env = await MemoryEnvironment.create();
       return {
         importFiles: (files) => env.importFiles(files),
         exec: async (command) => (await env.exec(command)).stdout,
+        warmUp,
       };
     },
   },
@@ -24,6 +26,7 @@ export const subjects = {
   "hermitcrab/worker": {
     script: () => import("/bundle/worker.js"),
     core: "/bundle/wasm/hermitcrab_bg.wasm",
+    // It warms up by itself.
     start({ MemoryEnvironment, init }) {
       return subjects.hermitcrab.start.call(this, { MemoryEnvironment, init });
     },

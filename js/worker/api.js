@@ -3,6 +3,7 @@
 import { acceptInSession } from "../arguments.js";
 import { openProjectIn } from "../projects.js";
 import { connection } from "./connection.js";
+import { ROOT } from "./link.js";
 import { MemoryEnvironment } from "./sandbox.js";
 
 export { MemoryEnvironment };
@@ -21,6 +22,15 @@ export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../e
 export async function init(options = {}) {
   acceptInSession("init", options);
   await connection.init(options);
+}
+
+/** @type {typeof import("../api.js").warmUp} */
+export async function warmUp() {
+  try {
+    await connection.call(await connection.link(), ROOT, "warmUp", []);
+  } catch {
+    // Whoever calls the worker next is told why there is none.
+  }
 }
 
 /** @type {typeof import("../api.js").openProject} */

@@ -4,7 +4,6 @@ import { Session, openSession } from "../session.js";
 import { Keeper } from "./keeper.js";
 import { Link, ROOT } from "./link.js";
 import { Outbox, RemoteHub } from "./outbox.js";
-import { warmUp } from "./warm-up.js";
 
 /**
  * @param {typeof import("../index.js")} api
@@ -48,6 +47,10 @@ class Root {
 
   init(options) {
     return this.#api.init(options);
+  }
+
+  warmUp() {
+    return this.#api.warmUp();
   }
 
   /** @param {number} number that the page's news of it bear @param {object} options */
@@ -95,7 +98,7 @@ class Root {
       if (this.#changed) this.#save();
     });
     keeper.save();
-    void warmUp(() => this.#api.MemoryEnvironment.create());
+    void this.#api.warmUp();
     return environment;
   }
 

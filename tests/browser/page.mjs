@@ -48,6 +48,11 @@ export async function launch(t) {
   return browser;
 }
 
+/** A browser with the profile in a directory, and one page open. */
+export async function launchIn(directory) {
+  return chromium.launchPersistentContext(directory, { executablePath: await executable(), args: FLAGS });
+}
+
 async function executable() {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   for (const directory of process.env.PATH.split(delimiter)) {

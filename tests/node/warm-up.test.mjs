@@ -1,22 +1,22 @@
-// What a worker does for its first commands while it has nothing to do.
+// What is done for first commands while nobody waits for one.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MemoryEnvironment } from "../../js/node.js";
-import { warmUp } from "../../js/worker/warm-up.js";
+import { MemoryEnvironment, warmUp } from "../../js/node.js";
+import * as worker from "../../js/worker-node.js";
 
 /** The module anew: it warms up once. */
-const fresh = async () => (await import(`../../js/worker/warm-up.js?${Math.random()}`)).warmUp;
+const fresh = async () => (await import(`../../js/warm-up.js?${Math.random()}`)).warmUp;
 
-test("it runs commands that this sandbox knows, once, and leaves nothing", async () => {
+test("it runs a command that this sandbox knows, once, and leaves nothing", async () => {
   const results = [];
   let disposals = 0;
-  const create = async () => {
-    const env = await MemoryEnvironment.create();
+  const create = async (options) => {
+    const env = await MemoryEnvironment.create(options);
     return {
       async exec(command) {
-        results.push([command, await env.exec(command)]);
+        results.push(await env.exec(command));
       },
       async dispose() {
         disposals += 1;
@@ -24,33 +24,58 @@ test("it runs commands that this sandbox knows, once, and leaves nothing", async
       },
     };
   };
-  await warmUp(create);
-  await warmUp(create);
-  assert.ok(results.length > 0);
-  for (const [command, { exitCode, stderr }] of results) assert.deepEqual([exitCode, stderr], [0, ""], command);
-  assert.equal(new Set(results.map(([command]) => command)).size, results.length, "each once");
+  const warm = await fresh();
+  await Promise.all([warm(create), warm(create)]);
+  await warm(create);
+  assert.equal(results.length, 1);
+  const [{ exitCode, stdout, stderr }] = results;
+  assert.deepEqual([exitCode, stderr], [0, ""]);
+  // Of 256 KiB of zeros.
+  assert.match(stdout, /^8a39d2abd3999ab73c34db2476849cddf303ce389b35826850f9a700589b4a90 /);
   assert.equal(disposals, 1);
 });
 
-test("it lets messages through after each command", async () => {
+test("it lets messages through before it begins and before the command", async () => {
   const order = [];
-  const exec = async () => {
-    order.push("command");
-    setImmediate(() => order.push("message"));
+  const message = () => setImmediate(() => order.push("message"));
+  const env = {
+    exec: async () => order.push("command"),
+    dispose: async () => order.push("end"),
   };
-  await (await fresh())(async () => ({ exec, dispose: async () => order.push("end") }));
-  assert.deepEqual(order.slice(0, 4), ["command", "message", "command", "message"]);
-  assert.equal(order.at(-1), "end");
+  message();
+  await (await fresh())(async () => {
+    order.push("sandbox");
+    message();
+    return env;
+  });
+  assert.deepEqual(order, ["message", "sandbox", "message", "command", "end"]);
 });
 
-test("what fails is nobody's business", async () => {
-  await (await fresh())(async () => {
+test("what fails is nobody's business, and the next call tries again", async () => {
+  const warm = await fresh();
+  let attempts = 0;
+  const none = async () => {
+    attempts += 1;
     throw new Error("no core");
-  });
+  };
+  await warm(none);
+  await warm(none);
+  assert.equal(attempts, 2);
   let disposed = false;
   const exec = async () => {
     throw new Error("the core failed");
   };
-  await (await fresh())(async () => ({ exec, dispose: async () => void (disposed = true) }));
+  await warm(async () => ({ exec, dispose: async () => void (disposed = true) }));
   assert.ok(disposed);
+});
+
+test("a host may ask for it, also of a worker that does not start", { timeout: 60_000 }, async () => {
+  assert.equal(await warmUp(), undefined);
+  assert.equal(await worker.warmUp(), undefined);
+  const env = await worker.MemoryEnvironment.create();
+  assert.equal((await env.exec("echo hi")).stdout, "hi\n");
+  await worker.terminate();
+  await assert.rejects(worker.init({ worker: () => assert.fail("no worker here") }), { name: "CoreError" });
+  assert.equal(await worker.warmUp(), undefined);
+  await worker.terminate();
 });
