@@ -8,6 +8,7 @@ import { hear, quiet } from "../quiet.js";
 import { collected, complete, connection } from "./connection.js";
 import { ROOT, oneWay } from "./link.js";
 import { Scope } from "./outgoing.js";
+import { pack } from "./parcel.js";
 
 /** Methods that an environment of the user's may have. */
 const METHODS = [
@@ -37,7 +38,7 @@ class Sandbox {
   constructor({ files, log, ...options }) {
     this.#options = { ...options, log: log && oneWay(quiet(log)) };
     connection.addSandbox(this.#number, this);
-    this.#made = this.#make(connection.link(), listed(files));
+    this.#made = this.#make(connection.link(), pack(files));
     this.#made.catch(() => connection.removeSandbox(this.#number));
   }
 
@@ -88,8 +89,8 @@ class Sandbox {
     return this.#call((remote) => [remote.handle.id, name, args], name, { scope: this.#scope, ...options });
   }
 
-  /** Calls the worker about a directory that only the page can reach. */
-  withDirectory(name, ...args) {
+  /** Calls the worker's root about it: for what the page cannot send as it is. */
+  callRoot(name, ...args) {
     return this.#call((remote) => [ROOT, name, [remote, ...args]], name, {});
   }
 
@@ -187,18 +188,18 @@ export class MemoryEnvironment {
   }
 
   async importFiles(files, options) {
-    await sandboxes.get(this).call("importFiles", [listed(files), options]);
+    await sandboxes.get(this).callRoot("importFiles", pack(files), options);
   }
 
   async importDirectory(handle, options) {
     const sandbox = sandboxes.get(this);
     if (isNative(handle)) await sandbox.call("importDirectory", [handle, options]);
-    else await sandbox.withDirectory("importDirectory", sourceOf(handle), options);
+    else await sandbox.callRoot("importDirectory", sourceOf(handle), options);
   }
 
   async exportDirectory(handle) {
     const sandbox = sandboxes.get(this);
-    return isNative(handle) ? sandbox.call("exportDirectory", [handle]) : sandbox.withDirectory("exportDirectory", targetOf(handle));
+    return isNative(handle) ? sandbox.call("exportDirectory", [handle]) : sandbox.callRoot("exportDirectory", targetOf(handle));
   }
 
   async openShell({ onData, ...options }) {
@@ -223,11 +224,6 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
-
-/** Files as they can be sent: whatever else is a list becomes an array. */
-function listed(files) {
-  return typeof files?.[Symbol.iterator] === "function" ? [...files] : files;
-}
 
 /** Whether a handle is the browser's, which can be sent to a worker. */
 function isNative(handle) {

@@ -4,6 +4,7 @@ import { Session, openSession } from "../session.js";
 import { Keeper } from "./keeper.js";
 import { Link, ROOT } from "./link.js";
 import { Outbox, RemoteHub } from "./outbox.js";
+import { unpack } from "./parcel.js";
 
 /**
  * @param {typeof import("../index.js")} api
@@ -86,7 +87,7 @@ class Root {
     });
     try {
       if (deltas) keeper.restore(deltas);
-      if (files) await environment.importFiles(files);
+      if (files) await environment.importFiles(unpack(files));
     } catch (error) {
       // The page has nothing to give back.
       await environment.dispose();
@@ -100,6 +101,11 @@ class Root {
     keeper.save();
     void this.#api.warmUp();
     return environment;
+  }
+
+  async importFiles(environment, parcel, options) {
+    await environment.importFiles(unpack(parcel), options);
+    this.#save();
   }
 
   /** Reads a directory that the page answers for. */

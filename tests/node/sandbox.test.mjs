@@ -6,6 +6,31 @@ import { test } from "node:test";
 import { EnvironmentError, MemoryEnvironment, createSession } from "./face.mjs";
 import { collect, dataOf, serveModel } from "./support.mjs";
 
+test("files of all sizes and kinds come in as they are", async () => {
+  const large = new Uint8Array(100_000).fill(7);
+  const files = {
+    "empty.bin": new Uint8Array(),
+    "small.bin": Uint8Array.of(0, 255, 128),
+    "part.bin": large.subarray(99_990),
+    "text.txt": "grün\n",
+    "large.bin": large,
+    "dir/edge.bin": large.subarray(0, 65_536),
+    "dir/over.bin": large.subarray(0, 65_537),
+    ["__proto__"]: Uint8Array.of(1),
+  };
+  const given = await MemoryEnvironment.create({ files });
+  const env = await MemoryEnvironment.create();
+  await env.importFiles(files);
+  for (const environment of [given, env]) {
+    for (const [path, content] of Object.entries(files)) {
+      const expected = typeof content === "string" ? new TextEncoder().encode(content) : content;
+      assert.deepEqual(await environment.readBytes(path), expected, path);
+    }
+    assert.equal((await environment.list(".", { depth: 2 })).filter(({ isDir }) => !isDir).length, 8);
+    await environment.dispose();
+  }
+});
+
 test("files go in and come out", async () => {
   const env = await MemoryEnvironment.create({ files: { "src/a.txt": "ä\n", "b.bin": new Uint8Array([0, 255]) } });
   assert.equal(await env.readText("src/a.txt"), "ä\n");

@@ -9,10 +9,10 @@ use xshell::{Shell, cmd};
 use crate::npm;
 use crate::workspace::root;
 
-/// The session cases in a page, what a page keeps, and what it tells when it
-/// cannot start or has no network.
+/// The session cases in a page, what a page keeps, what it tells when it cannot
+/// start or has no network, and what the browser keeps of the compiled core.
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
-    let files = ["cases", "storage", "start", "network"]
+    let files = ["cases", "storage", "start", "network", "compiled"]
         .map(|name| format!("tests/browser/{name}.test.mjs"));
     run(shell, binary, &files, &[])
 }

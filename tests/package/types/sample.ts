@@ -179,6 +179,8 @@ try {
   await drive(await createSession({ ...options, env }), env);
   await drive(await createSession({ ...options, env: custom }), env);
   await MemoryEnvironment.create({ files: [new File(["x"], "x.txt")] });
+  const warm: Promise<void>[] = [main.warmUp(), node.warmUp(), worker.warmUp()];
+  await Promise.all(warm);
   await worker.init({ wasm: fetch("x.wasm"), worker: () => new Worker("x"), unresponsiveMs: 1, stopMs: 1, onRestart: (reason) => reason.length });
   const far = await worker.MemoryEnvironment.create();
   await drive(await worker.createSession({ ...options, env: far }), far);
