@@ -97,7 +97,7 @@ export class Link {
     } else {
       // What a page asks for in one turn begins in one turn of the worker.
       if (this.#batch.length === 0) queueMicrotask(() => this.#post());
-      this.#batch.push(message);
+      this.#batch.push({ message, transfer });
     }
   }
 
@@ -168,12 +168,14 @@ export class Link {
     const batch = this.#batch.splice(0);
     if (this.#closed) return;
     try {
-      this.#port.postMessage(batch.length === 1 ? batch[0] : { type: "batch", messages: batch });
+      const messages = batch.map(({ message }) => message);
+      const transfer = batch.flatMap(({ transfer }) => transfer);
+      this.#port.postMessage(batch.length === 1 ? messages[0] : { type: "batch", messages }, transfer);
     } catch (error) {
-      if (batch.length === 1) return this.#refuse(batch[0], error);
+      if (batch.length === 1) return this.#refuse(batch[0].message, error);
       // One of them cannot be cloned; the others can.
-      for (const message of batch) {
-        this.#batch.push(message);
+      for (const one of batch) {
+        this.#batch.push(one);
         this.#post();
       }
     }

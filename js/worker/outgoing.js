@@ -14,6 +14,9 @@ export class Scope {
 /** What stands for objects of any worker, also of one that is gone. */
 export const everProxies = new WeakSet();
 
+/** Bytes that nobody else needs: they move also where others are copied. */
+export const spare = new WeakSet();
+
 /** One message on its way out: what moves with it, and what lives as long. */
 export class Outgoing {
   transfer = [];
@@ -87,7 +90,7 @@ export class Outgoing {
   #bytes(view) {
     const { buffer, byteLength } = view;
     if (!(buffer instanceof ArrayBuffer) || byteLength === 0) return view;
-    if (this.#link.movesBytes) {
+    if (this.#link.movesBytes || spare.has(view)) {
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
       return view;
     }

@@ -1,6 +1,8 @@
 // Files on their way to a worker. A message takes some 10 µs longer for each
 // buffer in it, so small files travel in one.
 
+import { spare } from "./outgoing.js";
+
 /** Bytes of a small file at most. */
 const SMALL = 64 * 1024;
 
@@ -24,6 +26,7 @@ export function pack(files) {
   const paths = Object.keys(files);
   const contents = paths.map((path) => files[path]);
   const small = new Uint8Array(contents.reduce((size, content) => size + (isSmall(content) ? content.length : 0), 0));
+  spare.add(small);
   let at = 0;
   const packed = contents.map((content) => {
     if (!isSmall(content)) return content;
@@ -38,10 +41,13 @@ export function pack(files) {
 export function unpack(parcel) {
   if (Array.isArray(parcel)) return parcel;
   const { paths, contents, small } = parcel;
+  /** Takes `__proto__` as a path like any other. @type {import("../sandbox.js").Files} */
+  const files = Object.create(null);
   let at = 0;
-  // Also of a file that is called `__proto__`.
-  return Object.fromEntries(contents.map((content, index) => {
+  contents.forEach((content, index) => {
     const isHere = typeof content === "number";
-    return [paths[index], isHere ? small.subarray(at, (at += content)) : content];
-  }));
+    files[paths[index]] = isHere ? new Uint8Array(small.buffer, at, content) : content;
+    if (isHere) at += content;
+  });
+  return files;
 }

@@ -67,23 +67,13 @@ pub fn tree_from_tar(
 
 /// The files below `directory` as tar bytes, names relative to it.
 pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentError> {
-    // At once: growing a list that large takes it three times.
-    let mut bytes = 2 * BLOCK;
-    let mut measure = |path: &str, node: &Node| {
-        let content = usize::try_from(node.size()).unwrap_or(usize::MAX);
-        let blocks = [content, path.len()].map(|bytes| bytes.next_multiple_of(BLOCK));
-        bytes = blocks
-            .into_iter()
-            .fold(bytes + 2 * BLOCK, usize::saturating_add);
+    let mut bytes = 0_usize;
+    tree.walk(directory, u32::MAX, &mut |path, node| {
+        bytes = bytes.saturating_add(room_for(path, node));
         true
-    };
-    tree.walk(directory, u32::MAX, &mut measure)
-        .map_err(|error| refused(directory, &error))?;
-    let mut archive = Vec::new();
-    archive
-        .try_reserve_exact(bytes)
-        .map_err(|_| too_large(bytes))?;
-    let mut builder = tar::Builder::new(archive);
+    })
+    .map_err(|error| refused(directory, &error))?;
+    let mut builder = builder_of(bytes)?;
     let mut result = Ok(());
     tree.walk(directory, u32::MAX, &mut |path, node| {
         result = append(&mut builder, path, node);
@@ -93,6 +83,26 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
     result
         .and_then(|()| builder.into_inner())
         .map_err(|error| unwritable(&error))
+}
+
+/// Bytes that an entry takes at most.
+fn room_for(path: &str, node: &Node) -> usize {
+    let content = usize::try_from(node.size()).unwrap_or(usize::MAX);
+    [content, path.len()]
+        .map(|bytes| bytes.next_multiple_of(BLOCK))
+        .into_iter()
+        .fold(2 * BLOCK, usize::saturating_add)
+}
+
+/// An archive with room for entries of so many bytes, all of it at once: growing
+/// a list that large takes it three times.
+fn builder_of(bytes: usize) -> Result<tar::Builder<Vec<u8>>, EnvironmentError> {
+    let bytes = bytes.saturating_add(2 * BLOCK);
+    let mut archive = Vec::new();
+    archive
+        .try_reserve_exact(bytes)
+        .map_err(|_| too_large(bytes))?;
+    Ok(tar::Builder::new(archive))
 }
 
 fn too_large(bytes: usize) -> EnvironmentError {
@@ -119,19 +129,25 @@ pub struct Delta {
 
 /// What leads from `old` to `tree`. Times alone are no difference.
 pub fn delta(tree: &Tree, old: &Tree) -> Result<Delta, EnvironmentError> {
-    let mut builder = tar::Builder::new(Vec::new());
+    let changes = tree.changes_since(old);
+    let mut written = Vec::new();
     let mut removed = Vec::new();
-    for Change { path, kind } in tree.changes_since(old) {
-        let node = tree.get(&path).ok();
+    for Change { path, kind } in &changes {
+        let node = tree.get(path).ok();
         let is_directory = node.is_some_and(Node::is_directory);
         // A file may have become a link, which is not written over.
-        if kind == ChangeKind::Removed || (kind == ChangeKind::Changed && !is_directory) {
+        if *kind == ChangeKind::Removed || (*kind == ChangeKind::Changed && !is_directory) {
             removed.push(path.clone());
         }
         let name = path.trim_start_matches('/');
-        if let Some(node) = node.filter(|_| kind != ChangeKind::Removed && !name.is_empty()) {
-            append(&mut builder, name, node).map_err(|error| unwritable(&error))?;
+        if let Some(node) = node.filter(|_| *kind != ChangeKind::Removed && !name.is_empty()) {
+            written.push((name, node));
         }
+    }
+    let rooms = written.iter().map(|(name, node)| room_for(name, node));
+    let mut builder = builder_of(rooms.fold(0, usize::saturating_add))?;
+    for (name, node) in written {
+        append(&mut builder, name, node).map_err(|error| unwritable(&error))?;
     }
     let archive = builder.into_inner().map_err(|error| unwritable(&error))?;
     Ok(Delta { archive, removed })
