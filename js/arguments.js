@@ -15,6 +15,18 @@ import { late } from "./hub.js";
 /** @param {string} what @param {(value: any) => boolean} holds @returns {Check} */
 const kind = (what, holds) => (value, name) => (holds(value) ? undefined : `${name} must be ${what}, not ${said(value)}`);
 
+/** Whether bytes cannot be read any more. Such have no length; engines of 2023 tell it in no other way. */
+export function isGone(value) {
+  if (value.byteLength !== 0) return false;
+  try {
+    const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
+    if (bytes instanceof Uint8Array) new Uint8Array(0).set(bytes);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** May be left out. @param {Check} check @returns {Check} */
 const maybe = (check) => (value, name) => (value === undefined ? undefined : check(value, name));
 
@@ -46,16 +58,24 @@ const whole = kind("a whole number, 0 or more", (value) => Number.isSafeInteger(
 const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && value >= 1);
 const limit = kind("a number, 0 or more", (value) => typeof value === "number" && value >= 0);
 const signal = kind("an AbortSignal", (value) => hasMethods(value, ["addEventListener"]) && typeof value.aborted === "boolean");
-const content = kind(
-  "a string, a Uint8Array or an ArrayBuffer",
-  (value) => typeof value === "string" || value instanceof Uint8Array || value instanceof ArrayBuffer,
+/** Bytes that were moved to a worker, or cut off by a resize, cannot be read any more. @type {Check} */
+const there = (value, name) => (isGone(value) ? `${name} has no bytes any more: its buffer was moved or made smaller; give a copy` : undefined);
+const content = all(
+  kind(
+    "a string, a Uint8Array or an ArrayBuffer",
+    (value) => typeof value === "string" || value instanceof Uint8Array || value instanceof ArrayBuffer,
+  ),
+  there,
 );
-const archive = kind(
-  "a Uint8Array, an ArrayBuffer or a Blob",
-  (value) => value instanceof Uint8Array || value instanceof ArrayBuffer || value instanceof Blob,
+const archive = all(
+  kind(
+    "a Uint8Array, an ArrayBuffer or a Blob",
+    (value) => value instanceof Uint8Array || value instanceof ArrayBuffer || value instanceof Blob,
+  ),
+  there,
 );
 const packed = all(archive, (value, name) => ((value.size ?? value.byteLength) > 0 ? undefined : `${name} is empty; give the bytes of an archive`));
-const bytes = kind("a Uint8Array", (value) => value instanceof Uint8Array);
+const bytes = all(kind("a Uint8Array", (value) => value instanceof Uint8Array), there);
 const snapshot = kind("what snapshot() gave", isObject);
 const handle = kind("a directory handle", (value) => hasMethods(value, ["getFileHandle", "getDirectoryHandle"]));
 const key = kind("a string, a function or null", (value) => value === null || typeof value === "string" || isFunction(value));

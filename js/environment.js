@@ -7,7 +7,7 @@
 // `list` and `read`, without `realPath` every path leads where it says; any
 // other missing method answers "unsupported".
 
-import { readInSession } from "./arguments.js";
+import { isGone, readInSession } from "./arguments.js";
 import { sleep } from "./clock.js";
 import { EnvironmentError, SessionError } from "./errors.js";
 import { Runtime } from "./runtime.js";
@@ -252,6 +252,7 @@ function bytes(content, { path, max_bytes: limit }) {
   if (!(data instanceof Uint8Array)) {
     throw new EnvironmentError("io", `read(${path}) returned neither a Uint8Array nor a string`);
   }
+  if (isGone(data)) throw new EnvironmentError("io", `read(${path}) returned bytes whose buffer was moved or made smaller`);
   if (data.length > limit) {
     throw new EnvironmentError("too_large", `${path} has ${data.length} bytes, more than ${limit}`);
   }

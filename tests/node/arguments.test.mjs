@@ -32,6 +32,14 @@ after(async () => {
   await project.close();
 });
 
+/** Bytes that cannot be read any more: they were moved elsewhere. */
+function moved() {
+  const bytes = new Uint8Array(5);
+  structuredClone(bytes, { transfer: [bytes.buffer] });
+  return bytes;
+}
+const GONE = "has no bytes any more: its buffer was moved or made smaller; give a copy";
+
 /** `[call, problem]`: the call, and what its error says behind the name of the function. */
 const SANDBOX = [
   [() => MemoryEnvironment.create(null), "options must be an object, not null"],
@@ -63,6 +71,13 @@ const SANDBOX = [
   [() => env.importFiles(null), "files must be an object of contents by path, or a list of files, not null"],
   [() => env.importFiles("keep"), "files must be an object of contents by path, or a list of files, not a string"],
   [() => env.importFiles([5]), "what is number 1 of the list is not a File"],
+  [() => MemoryEnvironment.create({ files: { a: moved() } }), `options.files["a"] ${GONE}`],
+  [() => env.importFiles({ a: moved() }), `files["a"] ${GONE}`],
+  [() => env.importFiles({ a: moved().buffer }), `files["a"] ${GONE}`],
+  [() => env.write("o", moved()), `content ${GONE}`],
+  [() => env.importTar(moved()), `archive ${GONE}`],
+  [() => env.replaceTree(moved()), `archive ${GONE}`],
+  [() => env.applyDelta({ archive: moved(), removed: [] }), `delta.archive ${GONE}`],
   [() => env.importTar(7), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a number"],
   [() => env.importZip("text"), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not a string"],
   [() => env.importArchive(null), "archive must be a Uint8Array, an ArrayBuffer or a Blob, not null"],
