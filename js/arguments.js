@@ -15,12 +15,14 @@ import { late } from "./hub.js";
 /** @param {string} what @param {(value: any) => boolean} holds @returns {Check} */
 const kind = (what, holds) => (value, name) => (holds(value) ? undefined : `${name} must be ${what}, not ${said(value)}`);
 
-/** Whether bytes cannot be read any more. Such have no length; engines of 2023 tell it in no other way. */
+/**
+ * Whether bytes cannot be read any more. Such have no length, and throw where they are copied.
+ * @param {any} value a Uint8Array or an ArrayBuffer; of all else it says false
+ */
 export function isGone(value) {
   if (value.byteLength !== 0) return false;
   try {
-    const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
-    if (bytes instanceof Uint8Array) new Uint8Array(0).set(bytes);
+    new Uint8Array(0).set(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
     return false;
   } catch {
     return true;

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import * as face from "./face.mjs";
 import { jsProgram } from "../../js/programs/javascript.js";
 import { pythonProgram } from "../../js/programs/python.js";
-import { collect, dataOf } from "./support.mjs";
+import { collect, dataOf, moved } from "./support.mjs";
 
 const { EnvironmentError, MemoryEnvironment, SessionError, createSession, init } = face;
 const onData = () => {};
@@ -32,12 +32,6 @@ after(async () => {
   await project.close();
 });
 
-/** Bytes that cannot be read any more: they were moved elsewhere. */
-function moved() {
-  const bytes = new Uint8Array(5);
-  structuredClone(bytes, { transfer: [bytes.buffer] });
-  return bytes;
-}
 const GONE = "has no bytes any more: its buffer was moved or made smaller; give a copy";
 
 /** `[call, problem]`: the call, and what its error says behind the name of the function. */

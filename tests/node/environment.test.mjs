@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { SessionError, createSession } from "./face.mjs";
-import { callStep, collect, dataOf, serveModel } from "./support.mjs";
+import { callStep, collect, dataOf, moved, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
 
@@ -216,6 +216,8 @@ const NONSENSE = [
   ["exec", undefined, callStep("shell", { command: "make" }), /the environment's exec must return \{exitCode\}, and returned something else/],
   ["exec", {}, callStep("shell", { command: "make" }), /exec returned no integer `exitCode`/],
   ["read", 5, callStep("read_file", { file_path: "/repo/a" }), /read\(\/repo\/a\) returned neither a Uint8Array nor a string/],
+  // Over a worker it is the message that cannot carry them.
+  ["read", moved(), callStep("read_file", { file_path: "/repo/a" }), /read\(\/repo\/a\) returned bytes whose buffer was moved or made smaller|the result cannot be sent to the worker: An ArrayBuffer is detached/],
 ];
 
 for (const [method, value, step, message] of NONSENSE) {

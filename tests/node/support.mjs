@@ -112,3 +112,10 @@ export function dataOf(events, kind) {
 export function callStep(name, args, id) {
   return { tool_calls: [{ name, arguments: args, ...(id && { id }) }] };
 }
+
+/** Bytes that cannot be read any more: they were moved elsewhere. */
+export function moved() {
+  const bytes = new Uint8Array(5);
+  structuredClone(bytes, { transfer: [bytes.buffer] });
+  return bytes;
+}
