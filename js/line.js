@@ -125,14 +125,18 @@ export class Line {
   /** Inserts at the cursor. @param {string} text */
   insert(text) {
     const added = characters(text);
-    const atEnd = this.#cursor === this.#characters.length;
+    const left = this.#characters.slice(0, this.#cursor);
+    const right = this.#characters.slice(this.#cursor);
+    // A mark or the second half of a flag makes one character of two.
+    const joins = left.length > 0 && added.length > 0 && characters(left.at(-1) + added[0]).length === 1;
     // A paste may have more characters than a call takes arguments.
-    this.#characters = this.#characters.slice(0, this.#cursor).concat(added, this.#characters.slice(this.#cursor));
+    this.#characters = left.concat(added, right);
     this.#cursor += added.length;
-    // A mark of the last character's own would make one of the two.
-    if (!atEnd || /^\p{M}/u.test(text)) {
+    if (joins || right.length > 0) {
+      const end = left.join("").length + text.length;
       this.#characters = characters(this.#characters.join(""));
-      this.#cursor = Math.min(this.#cursor, this.#characters.length);
+      this.#cursor = 0;
+      for (let at = 0; at < end; this.#cursor += 1) at += this.#characters[this.#cursor].length;
       return this.#draw();
     }
     const { row, full } = this.#layout(this.#cursor);

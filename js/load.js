@@ -22,7 +22,10 @@ export async function loaded(given, { bindings, sandbox, load }, onProgress) {
     if (typeof source === "string" || source instanceof URL) {
       place = String(source);
       source = await download(source);
+    } else if (source instanceof Response && source.url) {
+      place = source.url;
     }
+    if (source instanceof Response) answered(source, place);
     if (onProgress && source instanceof Response) arrival = new Arrival(source, onProgress);
     // The package's own is the right one, and starts in one go with its compilation.
     let module = source;
@@ -43,15 +46,22 @@ export async function loaded(given, { bindings, sandbox, load }, onProgress) {
 async function download(url) {
   const { readFile } = machine();
   if (readFile && /^file:/.test(String(url))) return readFile(new URL(url));
-  let response;
   try {
-    response = await fetch(url);
+    return await fetch(url);
   } catch (error) {
     const network = globalThis.navigator?.onLine === false ? "there is no network" : "check the network";
     throw failure(`${url} cannot be downloaded: ${text(error)}; ${network}`, error);
   }
+}
+
+/**
+ * A response that has the module, as far as its status tells.
+ * @param {Response} response @param {string} place its address, or what else it is called
+ * @throws {CoreError}
+ */
+export function answered(response, place) {
   if (response.ok) return response;
-  throw failure(`${url} answered with status ${response.status}; serve the module of this package there, or say with init({ wasm }) where it is`);
+  throw failure(`${place} answered with status ${response.status}; serve the module of this package there, or say with init({ wasm }) where it is`);
 }
 
 /** @returns {Promise<WebAssembly.Module>} */

@@ -2,6 +2,7 @@
 // notices when it has become deaf, and replaces it.
 
 import { CoreError, SessionError, text } from "../errors.js";
+import { answered } from "../load.js";
 import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
@@ -52,14 +53,23 @@ export class Connection {
     if (this.#starting && (options.wasm !== undefined || options.worker)) {
       throw new SessionError("illegal_state", "the worker runs already; call init before anything else");
     }
+    const { wasm: before } = this.#options;
     Object.assign(this.#options, options);
+    let given = before;
     if (options.wasm !== undefined) {
-      this.#options.wasm = sendable(options.wasm);
+      given = sendable(options.wasm);
+      this.#options.wasm = given;
       // The start tells.
-      this.#options.wasm.catch(() => {});
+      given.catch(() => {});
     }
     if (options.onRestart) this.#options.onRestart = quiet(options.onRestart);
-    await this.link();
+    try {
+      await this.link();
+    } catch (error) {
+      // A call after this one does without what did not start.
+      if (this.#options.wasm === given) this.#options.wasm = before;
+      throw error;
+    }
   }
 
   /** The link to a worker that is ready. @returns {Promise<Link>} */
@@ -306,9 +316,10 @@ export class Connection {
 async function sendable(wasm) {
   try {
     const given = await wasm;
-    if (given instanceof Response) return new Uint8Array(await given.arrayBuffer());
+    if (given instanceof Response) return new Uint8Array(await answered(given, given.url || "what was given").arrayBuffer());
     return typeof given === "string" && globalThis.document ? new URL(given, document.baseURI).href : given;
   } catch (error) {
+    if (error instanceof CoreError) throw error;
     throw CoreError.saying(`the core cannot be loaded: ${text(error)}`, { cause: error });
   }
 }

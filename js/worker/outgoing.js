@@ -63,6 +63,7 @@ export class Outgoing {
     if (Array.isArray(value)) return value.map((item) => this.encode(item));
     if (isPlain(value)) return this.#plain(value);
     if (ArrayBuffer.isView(value)) return this.#bytes(value);
+    if (value instanceof ArrayBuffer && value.byteLength > 0) return this.#bytes(new Uint8Array(value)).buffer;
     if (value instanceof AbortSignal) return this.#signal(value);
     if (isError(value)) return this.#error(value);
     if (value instanceof Headers) return { [MARK]: "headers", entries: [...value.entries()] };
@@ -94,8 +95,11 @@ export class Outgoing {
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
       return view;
     }
-    // Otherwise the whole buffer behind a small view would be copied.
-    return buffer.byteLength === byteLength || !(view instanceof Uint8Array) ? view : view.slice();
+    if (!(view instanceof Uint8Array)) return view;
+    // A message is sent a moment later, and the caller may write to its bytes until then.
+    const copy = new Uint8Array(view);
+    this.transfer.push(copy.buffer);
+    return copy;
   }
 
   /** A copy of a `File` would lose its folder, and in Node its name. */

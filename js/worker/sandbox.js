@@ -37,8 +37,10 @@ class Sandbox {
 
   constructor({ files, log, ...options }) {
     this.#options = { ...options, log: log && oneWay(quiet(log)) };
+    // First: it reads what the caller gave, which may throw.
+    const parcel = pack(files);
     connection.addSandbox(this.#number, this);
-    this.#made = this.#make(connection.link(), pack(files));
+    this.#made = this.#make(connection.link(), parcel);
     this.#made.catch(() => connection.removeSandbox(this.#number));
   }
 

@@ -36,6 +36,9 @@ for (const [entry, file, wanted, what] of ENTRIES) {
     };
     for (const form of Object.values(FORMS)) await refused(form(wrong), `the core ${what}; this entry of the package wants ${wanted}`);
     await refused(EMPTY, `not the WebAssembly module of this package; say with init({ wasm }) where ${wanted} is`);
+    const failed = await init({ wasm: new Response("none", { status: 404 }) }).catch((error) => error);
+    assert.ok(failed instanceof CoreError, String(failed));
+    assert.match(failed.message, /^the core cannot be loaded: what was given answered with status 404; .*init\(\{ wasm \}\)/);
     await init({ wasm: right });
     const session = await createSession({ apiKey: "key", model: "m", env: { read() {} } });
     await session.close();

@@ -208,6 +208,27 @@ test("history and variables can be given", async () => {
   assert.equal(screen().at(0), "/workspace $ echo $WHO");
 });
 
+for (const [keys, said] of [
+  [["eabc\x1b[D\x1b[D\x1b[D", "\u0301", "Z"], "e\u0301Zabc"],
+  [["eabc\x1b[D\x1b[D\x1b[D\u0301Z"], "e\u0301Zabc"],
+  [["👍z\x1b[D", "🏽", "Q"], "👍🏽Qz"],
+  [["👩💻z\x1b[D\x1b[D", "\u200d", "Q"], "👩\u200d💻Qz"],
+]) {
+  test(`what joins the character before it leaves the cursor behind both: ${JSON.stringify(keys)}`, async () => {
+    const { shell, type } = await open();
+    for (const piece of ["echo ", ...keys, "\r"]) await type(piece);
+    assert.deepEqual(await shell.history(), [`echo ${said}`]);
+    await shell.close();
+  });
+}
+
+test("halves of one character that come one by one are removed together", async () => {
+  const { shell, type } = await open();
+  for (const piece of ["echo 👍", "🏽", "\x7f", "🇩", "🇪", "\x7f", "👩", "\u200d", "💻", "\x7f", "x\r"]) await type(piece);
+  assert.deepEqual(await shell.history(), ["echo x"]);
+  await shell.close();
+});
+
 for (const [what, line] of [["of plain lines", "0123456789 0123456789 0123456789"], ["of one line per language", "Straße 中文字符 👩‍👩‍👧 e\u0301"]]) {
   test(`a paste of 200 kB ${what} arrives`, async () => {
     const env = await MemoryEnvironment.create();

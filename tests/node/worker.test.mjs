@@ -326,6 +326,32 @@ test("bytes come by transfer, and the caller keeps its own", async () => {
   assert.equal((await env.readBytes("y")).byteLength, 2);
 });
 
+test("bytes are those of the moment of the call", async () => {
+  const env = await MemoryEnvironment.create();
+  for (const size of [10, 64 * 1024 + 1]) {
+    const bytes = new Uint8Array(size).fill(1);
+    const calls = [env.importFiles({ a: bytes, b: bytes.buffer }), env.write("c", bytes), env.write("d", bytes.buffer)];
+    bytes.fill(2);
+    await Promise.all(calls);
+    for (const path of ["a", "b", "c", "d"]) assert.equal((await env.readBytes(path)).at(-1), 1, `${path} of ${size}`);
+  }
+});
+
+test("what did not start is not tried again, and what cannot be read leaves nothing", async () => {
+  await terminate();
+  await assert.rejects(init({ wasm: new Uint8Array(3) }), CoreError);
+  const env = await MemoryEnvironment.create();
+  const files = {
+    *[Symbol.iterator]() {
+      throw new Error("unreadable");
+    },
+  };
+  await assert.rejects(MemoryEnvironment.create({ files }), /unreadable/);
+  assert.equal((await env.exec("echo fine")).stdout, "fine\n");
+  // With a promise that nobody waits for this would end the process.
+  await terminate();
+});
+
 test("the worker's classes can do what those of the core can", async () => {
   const methods = (Class) => Object.getOwnPropertyNames(Class.prototype).sort();
   const env = await MemoryEnvironment.create();
