@@ -91,6 +91,8 @@ export class RemoteHub {
   publish(events, json) {
     if (events.some(({ kind }) => kind === "TOOL_CALL_END")) this.#toolEnded();
     this.#outbox.add({ type: "events", session: this.#session, json }, [], events.length);
+    // What begins may keep the worker from telling anything more.
+    if (events.some(({ kind }) => kind === "TOOL_CALL_START")) this.#outbox.flush();
   }
 
   end() {

@@ -177,6 +177,17 @@ test("events travel in batches, at most one message a frame", async (t) => {
   assert.ok(batches <= frames + 3, `${batches} messages in ${frames} frames`);
 });
 
+test("a call is told before its command makes the worker deaf, also to a page that is busy", async () => {
+  const session = await createSession({ script: { steps: [callStep("shell", { command: DEAF })] } });
+  const kinds = [];
+  for await (const { kind } of session.run("work")) {
+    kinds.push(kind);
+    // The page takes no message, while the worker comes to the command.
+    if (kinds.length === 1) for (const start = performance.now(); performance.now() - start < 500; );
+  }
+  assert.deepEqual(kinds.slice(-3), ["TOOL_CALL_START", "ERROR", "SESSION_END"]);
+});
+
 test("a consumer that does not read holds the stream back across the channel", async (t) => {
   const pieces = Array.from({ length: 20_000 }, (_, index) => `${index} `);
   const model = await serveModel(t, { steps: [{ texts: pieces }] });
