@@ -6,6 +6,9 @@ import { CoreError, text } from "./errors.js";
 import { machine } from "./machine.js";
 import { quiet } from "./quiet.js";
 
+/** What a source is called that has no address. */
+const GIVEN = "what was given";
+
 /**
  * Compiles the module and starts the core.
  * @param {import("./runtime.js").WasmSource | Promise<unknown> | undefined} given `undefined`: the package's own file
@@ -14,7 +17,8 @@ import { quiet } from "./quiet.js";
  */
 export async function loaded(given, { bindings, sandbox, load }, onProgress) {
   let source;
-  let place = "what was given";
+  /** Its address, if it has one. @type {string | undefined} */
+  let place;
   /** @type {Arrival | undefined} */
   let arrival;
   try {
@@ -22,16 +26,17 @@ export async function loaded(given, { bindings, sandbox, load }, onProgress) {
     if (typeof source === "string" || source instanceof URL) {
       place = String(source);
       source = await download(source);
-    } else if (source instanceof Response && source.url) {
-      place = source.url;
     }
-    if (source instanceof Response) answered(source, place);
-    if (onProgress && source instanceof Response) arrival = new Arrival(source, onProgress);
+    if (source instanceof Response) {
+      place ??= source.url;
+      answered(source);
+      if (onProgress) arrival = new Arrival(source, onProgress);
+    }
     // The package's own is the right one, and starts in one go with its compilation.
     let module = source;
     if (given !== undefined) {
       module = await compiled(source);
-      check(module, sandbox, place);
+      check(module, sandbox, place || GIVEN);
     }
     const started = await bindings.default({ module_or_path: module });
     await arrival?.told;
@@ -49,19 +54,19 @@ async function download(url) {
   try {
     return await fetch(url);
   } catch (error) {
-    const network = globalThis.navigator?.onLine === false ? "there is no network" : "check the network";
+    const network = globalThis.navigator?.onLine === false ? "there is no network" : "check the network, and connect-src of a content security policy";
     throw failure(`${url} cannot be downloaded: ${text(error)}; ${network}`, error);
   }
 }
 
 /**
  * A response that has the module, as far as its status tells.
- * @param {Response} response @param {string} place its address, or what else it is called
+ * @param {Response} response
  * @throws {CoreError}
  */
-export function answered(response, place) {
+export function answered(response) {
   if (response.ok) return response;
-  throw failure(`${place} answered with status ${response.status}; serve the module of this package there, or say with init({ wasm }) where it is`);
+  throw failure(`${response.url || GIVEN} answered with status ${response.status}; serve the module of this package there, or say with init({ wasm }) where it is`);
 }
 
 /** @returns {Promise<WebAssembly.Module>} */
@@ -90,7 +95,7 @@ function check(module, sandbox, place) {
  * Tells how much of a response has arrived. It reads a copy: Chromium keeps compiled
  * code with a response that it received, not with one that was made of its body.
  */
-class Arrival {
+export class Arrival {
   #reader;
   /** All was told, or nothing more will be. @type {Promise<void> | undefined} */
   told;
@@ -123,15 +128,16 @@ class Arrival {
   }
 }
 
+/** @param {string | undefined} place */
 function reasonOf(error, place) {
   const said = text(error);
   if (error instanceof WebAssembly.CompileError || error?.name === "CompileError") {
     if (/Content Security Policy|unsafe-eval|disallowed by embedder|blocked by CSP/i.test(said)) {
       return "the content security policy forbids WebAssembly; it must have script-src 'wasm-unsafe-eval'";
     }
-    return `${place} is not the WebAssembly module of this package (${said}); say with init({ wasm }) where that is`;
+    return `${place || GIVEN} is not the WebAssembly module of this package (${said}); say with init({ wasm }) where that is`;
   }
-  return said;
+  return place ? `${place}: ${said}` : said;
 }
 
 function failure(reason, cause) {

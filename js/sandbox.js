@@ -174,7 +174,6 @@ export class MemoryEnvironment {
       return this.#import(options, (sink) => importFileList(files, sink));
     }
     const paths = Object.keys(files);
-    if (paths.length === 0) return;
     const contents = paths.map((path) => toBytes(files[path]));
     this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }

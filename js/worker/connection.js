@@ -2,7 +2,7 @@
 // notices when it has become deaf, and replaces it.
 
 import { CoreError, SessionError, text } from "../errors.js";
-import { answered } from "../load.js";
+import { Arrival, answered } from "../load.js";
 import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
@@ -57,7 +57,7 @@ export class Connection {
     Object.assign(this.#options, options);
     let given = before;
     if (options.wasm !== undefined) {
-      given = sendable(options.wasm);
+      given = sendable(options.wasm, options.onProgress);
       this.#options.wasm = given;
       // The start tells.
       given.catch(() => {});
@@ -165,7 +165,8 @@ export class Connection {
 
   /** Starts another worker with the sandboxes of the last one. */
   async #replace(reason) {
-    const sandboxes = [...this.#sandboxes.values()];
+    // One that is being made is refused to who asked for it.
+    const sandboxes = [...this.#sandboxes.values()].filter(({ wasMade }) => wasMade);
     if (sandboxes.length > 0) {
       const starting = this.link();
       this.#replacing = starting;
@@ -198,8 +199,8 @@ export class Connection {
     const link = new Link(port, { proxy: (handle) => new Remote(link, handle) });
     this.#port = port;
     this.#link = link;
-    await new Promise((resolve, reject) => {
-      this.#giveUp = reject;
+    const ended = new Promise((_, reject) => (this.#giveUp = reject));
+    const begun = new Promise((resolve, reject) => {
       const failed = async ({ message } = {}) => {
         if (port !== this.#port) return;
         const reason = message || (ready ? "it says no reason" : await whyNot(url, policy));
@@ -224,10 +225,13 @@ export class Connection {
         port.onmessage = ({ data }) => receive(data);
         port.onerror = failed;
       }
-    }).finally(() => policy.end());
+    });
+    await Promise.race([begun, ended]).finally(() => policy.end());
     const { onProgress } = this.#options;
-    const wasm = await this.#options.wasm;
+    const wasm = await Promise.race([this.#options.wasm, ended]);
     await this.call(link, ROOT, "init", [{ wasm, onProgress: onProgress && oneWay(quiet(onProgress)) }]);
+    // Nobody waits for what the next worker loads.
+    this.#options.onProgress = undefined;
     port.unref?.();
     return link;
   }
@@ -313,15 +317,24 @@ export class Connection {
 }
 
 /** What a worker can be given, also the one after it, and finds from where it is. */
-async function sendable(wasm) {
+async function sendable(wasm, onProgress) {
   try {
     const given = await wasm;
-    if (given instanceof Response) return new Uint8Array(await answered(given, given.url || "what was given").arrayBuffer());
+    if (given instanceof Response) return await received(given, onProgress);
     return typeof given === "string" && globalThis.document ? new URL(given, document.baseURI).href : given;
   } catch (error) {
     if (error instanceof CoreError) throw error;
     throw CoreError.saying(`the core cannot be loaded: ${text(error)}`, { cause: error });
   }
+}
+
+/** The bytes of a response: it could be read only once. */
+async function received(response, onProgress) {
+  answered(response);
+  const arrival = onProgress && new Arrival(response, onProgress);
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  await arrival?.told;
+  return bytes;
 }
 
 /** What a content security policy refuses from now on. */

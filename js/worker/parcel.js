@@ -1,6 +1,7 @@
 // Files on their way to a worker. A message takes some 10 µs longer for each
 // buffer in it, so small files travel in one.
 
+import { EnvironmentError } from "../errors.js";
 import { spare } from "./outgoing.js";
 
 /** Bytes of a small file at most. */
@@ -9,8 +10,9 @@ const SMALL = 64 * 1024;
 /**
  * @typedef {object} Parcel
  * @property {string[]} paths
- * @property {(string | Uint8Array | number)[]} contents of each; a number: so many bytes of `small`,
- *   behind those of the file before
+ * @property {(string | Uint8Array | ArrayBuffer | undefined)[]} contents of each that is not small
+ * @property {(number | undefined)[]} sizes of those that are: so many bytes of `small`, behind
+ *   those of the file before
  * @property {Uint8Array} small
  */
 
@@ -25,29 +27,39 @@ export function pack(files) {
   if (typeof files[Symbol.iterator] === "function") return [...files];
   const paths = Object.keys(files);
   const contents = paths.map((path) => files[path]);
-  const small = new Uint8Array(contents.reduce((size, content) => size + (isSmall(content) ? content.length : 0), 0));
+  const sizes = contents.map((content) => (isSmall(content) ? content.length : undefined));
+  const small = room(sizes.reduce((sum, size = 0) => sum + size, 0));
   spare.add(small);
   let at = 0;
-  const packed = contents.map((content) => {
-    if (!isSmall(content)) return content;
-    small.set(content, at);
-    at += content.length;
-    return content.length;
+  sizes.forEach((size, index) => {
+    if (size === undefined) return;
+    small.set(contents[index], at);
+    contents[index] = undefined;
+    at += size;
   });
-  return { paths, contents: packed, small };
+  return { paths, contents, sizes, small };
+}
+
+/** @param {number} bytes */
+function room(bytes) {
+  try {
+    return new Uint8Array(bytes);
+  } catch (cause) {
+    throw new EnvironmentError("too_large", `the files have ${bytes} bytes, and there is no memory for them`, { cause });
+  }
 }
 
 /** @param {Parcel | File[]} parcel @returns {import("../sandbox.js").Files | File[]} */
 export function unpack(parcel) {
   if (Array.isArray(parcel)) return parcel;
-  const { paths, contents, small } = parcel;
+  const { paths, contents, sizes, small } = parcel;
   /** Takes `__proto__` as a path like any other. @type {import("../sandbox.js").Files} */
   const files = Object.create(null);
   let at = 0;
-  contents.forEach((content, index) => {
-    const isHere = typeof content === "number";
-    files[paths[index]] = isHere ? new Uint8Array(small.buffer, at, content) : content;
-    if (isHere) at += content;
+  paths.forEach((path, index) => {
+    const size = sizes[index];
+    files[path] = size === undefined ? contents[index] : new Uint8Array(small.buffer, at, size);
+    at += size ?? 0;
   });
   return files;
 }

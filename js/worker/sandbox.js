@@ -34,6 +34,8 @@ class Sandbox {
   /** Whether no worker could take it, as without a network. */
   #stranded = false;
   watchers = new Set();
+  /** Whether a worker has had it. */
+  wasMade = false;
 
   constructor({ files, log, ...options }) {
     this.#options = { ...options, log: log && oneWay(quiet(log)) };
@@ -135,6 +137,7 @@ class Sandbox {
     const args = [this.#number, { ...this.#options, files }, deltas];
     const remote = await connection.call(link, ROOT, "createSandbox", args, { scope: this.#scope });
     this.#here = { link, remote };
+    this.wasMade = true;
     complete(MemoryEnvironment, remote.handle.methods, (self, name, given) => sandboxes.get(self).call(name, given));
     return this.#here;
   }

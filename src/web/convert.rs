@@ -70,14 +70,40 @@ pub(super) fn flag(value: &JsValue, name: &str) -> bool {
     get(value, name).is_truthy()
 }
 
+/// How many bytes JavaScript holds: more than 4 GiB where an engine allows that.
+pub(super) fn length(array: &Uint8Array) -> u64 {
+    get(array, "length").as_f64().unwrap_or_default() as u64
+}
+
+/// A copy in the core's memory of bytes that JavaScript holds.
+///
+/// # Errors
+/// There is no room for them. An allocation that is not asked first ends the core.
+pub(super) fn copied(array: &Uint8Array) -> Result<Vec<u8>, EnvironmentError> {
+    let length = length(array);
+    let room = usize::try_from(length).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(room).map_err(|_| {
+        EnvironmentError::new(
+            EnvironmentErrorKind::TooLarge,
+            format!("{length} bytes do not fit the memory of the core"),
+        )
+    })?;
+    bytes.resize(room, 0);
+    array.copy_to(&mut bytes);
+    Ok(bytes)
+}
+
 /// Property `name` as bytes: a `Uint8Array`, or the UTF-8 of a string.
-fn bytes(value: &JsValue, name: &str) -> Option<Bytes> {
+fn bytes(value: &JsValue, name: &str) -> Result<Option<Bytes>, String> {
     let value = get(value, name);
-    match value.as_string() {
-        Some(text) => Some(Bytes::from(text)),
-        None => value
-            .dyn_ref::<Uint8Array>()
-            .map(|array| Bytes::from(array.to_vec())),
+    if let Some(text) = value.as_string() {
+        return Ok(Some(Bytes::from(text)));
+    }
+    let copy = value.dyn_ref::<Uint8Array>().map(copied).transpose();
+    match copy {
+        Ok(bytes) => Ok(bytes.map(Bytes::from)),
+        Err(error) => Err(format!("{name}: {}", error.message)),
     }
 }
 
@@ -157,7 +183,7 @@ pub(super) fn environment_call(call: &EnvironmentCall) -> Result<Object, Environ
 /// A reply: bytes, or `{reply, value}` in the form of [`EnvironmentReply`].
 pub(super) fn environment_reply(reply: &JsValue) -> Result<EnvironmentReply, EnvironmentError> {
     match reply.dyn_ref::<Uint8Array>() {
-        Some(array) => Ok(EnvironmentReply::Bytes(Bytes::from(array.to_vec()))),
+        Some(array) => Ok(EnvironmentReply::Bytes(Bytes::from(copied(array)?))),
         None => from_object(reply).map_err(|error| malformed("call", &error)),
     }
 }
@@ -238,10 +264,18 @@ pub(super) fn program_request(request: ProgramRequest) -> Object {
 
 /// The result of the lent program `name`; what makes no sense fails it.
 pub(super) fn program_result(name: &str, result: &JsValue) -> ProgramResult {
+    checked_result(result)
+        .unwrap_or_else(|problem| ProgramResult::failed(126, format!("{name}: {problem}\n")))
+}
+
+fn checked_result(result: &JsValue) -> Result<ProgramResult, String> {
     let changes = get(result, "changes");
     let changes = match changes.dyn_ref::<Array>() {
-        None => Ok(Vec::new()),
-        Some(changes) => changes.iter().map(|change| file_change(&change)).collect(),
+        None => Vec::new(),
+        Some(changes) => changes
+            .iter()
+            .map(|change| file_change(&change))
+            .collect::<Result<_, _>>()?,
     };
     let code = get(result, "exitCode").as_f64();
     let files = match text(result, "files").as_deref() {
@@ -254,17 +288,13 @@ pub(super) fn program_result(name: &str, result: &JsValue) -> ProgramResult {
         ProgramFiles::Missing => code.or(Some(126.0)),
         ProgramFiles::Kept | ProgramFiles::Lost => code,
     };
-    match (code, changes) {
-        (Some(code), Ok(changes)) => ProgramResult {
-            exit_code: code as i32,
-            stdout: bytes(result, "stdout").unwrap_or_default(),
-            stderr: bytes(result, "stderr").unwrap_or_default(),
-            changes,
-            files,
-        },
-        (None, _) => ProgramResult::failed(126, format!("{name}: returned no exitCode\n")),
-        (_, Err(problem)) => ProgramResult::failed(126, format!("{name}: {problem}\n")),
-    }
+    Ok(ProgramResult {
+        exit_code: code.ok_or("returned no exitCode")? as i32,
+        stdout: bytes(result, "stdout")?.unwrap_or_default(),
+        stderr: bytes(result, "stderr")?.unwrap_or_default(),
+        changes,
+        files,
+    })
 }
 
 fn file_change(change: &JsValue) -> Result<FileChange, String> {
@@ -276,7 +306,7 @@ fn file_change(change: &JsValue) -> Result<FileChange, String> {
         ),
         Some("removed") => FileNode::Removed,
         _ => FileNode::File(
-            bytes(change, "content")
+            bytes(change, "content")?
                 .ok_or_else(|| format!("the change of {path} has no content"))?,
         ),
     };

@@ -71,7 +71,8 @@ impl Reader {
         let chunk = value
             .dyn_into::<Uint8Array>()
             .map_err(|_| JsValue::from_str("the response body holds something other than bytes"))?;
-        Ok(Some(Bytes::from(chunk.to_vec())))
+        let chunk = convert::copied(&chunk).map_err(|error| JsValue::from(error.message))?;
+        Ok(Some(Bytes::from(chunk)))
     }
 }
 

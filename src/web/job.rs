@@ -5,7 +5,7 @@ use bytes::Bytes;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
-use super::{Core, convert, invalid, thrown};
+use super::{Core, convert, copied, invalid, thrown};
 use crate::environment::{EnvironmentCall, ExecRequest};
 
 #[wasm_bindgen]
@@ -35,7 +35,7 @@ impl Core {
         let call = match content {
             Some(content) => EnvironmentCall::Write {
                 path: convert::text(&call, "path").unwrap_or_default(),
-                content: Bytes::from(content.to_vec()),
+                content: Bytes::from(copied(&content)?),
             },
             None => convert::from_object(&call)
                 .map_err(|error| invalid(format!("invalid call: {error}")))?,

@@ -22,7 +22,7 @@ mod terminal;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use js_sys::Array;
+use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use self::driver::Driver;
@@ -133,12 +133,13 @@ impl Core {
     /// Output of the command that effect `id` runs; `stream` is `stdout` or
     /// `stderr`. Ignored once the effect is over.
     #[wasm_bindgen(js_name = execOutput)]
-    pub fn exec_output(&self, id: f64, stream: &str, data: &[u8]) {
+    pub fn exec_output(&self, id: f64, stream: &str, data: &Uint8Array) -> Result<(), JsValue> {
         let kind = OutcomeKind::ExecOutput {
             stream: convert::output_stream(stream),
-            data: Bytes::copy_from_slice(data),
+            data: Bytes::from(copied(data)?),
         };
         self.driver.stream(id as u64, kind);
+        Ok(())
     }
 
     /// Progress of the tool that effect `id` calls. Ignored once it is over.
@@ -291,6 +292,11 @@ pub fn provider_url(provider: &str) -> Option<String> {
 
 fn thrown(error: SessionError) -> JsValue {
     convert::session_error(&error)
+}
+
+/// As [`convert::copied`], with what an export throws.
+fn copied(array: &Uint8Array) -> Result<Vec<u8>, JsValue> {
+    convert::copied(array).map_err(|error| convert::to_object(&error))
 }
 
 fn invalid(message: impl Into<String>) -> JsValue {

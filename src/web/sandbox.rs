@@ -9,8 +9,8 @@ use bytes::Bytes;
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use super::{Core, convert, invalid};
-use crate::environment::{EnvironmentError, ExecutionEnvironment as _};
+use super::{Core, convert, copied, invalid};
+use crate::environment::{EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment as _};
 use crate::memory::tree::NodeKind;
 use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
 
@@ -96,11 +96,11 @@ impl Import {
     pub fn add_file(
         &mut self,
         name: String,
-        content: Vec<u8>,
+        content: &Uint8Array,
         mode: Option<u32>,
         modified_ms: Option<f64>,
     ) -> Result<(), JsValue> {
-        let content = Bytes::from(content);
+        let content = Bytes::from(copied(content)?);
         self.add(name, ImportNode::File { content, mode }, modified_ms)
     }
 
@@ -171,9 +171,9 @@ impl Core {
 
     /// Unpacks a tar archive below the working directory; all or nothing.
     #[wasm_bindgen(js_name = importTar)]
-    pub fn import_tar(&self, environment: u32, archive: &[u8]) -> Result<(), JsValue> {
+    pub fn import_tar(&self, environment: u32, archive: &Uint8Array) -> Result<(), JsValue> {
         self.sandbox(environment)?
-            .import_tar(archive)
+            .import_tar(&copied(archive)?)
             .map_err(|error| thrown(&error))
     }
 
@@ -194,18 +194,30 @@ impl Core {
         paths: Vec<String>,
         contents: Array,
     ) -> Result<(), JsValue> {
-        let contents = contents.iter().map(|content| {
-            let content = content.dyn_into::<Uint8Array>();
-            content
-                .map(|bytes| Bytes::from(bytes.to_vec()))
-                .map_err(|_| invalid("the content of a file must be a Uint8Array"))
-        });
+        let sandbox = self.sandbox(environment)?;
+        let limit = sandbox.tree().limits().total_bytes;
+        let mut bytes = 0;
         let files = paths
             .into_iter()
-            .zip(contents)
-            .map(|(path, content)| content.map(|content| (path, content)))
-            .collect::<Result<Vec<_>, JsValue>>()?;
-        let sandbox = self.sandbox(environment)?;
+            .zip(contents.iter())
+            .map(|(path, content)| {
+                let content = content
+                    .dyn_into::<Uint8Array>()
+                    .map_err(|_| invalid("the content of a file must be a Uint8Array"))?;
+                // Before they take the memory that all sandboxes share.
+                bytes += convert::length(&content);
+                if bytes > limit {
+                    let refused = format!(
+                        "cannot take {path}: the sandbox limit on bytes of all files is {limit}"
+                    );
+                    return Err(thrown(&EnvironmentError::new(
+                        EnvironmentErrorKind::TooLarge,
+                        refused,
+                    )));
+                }
+                Ok((path, Bytes::from(copied(&content)?)))
+            });
+        let files = files.collect::<Result<Vec<_>, JsValue>>()?;
         sandbox.import_files(files).map_err(|error| thrown(&error))
     }
 
@@ -237,10 +249,10 @@ impl Core {
 
     /// Replaces all files of a sandbox by those of a tar archive of a whole tree.
     #[wasm_bindgen(js_name = replaceTree)]
-    pub fn replace_tree(&self, environment: u32, archive: &[u8]) -> Result<(), JsValue> {
+    pub fn replace_tree(&self, environment: u32, archive: &Uint8Array) -> Result<(), JsValue> {
         let sandbox = self.sandbox(environment)?;
         sandbox
-            .replace_tree(archive)
+            .replace_tree(&copied(archive)?)
             .map_err(|error| thrown(&error))
     }
 
@@ -292,11 +304,11 @@ impl Core {
     pub fn apply_delta(
         &self,
         environment: u32,
-        archive: &[u8],
+        archive: &Uint8Array,
         removed: Vec<String>,
     ) -> Result<(), JsValue> {
         let delta = Delta {
-            archive: archive.to_vec(),
+            archive: copied(archive)?,
             removed,
         };
         self.sandbox(environment)?

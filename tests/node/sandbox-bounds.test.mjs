@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MemoryEnvironment } from "../../js/node.js";
+import { MemoryEnvironment, createSession } from "../../js/node.js";
+import { collect, dataOf } from "./support.mjs";
 
 /** Guards against a hang, not a measurement: half a second of each takes about as long. */
 const GUARD = { timeout: 30_000 };
@@ -142,4 +143,53 @@ test("head reads a pipe once, however many lines", GUARD, async () => {
     "yes | head -3; seq 400000 | head -n 300000 | tail -1; yes abc | head -n 300000 | sort -u; yes | head -n 2K | wc -l",
   );
   assert.equal(stdout, "y\ny\ny\n300000\nabc\n2048\n");
+});
+
+// Addresses without memory behind them: nobody writes there.
+const HUGE = new Uint8Array(2 ** 32 - 1);
+
+/** What takes bytes into the core. */
+const TAKERS = {
+  write: (env) => env.write("huge", HUGE),
+  importFiles: (env) => env.importFiles({ huge: HUGE }),
+  importTar: (env) => env.importTar(HUGE),
+  replaceTree: (env) => env.replaceTree(HUGE),
+  applyDelta: (env) => env.applyDelta({ archive: HUGE, removed: [] }),
+};
+for (const [name, take] of Object.entries(TAKERS)) {
+  test(`${name} refuses what does not fit the memory of the core, which goes on`, GUARD, async () => {
+    const env = await MemoryEnvironment.create({ files: { kept: "here" } });
+    await assert.rejects(take(env), { name: "EnvironmentError", kind: "too_large" });
+    assert.equal((await env.exec("cat kept")).stdout, "here");
+    await env.dispose();
+  });
+}
+
+test("files that are too many bytes together are refused before they take memory", GUARD, async () => {
+  const env = await MemoryEnvironment.create();
+  const piece = new Uint8Array(1 << 20);
+  const files = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, piece]));
+  await assert.rejects(env.importFiles(files), {
+    name: "EnvironmentError", kind: "too_large", message: "cannot take f512: the sandbox limit on bytes of all files is 536870912",
+  });
+  assert.equal((await env.exec("ls | wc -l")).stdout.trim(), "0");
+  await env.dispose();
+});
+
+test("a lent program that prints more than fits the memory of the core fails, and nothing else", GUARD, async () => {
+  const env = await MemoryEnvironment.create({ programs: { flood: async () => ({ exitCode: 0, stdout: HUGE }) } });
+  const { exitCode, stderr } = await env.exec("flood");
+  assert.deepEqual([exitCode, stderr], [126, "flood: stdout: 4294967295 bytes do not fit the memory of the core\n"]);
+  assert.equal((await env.exec("echo on")).stdout, "on\n");
+  await env.dispose();
+});
+
+test("a piece of a response that does not fit the memory of the core breaks that stream, and nothing else", GUARD, async () => {
+  const body = () => new ReadableStream({ pull: (controller) => controller.enqueue(HUGE) });
+  const fetch = async () => new Response(body(), { headers: { "content-type": "text/event-stream" } });
+  const session = await createSession({ apiKey: "sk-test-0000", fetch, retry: { maxRetries: 0 } });
+  const errors = dataOf(await collect(session.run("go")), "ERROR");
+  assert.equal(errors.length, 1);
+  assert.match(errors[0].message, /4294967295 bytes do not fit the memory of the core/);
+  await session.close();
 });

@@ -427,6 +427,62 @@ for (const [what, source] of Object.entries(SOURCES)) {
   });
 }
 
+test("a start that waits for its core ends with terminate", { timeout: 30_000 }, async () => {
+  await terminate();
+  const starting = init({ worker: () => new Worker(main), wasm: new Promise(() => {}) });
+  const creating = MemoryEnvironment.create();
+  for (const call of [starting, creating]) call.catch(() => {});
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await terminate();
+  for (const call of [starting, creating]) await assert.rejects(call, { name: "CoreError", message: "the worker was ended" });
+  const env = await MemoryEnvironment.create();
+  await env.dispose();
+});
+
+test("a sandbox that is refused because of a restart is not made in the next worker", { timeout: 30_000 }, async () => {
+  await terminate();
+  const asked = [];
+  await init({
+    worker: () => {
+      const worker = new Worker(main);
+      const { postMessage } = worker;
+      worker.postMessage = (message, transfer) => {
+        asked.push(...[message, ...(message.messages ?? [])].map(({ method }) => method));
+        postMessage.call(worker, message, transfer);
+      };
+      return worker;
+    },
+  });
+  const env = await MemoryEnvironment.create({ files: { a: "1" } });
+  const other = MemoryEnvironment.create({ files: { b: "2" } });
+  other.catch(() => {});
+  // Its call is on its way.
+  while (asked.filter((method) => method === "createSandbox").length < 2) await new Promise((resolve) => queueMicrotask(resolve));
+  asked.length = 0;
+  await restart();
+  await assert.rejects(other, { name: "CoreError" });
+  assert.equal(await env.readText("a"), "1");
+  assert.deepEqual(asked.filter((method) => method === "createSandbox"), ["createSandbox"]);
+  await env.dispose();
+});
+
+test("how much of the core has arrived is told once, also of a response", async () => {
+  for (const source of [() => new Response(bytes), () => undefined]) {
+    await terminate();
+    const news = [];
+    await init({ worker: () => new Worker(main), wasm: source(), onProgress: (progress) => news.push(progress) });
+    // In Node the package's own is read from disk.
+    const wanted = source() ? bytes.length : undefined;
+    assert.equal(news.at(-1)?.loaded, wanted);
+    const before = news.length;
+    const env = await MemoryEnvironment.create();
+    await restart();
+    await env.exec("true");
+    assert.equal(news.length, before);
+    await env.dispose();
+  }
+});
+
 /** Workers that cannot take the place of one that died: `[what, make]`. */
 const REPLACEMENTS = [
   ["cannot be started", () => new Worker("throw new Error('boom')", { eval: true })],
