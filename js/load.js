@@ -4,6 +4,7 @@
 
 import { CoreError, text } from "./errors.js";
 import { machine } from "./machine.js";
+import { violations } from "./policy.js";
 import { quiet } from "./quiet.js";
 
 /** What a source is called that has no address. */
@@ -51,12 +52,21 @@ export async function loaded(given, { bindings, sandbox, load }, onProgress) {
 async function download(url) {
   const { readFile } = machine();
   if (readFile && /^file:/.test(String(url))) return readFile(new URL(url));
+  const policy = violations();
   try {
     return await fetch(url);
   } catch (error) {
-    const network = globalThis.navigator?.onLine === false ? "there is no network" : "check the network, and connect-src of a content security policy";
-    throw failure(`${url} cannot be downloaded: ${text(error)}; ${network}`, error);
+    await policy.told();
+    throw failure(`${url} cannot be downloaded: ${whyNot(error, policy)}`, error);
+  } finally {
+    policy.end();
   }
+}
+
+function whyNot(error, policy) {
+  if (policy.forbids("connect-src")) return "the content security policy forbids it; allow it with connect-src";
+  const network = globalThis.navigator?.onLine === false ? "there is no network" : "check the network";
+  return `${text(error)}; ${network}`;
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import { CoreError, SessionError, text } from "../errors.js";
 import { Arrival, answered } from "../load.js";
+import { violations } from "../policy.js";
 import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
@@ -335,17 +336,6 @@ async function received(response, onProgress) {
   const bytes = new Uint8Array(await response.arrayBuffer());
   await arrival?.told;
   return bytes;
-}
-
-/** What a content security policy refuses from now on. */
-function violations() {
-  const directives = new Set();
-  const listener = ({ effectiveDirective }) => directives.add(effectiveDirective);
-  globalThis.addEventListener?.("securitypolicyviolation", listener);
-  return {
-    forbids: (...names) => names.find((name) => directives.has(name)),
-    end: () => globalThis.removeEventListener?.("securitypolicyviolation", listener),
-  };
 }
 
 /** Why a script did not start. Browsers say nothing but that, so it is looked for once more. */

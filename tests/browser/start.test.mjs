@@ -73,6 +73,7 @@ const CASES = [
     [`a core beside the page, ${face}`, { face, wasm: "beside.wasm" }, /^it started$/],
     [`a core that is something else, ${face}`, { face, wasm: "/js/index.js" }, /^the core cannot be loaded: \/js\/index\.js is not the WebAssembly module of this package/],
     [`a core that nobody serves, ${face}`, { face, wasm: "http://127.0.0.1:9/x.wasm" }, /^the core cannot be loaded: http:\/\/127\.0\.0\.1:9\/x\.wasm cannot be downloaded: .*check the network$/],
+    [`a policy without connections, ${face}`, { face, policy: STRICT.replace(/connect-src [^;]*/, "connect-src 'none'") }, /^the core cannot be loaded: .*\/hermitcrab_bg\.wasm cannot be downloaded: the content security policy forbids it; allow it with connect-src$/],
     [`a policy without WebAssembly, ${face}`, { face, policy: STRICT.replace(" 'wasm-unsafe-eval'", "") }, /^the core cannot be loaded: the content security policy forbids WebAssembly; it must have script-src 'wasm-unsafe-eval'$/],
   ]),
 ];

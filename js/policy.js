@@ -1,0 +1,24 @@
+// Content security policies: what one refuses fails like a network that is down,
+// and only an event tells them apart.
+
+/** How long browsers take at most to tell, once it has failed, in ms. */
+const TELLING_MS = 100;
+
+/** What a content security policy refuses from now on. */
+export function violations() {
+  const directives = new Set();
+  const listener = ({ effectiveDirective }) => directives.add(effectiveDirective);
+  globalThis.addEventListener?.("securitypolicyviolation", listener);
+  return {
+    forbids: (...names) => names.find((name) => directives.has(name)),
+    /** Waits for what is still to be told of a failure. */
+    async told() {
+      if (directives.size > 0 || !globalThis.SecurityPolicyViolationEvent) return;
+      await new Promise((resolve) => {
+        globalThis.addEventListener("securitypolicyviolation", resolve, { once: true });
+        setTimeout(resolve, TELLING_MS);
+      });
+    },
+    end: () => globalThis.removeEventListener?.("securitypolicyviolation", listener),
+  };
+}
