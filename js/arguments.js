@@ -56,6 +56,7 @@ const unicode = all(text, utf8);
 const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
 const object = kind("an object", isRecord);
 const callback = kind("a function", isFunction);
+const integer = kind("a whole number", (value) => Number.isSafeInteger(value));
 const whole = kind("a whole number, 0 or more", (value) => Number.isSafeInteger(value) && value >= 0);
 const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && value >= 1);
 const limit = kind("a number, 0 or more", (value) => typeof value === "number" && value >= 0);
@@ -84,7 +85,10 @@ const key = kind("a string, a function or null", (value) => value === null || ty
 const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
 const script = kind("a string or an object", (value) => typeof value === "string" || isObject(value));
 const history = kind("an object or an array", isObject);
-const environment = kind("a MemoryEnvironment or an object with the methods of an environment", isObject);
+const environment = all(
+  kind("a MemoryEnvironment or an object with the methods of an environment", isObject),
+  (value, name) => (isFunction(value.then) ? `${name} is a promise; await it` : undefined),
+);
 const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
 const project = all(
@@ -148,7 +152,10 @@ const importing = maybe(
 );
 const flag = kind("true or false", (value) => typeof value === "boolean");
 const readOnly = kind('true, false or "commands"', (value) => typeof value === "boolean" || value === "commands");
-const memory = { files: maybe(files), limits: maybe(all(object, data)), programs: maybe(recordOf(callback)), log: maybe(callback) };
+const memory = {
+  files: maybe(files), workingDirectory: maybe(unicode), utcOffsetMinutes: maybe(integer),
+  limits: maybe(all(object, data)), programs: maybe(recordOf(callback)), log: maybe(callback),
+};
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
 const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)) };
@@ -311,8 +318,12 @@ export const acceptInSession = (call, ...given) => accept(call, given, SessionEr
 /** @param {string} call @param {...unknown} given */
 export const acceptInEnvironment = (call, ...given) => accept(call, given, EnvironmentError);
 
+/** Methods that check. */
+const guarded = new WeakSet();
+
 /**
- * Has the methods of `Class` that `table` knows check what they are given.
+ * Has the methods of `Class` that `table` knows check what they are given; those
+ * that do so already are left alone.
  * @param {Function} Class @param {Signatures} table @param {typeof HermitcrabError} Refusal
  * @param {Record<string, (error: HermitcrabError) => unknown>} [refuse] what a
  *   call that returns no promise does with a refusal
@@ -322,6 +333,7 @@ function guard(Class, table, Refusal, refuse = {}) {
     const holder = Object.hasOwn(Class.prototype, name) ? Class.prototype : Class;
     if (!Object.hasOwn(holder, name)) continue;
     const method = holder[name];
+    if (guarded.has(method)) continue;
     const { [name]: value } = {
       [name](...given) {
         const problem = problemOf(signature, given, holder === Class ? `MemoryEnvironment.${name}` : name);
@@ -329,6 +341,7 @@ function guard(Class, table, Refusal, refuse = {}) {
         return (refuse[name] ?? rejected)(new Refusal("invalid_input", problem));
       },
     };
+    guarded.add(value);
     Object.defineProperty(holder, name, { value, writable: true, configurable: true });
   }
 }

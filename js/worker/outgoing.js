@@ -46,13 +46,15 @@ export class Outgoing {
     }
   }
 
-  /** As `encode`, of what a caller gave: that may be a circle. */
+  /** As `encode`, of what a caller gave: that may be a circle, and getters may throw. */
   argument(value) {
     try {
       return this.encode(value);
     } catch (error) {
-      if (!/stack|recursion/i.test(error?.message)) throw error;
-      throw new HermitcrabError("invalid_input", "an argument cannot be sent to the worker: it refers back to itself, or is nested too deeply", { cause: error });
+      if (error instanceof HermitcrabError) throw error;
+      const deep = /stack|recursion/i.test(error?.message);
+      const reason = deep ? "it refers back to itself, or is nested too deeply" : text(error);
+      throw new HermitcrabError("invalid_input", `an argument cannot be sent to the worker: ${reason}`, { cause: error });
     }
   }
 

@@ -139,6 +139,7 @@ class Sandbox {
     this.#here = { link, remote };
     this.wasMade = true;
     complete(MemoryEnvironment, remote.handle.methods, (self, name, given) => sandboxes.get(self).call(name, given));
+    guardSandbox(MemoryEnvironment);
     return this.#here;
   }
 }

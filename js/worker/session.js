@@ -155,6 +155,7 @@ export class Session {
     this.id = id;
     this.#remote = session;
     complete(Session, session.handle.methods, (self, name, args) => self.#call(name, args));
+    guardSession(Session);
   }
 
   /** @internal */

@@ -4,6 +4,11 @@
 //!
 //! The JavaScript in `js/` is the only user of these exports; its API is the
 //! public one. Calls that cannot be carried out throw `{kind, message}`.
+//!
+//! An export that gives JavaScript an object returns a `Result`, also where
+//! nothing can fail. V8 takes a call that returns one reference and nothing else
+//! into the code of its caller, and up to Node 22 ends the process where that
+//! code is given up in the middle of the call (`tests/node/exports.test.mjs`).
 
 mod convert;
 mod driver;
@@ -172,8 +177,8 @@ impl CoreSession {
 
     /// Current state, such as `IDLE`.
     #[wasm_bindgen(getter)]
-    pub fn state(&self) -> JsValue {
-        convert::to_object(&self.session.state())
+    pub fn state(&self) -> Result<JsValue, JsValue> {
+        Ok(convert::to_object(&self.session.state()))
     }
 
     /// See [`Session::submit`].
@@ -226,8 +231,8 @@ impl CoreSession {
     }
 
     /// The configuration in force, as an object.
-    pub fn config(&self) -> JsValue {
-        convert::to_object(&self.session.config())
+    pub fn config(&self) -> Result<JsValue, JsValue> {
+        Ok(convert::to_object(&self.session.config()))
     }
 
     /// See [`Session::configure`]; `patch` is an object.
@@ -257,14 +262,14 @@ impl CoreSession {
 
     /// Names of the tools that the model is offered.
     #[wasm_bindgen(js_name = toolNames)]
-    pub fn tool_names(&self) -> Array {
+    pub fn tool_names(&self) -> Result<Array, JsValue> {
         let names = self.session.tool_names();
-        names.iter().map(|name| JsValue::from_str(name)).collect()
+        Ok(names.iter().map(|name| JsValue::from_str(name)).collect())
     }
 
     /// The turns so far: an array of objects, see [`crate::session::Turn`].
-    pub fn history(&self) -> JsValue {
-        convert::to_object(&self.session.history())
+    pub fn history(&self) -> Result<JsValue, JsValue> {
+        Ok(convert::to_object(&self.session.history()))
     }
 
     /// The session as it is now: the JSON of a [`SessionRecord`].

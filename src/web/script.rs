@@ -26,7 +26,7 @@ impl ScriptedModel {
 
     /// The answer to a request: `{status, headers, chunks: [{delayMs, bytes}],
     /// complete}`. Holds do not hold: nobody here could release them.
-    pub fn respond(&mut self, path: &str, body: &[u8]) -> Object {
+    pub fn respond(&mut self, path: &str, body: &[u8]) -> Result<Object, JsValue> {
         let response = self.0.respond(&ModelRequest {
             path: path.to_owned(),
             headers: Vec::new(),
@@ -40,12 +40,11 @@ impl ScriptedModel {
             chunks.push(chunk.object());
         }
         let complete = response.ending == Ending::Complete;
-        Record::new()
+        let answer = Record::new()
             .number("status", f64::from(response.status))
             .value("headers", &strings(&response.headers.into_iter().collect()))
             .value("chunks", &chunks)
-            .value("complete", &complete.into())
-            .object()
-            .clone()
+            .value("complete", &complete.into());
+        Ok(answer.object().clone())
     }
 }

@@ -10,6 +10,7 @@ import * as here from "../../js/node.js";
 import {
   CoreError,
   EnvironmentError,
+  HermitcrabError,
   MemoryEnvironment,
   SessionError,
   createSession,
@@ -320,10 +321,14 @@ test("what a model writes cannot pose as a function", async (t) => {
 test("what cannot be sent is refused by name, and nothing else is lost", async () => {
   const env = await MemoryEnvironment.create();
   const session = await createSession({ apiKey: KEY, env });
-  const [bad, good] = await Promise.allSettled([env.restore(new WeakMap()), env.exec("echo fine")]);
+  const thrower = Object.defineProperty({}, "a", { enumerable: true, get: () => { throw new Error("boom"); } });
+  const [bad, worse, good] = await Promise.allSettled([env.restore(new WeakMap()), env.restore(thrower), env.exec("echo fine")]);
   await session.close();
-  assert.equal(bad.reason.kind, "invalid_input");
-  assert.match(bad.reason.message, /cannot be sent/);
+  for (const { reason } of [bad, worse]) {
+    assert.ok(reason instanceof HermitcrabError);
+    assert.equal(reason.kind, "invalid_input");
+    assert.match(reason.message, /cannot be sent/);
+  }
   assert.equal(good.value.stdout, "fine\n");
 });
 
