@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callStep, serveModel } from "../node/support.mjs";
-import { choose, menu, playground, ready, saved, say, state } from "./playground-support.mjs";
+import { choose, menu, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
 
 const { open } = playground();
 
@@ -414,4 +414,65 @@ test("calls that run in parallel each show what they changed", async (t) => {
     ["one.txt", ["one.txt"]], ["two.txt", ["two.txt"]], ["three.txt", ["three.txt"]],
     ["echo 4 > four.txt", ["four.txt"]],
   ]);
+});
+
+test("calls of agents that count alike stand at their own agent, with their changes", async (t) => {
+  const { page, problems } = await open(t);
+  const child = (name) => ({ contains: `make ${name}` });
+  const parent = { not_contains: "You are a subagent" };
+  const names = ["left", "right"];
+  const model = await serveModel(t, { steps: [
+    { match: parent, tool_calls: names.map((name) => ({ name: "spawn_agent", arguments: { task: `make ${name}` } })) },
+    { match: parent, tool_calls: names.map((_, index) => ({ name: "wait", arguments: { agent_id: `agent-${index + 1}` } })) },
+    ...names.flatMap((name) => [
+      { match: child(name), tool_calls: [{ name: "write_file", id: "call-1", arguments: { file_path: `${name}.txt`, content: name } }] },
+      { match: child(name), tool_calls: [{ name: "shell", id: "call-2", arguments: { command: `echo ${name} > ${name}-too.txt; echo told by ${name}; sleep 1` } }] },
+      { match: child(name), text: `${name} is made.` },
+    ]),
+    { match: parent, text: "Both are made." },
+  ] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "make two");
+  await page.waitForSelector(".answer:has-text('Both are made.')");
+  await state(page, "IDLE");
+  await terminal(page, "true");
+  for (const [index, name] of names.entries()) {
+    const card = page.locator(".item.agent").nth(index);
+    await card.locator("details").first().evaluate((details) => (details.open = true));
+    const tools = card.locator(".tool");
+    assert.equal(await tools.count(), 2);
+    assert.deepEqual(await tools.nth(0).locator(".path").allTextContents(), [`${name}.txt`]);
+    assert.match(await tools.nth(1).locator(".output").textContent(), new RegExp(`^told by ${name}\\n`));
+    for (const at of [0, 1]) assert.equal(await tools.nth(at).getAttribute("data-state"), "done");
+  }
+  // Which of two commands at once wrote a file is not known: it is shown once, and said.
+  const paths = await page.locator(".tool .path").allTextContents();
+  assert.deepEqual(paths.sort(), ["left-too.txt", "left.txt", "right-too.txt", "right.txt"]);
+  assert.deepEqual(problems, []);
+});
+
+test("steering that a command keeps from the agent waits, and stays so after Stop", async (t) => {
+  const { page, problems } = await open(t);
+  const deaf = callStep("shell", { command: "awk 'BEGIN { while (1); }'" }, "deaf");
+  const model = await serveModel(t, { steps: [deaf, { text: "Bonjour." }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "work");
+  await page.waitForSelector(".tool[data-state=running]");
+  await say(page, "in French please");
+  await page.waitForSelector(".queue li.sending:has-text('in French please')");
+  await page.click(".chat .stop");
+  await page.waitForSelector(".queue-note:has-text('The agent gets it with your next message.')");
+  assert.match(await page.locator(".queue li").innerText(), /^queued\s+in French please$/);
+  assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["work"]);
+  await saved(page);
+  await page.reload();
+  await ready(page);
+  assert.match(await page.locator(".queue li").innerText(), /^queued\s+in French please$/);
+  await choose(page, { baseUrl: model.url });
+  await say(page, "go on");
+  await page.waitForSelector(".answer:has-text('Bonjour.')");
+  assert.match(await page.locator(".item.steering").innerText(), /delivered\s+in French please/);
+  assert.equal(await page.locator(".queue li").count(), 0);
+  assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
 });

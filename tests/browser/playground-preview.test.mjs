@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { packZip } from "../node/archives.mjs";
 import { chosen, create, editorText, file, playground, preview, ready, saved, shows, terminal } from "./playground-support.mjs";
 
 const { open, url } = playground();
@@ -157,4 +158,109 @@ test("`node` reaches no network, also by an import that it hides", async (t) => 
   await page.click('.tree [data-path="told.txt"]');
   assert.equal((await editorText(page)).trim(), "import rejected, eval rejected, font rejected, the rest works: 42,2");
   assert.deepEqual(seen, []);
+});
+
+/** A project of these files, in the preview. */
+async function previewed(t, files) {
+  const opened = await open(t);
+  const { page } = opened;
+  await create(page, "page");
+  await chosen(page, "Import files or archives…", { name: "page.zip", mimeType: "application/zip", buffer: Buffer.from(packZip(Object.entries(files).map(([name, text]) => ({ name, content: text })))) });
+  await page.waitForSelector(".preview-toggle");
+  await look(page);
+  return opened;
+}
+
+const SVG = (side) => `<svg xmlns="http://www.w3.org/2000/svg" width="${side}" height="${side}"><rect width="9" height="9"/></svg>`;
+
+/** Pages, and what each writes to the console. */
+const PAGES = {
+  "a script that holds what looks like the end of one": [{
+    "index.html": '<script src="a.js"></script><script>console.log("inline", "<\\/script>".length)</script>',
+    "a.js": 'const scripts = [1, 2]; for (let i = 0; i<scripts.length; i++) console.log("turn", i);\nconsole.log("</script>".length, /<script/.test("<script"), `<!--${1}<!-- -->`);',
+  }, ["turn 0", "turn 1", "9 true <!--1<!-- -->", "inline 9"]],
+  "scripts in their order": [{
+    "index.html": '<head><script src="late.js" defer></script><script src="first.js"></script></head><script>console.log("second")</script>',
+    "first.js": 'console.log("first", document.body)', "late.js": 'console.log("late", document.body.tagName)',
+  }, ["first null", "second", "late BODY"]],
+  "an error with its file": [{
+    "index.html": '<script src="broken.js"></script>', "broken.js": '\n\nnull.x;',
+  }, [/Cannot read properties of null/]],
+  "an error that is told with its place": [{
+    "index.html": '<script type="module" src="main.js"></script>', "main.js": '\ntry { null.x } catch (error) { console.log(error.stack.includes("main.js:2") && !error.stack.includes("data:")) }',
+  }, ["true"]],
+  "modules, each once, and data": [{
+    "index.html": '<script type="module" src="main.js"></script><script type="module">import { count } from "./lib/count.js"; console.log("again", count())</script>',
+    "main.js": 'import { count } from "./lib/count.js";\nimport plain from "./data.json";\nimport data from "./data.json" with { type: "json" };\nconsole.log(count(), plain.n, data.n, "<script>".length);\nsetTimeout(() => import("./data.json", { with: { type: "json" } }).then((late) => console.log(late.default === data)), 100)',
+    "lib/count.js": 'let n = 0; export const count = () => ++n; console.log("loaded", "</script>".length);',
+    "data.json": '{ "n": 7 }',
+  }, ["loaded 9", "1 7 7 8", "again 2", "true"]],
+  "a map of imports of its own": [{
+    "index.html": '<script type="importmap">{ "imports": { "counter": "./lib/count.js" } }</script><script type="module">import { n } from "counter"; import "./main.js"; console.log("own", n)</script>',
+    "main.js": 'import { n } from "counter"; console.log("main", n)', "lib/count.js": "export const n = 5;",
+  }, ["main 5", "own 5"]],
+  "images that scripts and sets name": [{
+    "index.html": '<img id="set" srcset="a.svg 1x, b.svg 2x"><div id="place"></div><script src="a.js"></script>',
+    "a.svg": SVG(11), "b.svg": SVG(22),
+    "a.js": `const loaded = (image) => new Promise((resolve) => { image.onload = () => resolve(image.naturalWidth); image.onerror = () => resolve("none"); });
+const own = new Image(); own.src = "b.svg";
+const attribute = document.createElement("img"); attribute.setAttribute("src", "./a.svg");
+place.innerHTML = '<p><img src="/b.svg"></p>';
+Promise.all([loaded(own), loaded(attribute), loaded(place.querySelector("img")), document.getElementById("set").decode().then(() => "set")]).then((all) => console.log(all.join()));`,
+  }, ["22,11,22,set"]],
+  "requests and workers": [{
+    "index.html": '<script src="a.js"></script>', "data.json": '{ "n": 7 }', "work.js": "onmessage = ({ data }) => postMessage(data * 2)",
+    "a.js": `(async () => {
+  console.log((await (await fetch("data.json")).json()).n);
+  await fetch("none.json").catch((error) => console.log(error.message));
+  const request = new XMLHttpRequest(); request.open("GET", "./data.json"); request.responseType = "json";
+  await new Promise((resolve) => { request.onload = resolve; request.send(); });
+  console.log(request.response.n);
+  const worker = new Worker("work.js"); worker.postMessage(21);
+  console.log((await new Promise((resolve) => (worker.onmessage = resolve))).data);
+})();`,
+  }, ["7", "Failed to fetch: the preview has no file none.json for the page", "7", "42"]],
+  "storage until it loads again": [{
+    "index.html": '<script src="a.js"></script>',
+    "a.js": 'localStorage.setItem("todo", 1); localStorage.more = "x"; console.log(localStorage.todo, localStorage.getItem("none"), localStorage.length, Object.keys(localStorage).join(), "more" in localStorage); delete localStorage.more; sessionStorage.clear(); console.log(localStorage.more === undefined, localStorage.key(0), sessionStorage.length)',
+  }, ["1 null 2 todo,more true", "true todo 0"]],
+};
+for (const [name, [files, lines]] of Object.entries(PAGES)) {
+  test(`the preview has ${name}`, async (t) => {
+    const { page, problems } = await previewed(t, files);
+    await page.waitForFunction((count) => document.querySelectorAll(".console span").length >= count, lines.length);
+    const told = await page.locator(".console span").allInnerTexts();
+    assert.equal(told.length, lines.length, told.join());
+    for (const [index, line] of lines.entries()) {
+      if (typeof line === "string") assert.equal(told[index].trim(), line);
+      else assert.match(told[index], line);
+    }
+    assert.deepEqual(problems.filter((problem) => !problem.includes("Cannot read properties of null")), []);
+  });
+}
+
+test("a link of a page leads to the project's other pages, and to places in them", async (t) => {
+  const { page } = await previewed(t, {
+    "index.html": '<p>front</p><a href="sub/about.html?x=1#team">about</a>',
+    "sub/about.html": '<p>about</p><p style="margin-top: 3000px" id="team">team</p><a href="../">back</a><a id="away" href="none.html">away</a>',
+  });
+  const inside = preview(page);
+  await inside.locator("text=about").click();
+  await inside.locator("#team").waitFor();
+  assert.equal(await page.locator(".preview select").inputValue(), "sub/about.html");
+  await inside.locator("#team").evaluate(async (element) => {
+    while (element.getBoundingClientRect().top > innerHeight) await new Promise(requestAnimationFrame);
+  });
+  await inside.locator("text=back").click();
+  await inside.locator("text=front").waitFor();
+  assert.equal(await page.locator(".preview select").inputValue(), "index.html");
+});
+
+test("a page may name only pages of the project to go to, and floods nothing", async (t) => {
+  const { page } = await shown(t, `
+    for (const page of ["none.html", 5, null, { includes: 1 }]) parent.parent.postMessage({ kind: "go", page, fragment: {} }, "*");
+    for (let i = 0; i < 200000; i++) console.log("line", i);`);
+  await told(page, "What follows is not shown here.");
+  assert.equal(await page.locator(".console span").count(), 500);
+  assert.equal(await page.locator(".preview select").inputValue(), "index.html");
 });

@@ -196,6 +196,27 @@ test("of two tabs one keeps the project, and the other can take it over", async 
   assert.deepEqual(["first.txt", "second.txt"].map((path) => kept.includes(path)), [true, true]);
 });
 
+test("two tabs on two projects each come back to their own", async (t) => {
+  const { context, page, problems } = await open(t);
+  await create(page, "left");
+  await terminal(page, "echo left > left.txt");
+  await saved(page);
+  const second = await context.newPage();
+  await second.goto(url());
+  await ready(second);
+  await create(second, "right");
+  await terminal(second, "echo right > right.txt");
+  await saved(second);
+  for (const [tab, name] of [[page, "left"], [second, "right"], [page, "left"]]) {
+    await tab.reload();
+    await ready(tab);
+    assert.equal(await tab.innerText("#project-name"), name);
+    assert.deepEqual(await paths(tab), [`${name}.txt`]);
+    assert.equal(await tab.locator("#not-kept").isVisible(), false);
+  }
+  assert.deepEqual(problems, []);
+});
+
 test("binary files and other encodings are shown for what they are", async (t) => {
   const { page, problems } = await open(t);
   await terminal(page, "printf '\\000\\001' > raw.bin; printf 'caf\\351' > latin1.txt; printf 'a\\r\\nb\\r\\n' > dos.txt");

@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { packZip } from "../node/archives.mjs";
-import { chosen, create, downloaded, editorText, file, menu, paths, playground, shows, state, terminal } from "./playground-support.mjs";
+import { callStep, serveModel } from "../node/support.mjs";
+import { choose, chosen, create, downloaded, editorText, file, menu, paths, playground, say, shows, state, terminal } from "./playground-support.mjs";
 
 const { open } = playground();
 
@@ -111,6 +112,21 @@ test("an import over files that are there says how many it replaces, and can be 
   assert.deepEqual(problems, []);
 });
 
+test("an import that is undone leaves no folders, but those that hold something else by then", async (t) => {
+  const { page, problems } = await open(t);
+  await create(page, "mine");
+  await terminal(page, "echo own > a.txt; mkdir kept");
+  const entries = ["a.txt", "kept/x.txt", "new/deep/x.txt", "used/deep/x.txt"].map((name) => ({ name, content: "zipped" }));
+  await chosen(page, "Import files or archives…", { name: "old.zip", mimeType: "application/zip", buffer: Buffer.from(packZip(entries)) });
+  await page.waitForSelector(".toast:has-text('1 file that was there is replaced')");
+  await terminal(page, "echo mine > used/mine.txt");
+  await page.click('.toast button:text-is("Undo")');
+  await page.waitForSelector(".toast:has-text('The import is undone.')");
+  await terminal(page, "find . | sort | tr '\n' ' '; cat a.txt");
+  await shows(page, ". ./a.txt ./kept ./used ./used/mine.txt own");
+  assert.deepEqual(problems, []);
+});
+
 test("a folder of the disk is written and read where the browser lends it", async (t) => {
   const init = () => {
     // The one thing that only a person can do is to choose.
@@ -211,11 +227,13 @@ const event = (kind, data, more) => ({ ...RUN, log: [{ event: { kind, data, ...m
 const damaged = (what) => new RegExp(`^The file x\\.json is damaged: ${what}\\.$`);
 /** Agents, each within the one before. */
 const NESTED = Array.from({ length: 600 }, (_, index) => ({ event: { kind: "USER_INPUT", data: { content: "x" }, agent_id: `a${index}`, ...(index > 0 && { parent_id: `a${index - 1}` }) } }));
+/** A list in a list, and so on. */
+const nested = (depth) => Array.from({ length: depth }).reduce((inner) => [inner], 0);
 const REFUSED = {
   "that is not JSON": ["hello", /^The file x\.json is not a run: it is not JSON\.$/],
   "of something else": ["{}", /^The file x\.json is not a run that the playground has written\.$/],
-  "of a later version": [{ ...RUN, version: 2 }, /^The file x\.json is a run of version 2, which this page does not know yet; reload the page\.$/],
-  "of an earlier version": [{ ...RUN, version: 0 }, /^The file x\.json is a run of version 0, and this page reads version 1\.$/],
+  "of a later version": [{ ...RUN, version: 3 }, /^The file x\.json is a run of version 3, which this page does not know yet; reload the page\.$/],
+  "of an earlier version": [{ ...RUN, version: 0 }, /^The file x\.json is a run of version 0, and this page reads versions 1 and 2\.$/],
   "of no version": [{ ...RUN, version: undefined }, damaged("it does not say its version")],
   "with a version that is text": [{ ...RUN, version: "1" }, damaged("its version is no number")],
   "with a version that is null": [{ ...RUN, version: null }, damaged("its version is no number")],
@@ -245,6 +263,10 @@ const REFUSED = {
   "with a change of calls that are no list": [{ ...RUN, log: [{ changes: [], calls: "ab" }] }, damaged("entry 1 of its log has changes without a list of their calls")],
   "with a change of a call among others that is no text": [{ ...RUN, log: [{ changes: [], calls: ["a", 1] }] }, damaged("entry 1 of its log has changes of a call that is no text")],
   "with a terminal that is no yes or no": [{ ...RUN, log: [{ changes: [], calls: ["a"], terminal: "x" }] }, damaged("entry 1 of its log has changes whose terminal is no yes or no")],
+  "with an entry that is two things": [{ ...RUN, log: [{ event: { kind: "X", data: {} }, changes: 5 }] }, damaged("entry 1 of its log is more than one of an event, changes and a note")],
+  "with a note that changes files": [{ ...RUN, log: [{ note: "n", changes: [{ path: 5 }] }] }, damaged("entry 1 of its log is more than one of an event, changes and a note")],
+  "with arguments that are nested too deeply": [event("TOOL_CALL_START", { call_id: "a", tool_name: "t", arguments: nested(1000) }), damaged("entry 1 of its log is an event TOOL_CALL_START whose arguments is no value that the page can show")],
+  "with a part of a text that begins nowhere": [{ ...RUN, log: [{ changes: [{ path: "a", before: "a", after: "b", skipped: -1 }] }] }, damaged("entry 1 of its log has a change that is no text")],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
 };
 for (const [name, [content, expected]] of Object.entries(REFUSED)) {
@@ -267,6 +289,90 @@ test("a run with events that this version does not know is played", async (t) =>
   await page.waitForSelector(".replay:has-text('3 / 3')");
   assert.deepEqual(await paths(page), ["__proto__", "a.txt"]);
   assert.deepEqual(problems, []);
+});
+
+test("a run whose errors name addresses that are none is played", async (t) => {
+  const { page, problems } = await open(t);
+  const failed = (address) => ({ event: { kind: "ERROR", data: { code: "network", message: `cannot connect to ${address}; check the network` } } });
+  const log = [...RUN.log, failed("http://a:99999"), failed("http://[::"), failed("https://a..b%"), { event: { kind: "RETRY", data: { attempt: 2, delay_ms: 1, message: "cannot connect to http://a:99999", discard_partial: false } } }];
+  await chosen(page, "Open a run…", file("x.json", JSON.stringify({ ...RUN, log })));
+  await page.waitForSelector(".replay:has-text('5 / 5')");
+  assert.equal(await page.locator(".notice").count(), 4);
+  await page.click('[aria-label="Close the run"]');
+  await page.waitForSelector(".replay", { state: "detached" });
+  await terminal(page, "echo still here");
+  await shows(page, "still here");
+  assert.deepEqual(problems, []);
+});
+
+test("a run of version 1 is played", async (t) => {
+  const { page, problems } = await open(t);
+  const log = [...RUN.log, { changes: [{ path: "a.txt", before: "a", after: "b" }, { path: "b.bin", binary: true }], call: "x" }];
+  await chosen(page, "Open a run…", file("x.json", JSON.stringify({ ...RUN, version: 1, log })));
+  await page.waitForSelector(".replay:has-text('2 / 2')");
+  await page.click('.tree [data-path="a.txt"]');
+  assert.equal((await editorText(page)).trim(), "b");
+  assert.deepEqual(problems, []);
+});
+
+/** What an agent does to long texts, and what each card says of it. */
+const LONG = [
+  ["sed -i 's/^30000$/changed/' big.txt", "big.txt\n+1\n−1"],
+  ["cp big.txt other.txt", "other.txt\nnew\ntoo long to compare"],
+  ["sed -i 's/x/y/2' line.txt", "line.txt\n+1\n−1"],
+  ["printf '\\000' > null.bin", "null.bin\nnew\nbinary"],
+  ["printf '\\001\\000' > null.bin", "null.bin\nbinary"],
+  ["rm null.bin", "null.bin\ndeleted\nbinary"],
+  ["seq 1 300000 > huge.txt", "huge.txt\nnew\ntoo large for the log"],
+  ["rm other.txt", "other.txt\ndeleted\ntoo long to compare"],
+];
+
+test("edits of long texts are in a run that is shared", async (t) => {
+  const { page, problems } = await open(t);
+  await create(page, "long");
+  await terminal(page, "seq 1 60000 > big.txt; awk 'BEGIN { for (i = 0; i < 150000; i++) printf \"\u{1d465}\"; print \"xx\"; for (i = 0; i < 150000; i++) printf \"\u{1d465}\" }' > line.txt");
+  const before = await sums(page);
+  const model = await serveModel(t, { steps: [...LONG.map(([command], index) => callStep("shell", { command }, `c${index}`)), { text: "Done." }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "work");
+  await page.waitForSelector(".answer:has-text('Done.')");
+  await state(page, "IDLE");
+  const heads = async () => (await page.locator(".tool .diff-head").allInnerTexts());
+  await page.waitForFunction((count) => document.querySelectorAll(".tool .diff-head").length === count, LONG.length);
+  assert.deepEqual(await heads(), LONG.map(([, head]) => head));
+  assert.deepEqual(await page.locator(".tool .diff").first().locator(".row:not(.gap)").allInnerTexts(), ["29998\n \n29998", "29999\n \n29999", "−\n30000", "30000\n+\nchanged", "30001\n \n30001", "30002\n \n30002"]);
+  await terminal(page, "rm huge.txt");
+  const after = await sums(page);
+  assert.notEqual(after, before);
+  const { name, content } = await downloaded(page, "Share this run…");
+  await chosen(page, "Open a run…", { name, mimeType: "application/json", buffer: content });
+  await page.waitForSelector(".replay");
+  assert.deepEqual(await heads(), LONG.map(([, head]) => head));
+  const slider = page.locator('.replay input[type="range"]');
+  const end = await slider.getAttribute("max");
+  for (const [point, sum] of [["0", before], [end, after]]) {
+    await slider.fill(point);
+    await page.click('.replay button:text-is("Continue from here")');
+    await page.waitForSelector(".replay", { state: "detached" });
+    assert.equal(await sums(page), sum);
+    await chosen(page, "Open a run…", { name, mimeType: "application/json", buffer: content });
+    await page.waitForSelector(".replay");
+  }
+  assert.deepEqual(problems, []);
+});
+
+test("a key that a server repeats in pieces is not in a run that is shared", async (t) => {
+  const { page } = await open(t);
+  const key = 'sk-"repeated"-0123456789';
+  const model = await serveModel(t, { steps: [{ texts: [`Your key is ${key.slice(0, 9)}`, key.slice(9), "."] }] });
+  await choose(page, { baseUrl: model.url, key });
+  await say(page, "hello");
+  await page.waitForSelector(`.answer:has-text('${key}')`);
+  await state(page, "IDLE");
+  const { content } = await downloaded(page, "Share this run…");
+  const { log } = JSON.parse(content.toString());
+  assert.equal(log.findLast(({ event }) => event?.kind === "ASSISTANT_TEXT_END").event.data.text, "Your key is [redacted].");
+  assert.equal(JSON.stringify(log).includes(JSON.stringify(key).slice(1, -1)), false);
 });
 
 test("a file that a run says is null is gone", async (t) => {

@@ -181,7 +181,7 @@ test("what is sent at once after Stop stands in the order in which it was typed"
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   });
-  await page.waitForFunction(() => document.querySelectorAll(".queue li").length === 2);
+  await page.waitForFunction(() => document.querySelectorAll(".queue li.queued").length === 2);
   await held.release("go");
   await page.waitForSelector(".answer:has-text('All is read.')");
   assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["work", "one", "two", "three"]);

@@ -4,6 +4,15 @@
 /** Names of this machine that a policy can hold; it cannot hold `[::1]`. */
 const LOOPBACK = ["localhost", "127.0.0.1"];
 
+/** @param {string} text */
+export function isAddress(text) {
+  try {
+    return Boolean(new URL(text));
+  } catch {
+    return false;
+  }
+}
+
 /** Whether the page may send requests there. @param {string} address @param {string} [own] the page's origin */
 export function mayAsk(address, own = globalThis.location?.origin) {
   const { protocol, hostname, origin } = new URL(address);

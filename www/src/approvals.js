@@ -34,6 +34,39 @@ export class Approvals {
   }
 }
 
+/**
+ * Which calls wait for an answer. The question and the event that tells of it
+ * come in any order, and only the event names the agent.
+ */
+export class Waiting {
+  /** What each one asks. @type {Map<string, string>} */
+  #asked = new Map();
+  /** What was allowed before its event came. @type {string[]} */
+  #early = [];
+
+  /** An event tells that `call` waits; says whether it does still. @param {string} call @param {string} id @param {any} given its arguments */
+  asked(call, id, given) {
+    const early = this.#early.indexOf(JSON.stringify([id, given]));
+    if (early >= 0) this.#early.splice(early, 1);
+    else this.#asked.set(call, JSON.stringify([id, given]));
+    return early < 0;
+  }
+
+  /** It was allowed: its name, if its event has come. @param {string} id @param {any} given its arguments @returns {string | undefined} */
+  allowed(id, given) {
+    const what = JSON.stringify([id, given]);
+    const [call] = [...this.#asked].find(([, asked]) => asked === what) ?? [];
+    if (call === undefined) this.#early.push(what);
+    else this.#asked.delete(call);
+    return call;
+  }
+
+  /** It has ended, whatever the answer was. @param {string} call */
+  over(call) {
+    this.#asked.delete(call);
+  }
+}
+
 /** What "always" is about: this very command, or whatever the tool does. */
 function subject({ name, arguments: given }) {
   return isCommand(given) ? JSON.stringify([name, given.command]) : JSON.stringify([name]);

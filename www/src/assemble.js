@@ -1,6 +1,7 @@
 // Makes one HTML text of a page of the project: styles, scripts, modules,
 // images and fonts of the project go inside, since the frame that shows it can
-// reach nothing. What is on other sites stays as it is.
+// reach nothing. What is on other sites stays as it is, and what the page asks
+// for while it runs is the prelude's (`view/preview-prelude.js`).
 
 import { decode } from "./project.js";
 import prelude from "./view/preview-prelude.js?raw";
@@ -8,7 +9,7 @@ import prelude from "./view/preview-prelude.js?raw";
 const TYPES = {
   css: "text/css", js: "text/javascript", mjs: "text/javascript", json: "application/json", html: "text/html", txt: "text/plain",
   svg: "image/svg+xml", png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", avif: "image/avif", ico: "image/x-icon",
-  woff: "font/woff", woff2: "font/woff2", ttf: "font/ttf", otf: "font/otf", mp3: "audio/mpeg", mp4: "video/mp4", webm: "video/webm", wasm: "application/wasm", xml: "application/xml", csv: "text/csv", md: "text/markdown",
+  woff: "font/woff", woff2: "font/woff2", ttf: "font/ttf", otf: "font/otf", mp3: "audio/mpeg", ogg: "audio/ogg", wav: "audio/wav", mp4: "video/mp4", webm: "video/webm", wasm: "application/wasm", xml: "application/xml", csv: "text/csv", md: "text/markdown",
 };
 
 /**
@@ -17,20 +18,26 @@ const TYPES = {
  */
 const BASE = '<base href="about:srcdoc">';
 
+/** What a page may ask for while it runs: files of these types, their bytes, each and all, and their number. */
+const ASKED = /\.(json|txt|csv|xml|md|svg|html?|png|jpe?g|gif|webp|avif|ico|mp3|ogg|wav|mp4|webm|wasm|m?js|css)$/i;
+const MOST_EACH = 500_000;
+const MOST_ALL = 5_000_000;
+const MOST_FILES = 200;
+
 /**
  * @param {Map<string, Uint8Array>} files of the project, by path
  * @param {string} page path of the HTML file
- * @param {boolean} network whether the page may reach it
+ * @param {{network: boolean, fragment?: string}} options whether the page may reach the network; the place in it to begin at
  * @returns {string}
  */
-export function assemble(files, page, network) {
+export function assemble(files, page, { network, fragment = "" }) {
   const document = new DOMParser().parseFromString(decode(files.get(page)) ?? "", "text/html");
   const find = (address, from) => locate(files, address, from);
   for (const link of document.querySelectorAll('link[rel~="stylesheet"][href]')) {
     const path = find(link.getAttribute("href"), page);
     if (!path) continue;
     const style = document.createElement("style");
-    style.textContent = css(files, path, new Set());
+    style.textContent = css(files, path, new Set()).replace(/<\/(?=style)/gi, "<\\/");
     if (link.media) style.media = link.media;
     link.replaceWith(style);
   }
@@ -39,14 +46,11 @@ export function assemble(files, page, network) {
   for (const script of document.querySelectorAll("script")) {
     const path = script.hasAttribute("src") ? find(script.getAttribute("src"), page) : undefined;
     if (script.hasAttribute("src") && !path) continue;
-    const source = path ? decode(files.get(path)) ?? "" : script.textContent;
-    if (script.type === "module") script.textContent = inScript(modules.rewrite(source, path ?? page));
-    else if (path) script.textContent = inScript(source);
-    if (path) {
-      // Scripts with `defer` run in order after the page; so do modules.
-      if (script.defer && script.type !== "module") (document.body ?? document.documentElement).append(script);
-      for (const name of ["src", "integrity", "defer", "async"]) script.removeAttribute(name);
-    }
+    if (script.type === "module" && path) script.textContent = `import ${JSON.stringify(modules.add(path))};`;
+    else if (script.type === "module") script.textContent = modules.rewrite(script.textContent, page);
+    else if (path) script.src = javascript(decode(files.get(path)) ?? "", path);
+    if (path) script.removeAttribute("integrity");
+    if (path && script.type === "module") script.removeAttribute("src");
   }
   for (const [selector, name] of [["img,audio,video,source,track,input,embed", "src"], ["link[rel~=icon]", "href"], ["video", "poster"], ["image,use", "href"]]) {
     for (const element of document.querySelectorAll(selector)) {
@@ -54,29 +58,39 @@ export function assemble(files, page, network) {
       if (path) element.setAttribute(name, dataUrl(files, path));
     }
   }
+  for (const element of document.querySelectorAll("[srcset]")) element.setAttribute("srcset", candidates(element.getAttribute("srcset"), page, files));
   for (const element of document.querySelectorAll("[style]")) element.setAttribute("style", addresses(element.getAttribute("style"), page, files));
-  const map = modules.importMap();
+  const own = document.querySelector('script[type="importmap"]:not([src])');
+  const map = modules.importMap(own?.textContent, page);
   if (map) {
-    const script = document.createElement("script");
+    const script = own ?? document.createElement("script");
     script.type = "importmap";
-    script.textContent = inScript(map);
+    script.textContent = map.replaceAll("<", "\\u003c");
     document.head.prepend(script);
   }
-  document.head.prepend(first(document, { files: dataFiles(files), page, network }));
+  const pages = [...files.keys()].filter((path) => /\.html?$/i.test(path));
+  document.head.prepend(first(document, { files: askedFor(files), pages, page, fragment, network }));
   return `<!doctype html>\n${BASE}${document.documentElement.outerHTML}`;
 }
 
 /** What runs before the page's own code. */
 function first(document, settings) {
   const script = document.createElement("script");
-  script.textContent = inScript(`(() => {\n${prelude}\nprelude(${JSON.stringify(settings)});\n})();`);
+  // A path may hold anything, also what would end the element.
+  script.textContent = `(() => {\n${prelude}\nprelude(${JSON.stringify(settings).replaceAll("<", "\\u003c")});\n})();`;
   return script;
 }
 
-/** Small files that a page may ask for, as data URLs by path. */
-function dataFiles(files) {
-  const small = [...files].filter(([path, bytes]) => /\.(json|txt|csv|xml|md|svg|html)$/i.test(path) && bytes.length < 500_000);
-  return Object.fromEntries(small.slice(0, 200).map(([path]) => [path, dataUrl(files, path)]));
+/** Small files that a page may ask for while it runs, as data URLs by path. */
+function askedFor(files) {
+  const asked = Object.create(null);
+  let room = MOST_ALL;
+  for (const [path, { length }] of [...files].filter(([path, { length }]) => ASKED.test(path) && length <= MOST_EACH).slice(0, MOST_FILES)) {
+    if (length > room) continue;
+    room -= length;
+    asked[path] = dataUrl(files, path);
+  }
+  return asked;
 }
 
 /** The path in the project that an address means, if there is such a file. */
@@ -117,6 +131,20 @@ function addresses(source, from, files) {
   });
 }
 
+/** The images that an element may choose from. */
+function candidates(source, from, files) {
+  // An address may hold commas, but does not end in one.
+  return source.replace(/(\S*[^\s,])(\s+[^,]*)?/g, (all, address, size = "") => {
+    const path = locate(files, address, from);
+    return path ? `${dataUrl(files, path)}${size}` : all;
+  });
+}
+
+/** JavaScript as an address; what goes wrong in it names its file. */
+function javascript(source, path) {
+  return `data:text/javascript;charset=utf-8,${encodeURIComponent(`${source}\n//# sourceURL=${encodeURI(path)}`)}`;
+}
+
 function dataUrl(files, path) {
   const bytes = files.get(path);
   let binary = "";
@@ -125,16 +153,12 @@ function dataUrl(files, path) {
   return `data:${type};base64,${btoa(binary)}`;
 }
 
-/** Inside a script element only this would end it early. */
-function inScript(source) {
-  return source.replace(/<(?=\/script|!--|script)/gi, "\\x3c");
-}
-
-const IMPORT = /(\bfrom\s*|\bimport\s*\(\s*|\bimport\s*)(["'])(\.{0,2}\/[^"']+)\2/g;
+const IMPORT = /(\bfrom\s*|\bimport\s*\(\s*|\bimport\s*)(["'])(\.{0,2}\/[^"']+)\2(?=(\s*(?:with|,)\s*\{)?)/g;
 
 /** Modules of the project, each a data URL behind a name in an import map. */
 class Modules {
   #files;
+  /** Their contents as addresses, by name. @type {Map<string, string>} */
   #names = new Map();
 
   constructor(files) {
@@ -143,30 +167,46 @@ class Modules {
 
   /** `source` with the imports of project files by their names. */
   rewrite(source, from) {
-    return source.replace(IMPORT, (all, before, quote, address) => {
+    return source.replace(IMPORT, (all, before, quote, address, attributes) => {
       const path = ["", ".js", ".mjs", "/index.js"].map((end) => locate(this.#files, address + end, from)).find(Boolean);
-      if (!path) return all;
-      this.#add(path);
-      return `${before}${quote}${name(path)}${quote}`;
+      return path ? `${before}${quote}${this.add(path, Boolean(attributes))}${quote}` : all;
     });
   }
 
-  #add(path) {
-    if (this.#names.has(path)) return;
+  /** The name of a module. @param {string} path @param {boolean} [asIs] whether it is of the type of its file, as its import says */
+  add(path, asIs = false) {
+    const name = `${asIs ? "file" : "module"}-of-project:${encodeURIComponent(path)}`;
+    if (this.#names.has(name)) return name;
     // First the place, then the content: modules may import each other.
-    this.#names.set(path, "");
+    this.#names.set(name, "");
+    this.#names.set(name, asIs ? dataUrl(this.#files, path) : this.#code(path));
+    return name;
+  }
+
+  #code(path) {
     const source = decode(this.#files.get(path)) ?? "";
     const isData = /\.json$/i.test(path);
-    const code = isData ? `export default ${source}` : this.rewrite(source, path);
-    this.#names.set(path, `data:text/javascript;charset=utf-8,${encodeURIComponent(code)}`);
+    return javascript(isData ? `export default ${source}` : this.rewrite(source, path), path);
   }
 
-  importMap() {
-    if (this.#names.size === 0) return undefined;
-    return JSON.stringify({ imports: Object.fromEntries([...this.#names].map(([path, url]) => [name(path), url])) });
+  /**
+   * What names mean, with what a page's own map says.
+   * @param {string | undefined} own its text @param {string} page the page's path
+   */
+  importMap(own, page) {
+    let map;
+    try {
+      map = JSON.parse(own ?? "{}");
+    } catch {
+      // The browser says what is wrong with it.
+      return own;
+    }
+    const imports = {};
+    for (const [name, address] of Object.entries(map?.imports ?? {})) {
+      const path = typeof address === "string" ? locate(this.#files, address, page) : undefined;
+      imports[name] = path ? this.#names.get(this.add(path)) : address;
+    }
+    if (own === undefined && this.#names.size === 0) return undefined;
+    return JSON.stringify({ ...map, imports: { ...imports, ...Object.fromEntries(this.#names) } });
   }
-}
-
-function name(path) {
-  return `project:${path}`;
 }

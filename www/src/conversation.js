@@ -2,15 +2,19 @@
 // of what happened, and says what went wrong in words for people.
 
 import { SCRIPTED, model, openSession, policy } from "./agent.js";
-import { Approvals, isCommand } from "./approvals.js";
+import { Approvals, Waiting, isCommand } from "./approvals.js";
 import { credited, isAgents, mayChange } from "./credit.js";
+import { excerpt } from "./excerpt.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
-import { Run } from "./run.js";
+import { Run, callOf } from "./run.js";
 import { toBase64 } from "./share.js";
 
-/** Characters of a file that a log keeps. */
-const MOST_CHARS = 200_000;
+/** Characters of one change of a file that a log keeps, and of all its changes. */
+const MOST_CHARS = 1_000_000;
+const MOST_ALL = 10_000_000;
+/** How long a message is on its way before it is shown so, in ms. */
+const SENDING_MS = 300;
 
 export class Conversation extends EventTarget {
   /** @type {import("./run.js").Entry[]} */
@@ -29,11 +33,18 @@ export class Conversation extends EventTarget {
   #record;
   #over = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
-  #turn = Promise.resolve();
+  #turn = Promise.resolve(true);
   /** When what was told to stop has. @type {Promise<void> | undefined} */
   #stopping;
   /** The session that another one goes on with. */
   #continued;
+  /** Characters of changes that the log holds. */
+  #chars = 0;
+  /** How often the user has stopped the agent. */
+  #stops = 0;
+  #approvals = new Waiting();
+  /** Messages that are on their way. @type {{text: string, shown: boolean}[]} */
+  #sending = [];
   /** Until when pieces of a text wait to be kept. */
   #waiting;
 
@@ -52,6 +63,7 @@ export class Conversation extends EventTarget {
     this.#record = saved && project.kept.history;
     for (const entry of saved?.log ?? []) {
       this.log.push(entry);
+      this.#chars += charsOf(entry.changes);
       this.run.apply(entry);
     }
     const waiting = this.run.queued.map(({ content }) => content);
@@ -80,16 +92,43 @@ export class Conversation extends EventTarget {
   /**
    * A task, an answer, or steering while the agent works.
    * @param {string} text @param {() => Promise<void>} prepare what it refers to is in the sandbox then
+   * @returns {Promise<boolean>} whether it has arrived
    */
   async send(text, prepare) {
-    await this.#next(async () => {
-      // What ends would keep a steering message for behind the next task.
-      await this.#stopping;
-      await prepare();
-      if (this.#session?.state === "PROCESSING") return this.#session.steer(text);
-      await this.#ready();
-      return this.#session.submit(text);
+    const steersBefore = this.working && !this.#stopping ? this.#stops : undefined;
+    const arrived = this.#sends(text);
+    return this.#next(async () => {
+      try {
+        // What ends would keep a steering message for behind the next task.
+        await this.#stopping;
+        // A command that leaves the sandbox no time to answer is waited for, or ended with its worker.
+        await prepare().catch(prepare);
+        if (this.#session?.state !== "PROCESSING") await this.#ready();
+      } finally {
+        arrived();
+      }
+      if (this.#session.state === "PROCESSING") return this.#session.steer(text);
+      // What was meant for work that the user has stopped since begins none.
+      if (steersBefore === undefined || steersBefore === this.#stops) return this.#session.submit(text);
+      await this.#session.steer(text);
+      return this.#remember(this.#session);
     });
+  }
+
+  /** Shows a message as one that waits, if its way takes long; returns what ends that. */
+  #sends(text) {
+    const own = { text, shown: false };
+    this.#sending.push(own);
+    const show = () => this.run.setSending(this.#sending.filter(({ shown }) => shown).map(({ text }) => text));
+    const timer = setTimeout(() => {
+      own.shown = true;
+      show();
+    }, SENDING_MS);
+    return () => {
+      clearTimeout(timer);
+      this.#sending.splice(this.#sending.indexOf(own), 1);
+      if (own.shown) show();
+    };
   }
 
   /** Goes on with a run that its page's end cut off. */
@@ -101,18 +140,23 @@ export class Conversation extends EventTarget {
     });
   }
 
-  /** Does `work` when what was asked for before is done; what it throws is a note. */
+  /** Does `work` when what was asked for before is done, and says whether that went well; what it throws is a note. */
   #next(work) {
-    this.#turn = this.#turn.then(work).then(
-      () => {},
-      (error) => this.#over || this.#note(sentence(error.message), "error"),
+    const done = this.#turn.then(work).then(
+      () => true,
+      (error) => {
+        if (!this.#over) this.#note(sentence(error.message), "error");
+        return false;
+      },
     );
-    return this.#turn;
+    this.#turn = done;
+    return done;
   }
 
   /** Ends what the agent does now; the conversation goes on. */
   async stop() {
     if (!this.working || !this.#session) return;
+    this.#stops += 1;
     this.#stopping ??= this.#ended().then(() => void (this.#stopping = undefined));
     await this.#session.interrupt().catch(() => {});
   }
@@ -199,15 +243,18 @@ export class Conversation extends EventTarget {
   }
 
   /** Tells the project which calls may be changing its files. */
-  #watch({ kind, agent_id: agent, data }) {
+  #watch(event) {
+    const { kind, agent_id: agent, data } = event;
     const { ran } = this.#project;
-    if (kind === "TOOL_CALL_START" && mayChange(data.arguments)) ran.begin(data.call_id, data.arguments);
+    const call = callOf(event);
+    if (kind === "TOOL_CALL_START" && mayChange(data.arguments)) ran.begin(call, data.arguments);
     // It begins when it is allowed.
-    if (kind === "APPROVAL_REQUESTED") ran.drop(data.call_id);
+    if (kind === "APPROVAL_REQUESTED" && this.#approvals.asked(call, data.call_id, data.arguments)) ran.drop(call);
     if (kind === "TOOL_CALL_END") {
+      this.#approvals.over(call);
       // Tools that name what they write write it, or fail and have written nothing.
-      if (data.refusal || (data.is_error && !isCommand(ran.running.get(data.call_id)))) ran.drop(data.call_id);
-      else ran.end(data.call_id);
+      if (data.refusal || (data.is_error && !isCommand(ran.running.get(call)))) ran.drop(call);
+      else ran.end(call);
       void this.#project.sync().catch(() => {});
     }
     if (kind === "SESSION_END" && !agent) ran.endAll();
@@ -217,7 +264,8 @@ export class Conversation extends EventTarget {
   #approves(approvals) {
     return async (call) => {
       const answer = await approvals.approve(call);
-      if (answer === true && mayChange(call.arguments)) this.#project.ran.begin(call.callId, call.arguments);
+      const allowed = answer === true && this.#approvals.allowed(call.callId, call.arguments);
+      if (allowed && mayChange(call.arguments)) this.#project.ran.begin(allowed, call.arguments);
       return answer;
     };
   }
@@ -246,14 +294,22 @@ export class Conversation extends EventTarget {
     const diffs = files.map(({ path, before, after }) => {
       const texts = { before: decode(before), after: decode(after) };
       const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
-      const long = (texts.before?.length ?? 0) + (texts.after?.length ?? 0) > MOST_CHARS;
-      return binary || long ? { path, binary: true } : { path, ...texts };
+      return binary ? without({ path, before, after }, "binary") : { path, ...texts };
     });
-    for (const entry of credited(diffs, who)) {
+    for (const { changes, ...rest } of credited(diffs, who)) {
+      const entry = { changes: changes.map((change) => this.#fitting(excerpt(change))), ...rest };
       this.#keep(entry);
       if (isAgents(entry)) this.dispatchEvent(new CustomEvent("credit", { detail: entry.changes.map(({ path }) => path) }));
     }
   };
+
+  /** A change, as far as the log has room for it. */
+  #fitting(change) {
+    const chars = charsOf([change]);
+    if (chars > MOST_CHARS || this.#chars + chars > MOST_ALL) return without(change, "large");
+    this.#chars += chars;
+    return change;
+  }
 
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
@@ -285,6 +341,16 @@ export class Conversation extends EventTarget {
     else if (resume && cut) way = " The answer that was cut off is asked for again when you go on.";
     this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume });
   }
+}
+
+/** A change whose texts are left out. @param {{path: string, before?: any, after?: any}} change @param {"binary" | "large"} why */
+function without({ path, before, after }, why) {
+  return { path, [why]: true, ...(before === undefined && { made: true }), ...(after === undefined && { gone: true }) };
+}
+
+/** @param {import("./run.js").FileDiff[]} [changes] */
+function charsOf(changes = []) {
+  return changes.reduce((sum, { before, after }) => sum + (before?.length ?? 0) + (after?.length ?? 0), 0);
 }
 
 /** The steering that waits in a session's record. @param {any} record */

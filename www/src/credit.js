@@ -22,7 +22,7 @@ export function isAgents({ call, calls, terminal }) {
 }
 
 /**
- * What has changed, as entries of a log, in an order in which they can be done again.
+ * What has changed, with whole texts, as entries of a log, in an order in which they can be done again.
  * @param {FileDiff[]} diffs @param {import("./ran.js").Who} who
  * @returns {{changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean}[]}
  */

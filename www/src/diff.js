@@ -1,35 +1,37 @@
 // Line diffs, for the cards of tool calls.
 
-/** Lines beyond which a diff is not computed. */
+/** Lines that differ, and those between them, beyond which a diff is not computed. */
 const MOST_LINES = 4000;
+/** Lines around those that differ. */
+const CONTEXT = 2;
 
 /**
- * The lines that differ, with `context` lines around them.
- * @param {string} before @param {string} after
+ * The lines that differ, with `CONTEXT` lines around them.
+ * @param {string} before @param {string} after @param {number} [line] lines that stand before both
  * @returns {{added: number, removed: number, rows: {kind: "same" | "added" | "removed" | "gap", text: string, line?: number}[]} | undefined}
  *   `undefined`: too long
  */
-export function diff(before, after, context = 2) {
+export function diff(before, after, line = 0) {
   const a = lines(before);
   const b = lines(after);
-  if (a.length + b.length > MOST_LINES) return undefined;
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  if (a.length + b.length - 2 * (start + end) > MOST_LINES) return undefined;
   const rows = [];
-  const same = (index, line) => rows.push({ kind: "same", text: a[index], line });
-  for (let i = 0; i < start; i++) same(i, i + 1);
-  let line = start;
+  const first = Math.max(0, start - CONTEXT);
+  line += first;
+  for (const text of a.slice(first, start)) rows.push({ kind: "same", text, line: ++line });
   for (const step of script(a.slice(start, a.length - end), b.slice(start, b.length - end))) {
     if (step.kind !== "removed") line++;
     rows.push({ ...step, line: step.kind === "removed" ? undefined : line });
   }
-  for (let i = a.length - end; i < a.length; i++) same(i, ++line);
+  for (const text of a.slice(a.length - end, a.length - end + CONTEXT)) rows.push({ kind: "same", text, line: ++line });
   return {
     added: rows.filter(({ kind }) => kind === "added").length,
     removed: rows.filter(({ kind }) => kind === "removed").length,
-    rows: fold(rows, context),
+    rows: fold(rows),
   };
 }
 
@@ -66,11 +68,11 @@ function script(a, b) {
   return steps;
 }
 
-function fold(rows, context) {
+function fold(rows) {
   const near = new Uint8Array(rows.length);
   rows.forEach(({ kind }, index) => {
     if (kind === "same") return;
-    near.fill(1, Math.max(0, index - context), index + context + 1);
+    near.fill(1, Math.max(0, index - CONTEXT), index + CONTEXT + 1);
   });
   const folded = [];
   rows.forEach((row, index) => {

@@ -1,7 +1,7 @@
 // What went wrong, in one sentence for the person at this page, with the way
 // out. The core's own sentences are for programs and name options of theirs.
 
-import { mayAsk, whyNot } from "./address.js";
+import { isAddress, mayAsk, whyNot } from "./address.js";
 
 /** What programs read, and what people do. */
 const FOR_PEOPLE = [
@@ -15,7 +15,8 @@ const FOR_PEOPLE = [
 
 /** Where nothing answered. @param {string} message */
 function unreachable(message) {
-  return message.match(/cannot connect to (https?:\/\/(?:\[[^\]\s]+\]|[^\s:/]+)(?::\d+)?)/)?.[1];
+  const origin = message.match(/cannot connect to (https?:\/\/(?:\[[^\]\s]+\]|[^\s:/]+)(?::\d+)?)/)?.[1];
+  return origin && isAddress(origin) ? origin : undefined;
 }
 
 /**

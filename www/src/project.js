@@ -126,14 +126,22 @@ export class Project extends EventTarget {
   async takeBack(changes) {
     let stay = 0;
     await this.#change(async () => {
-      for (const { path, before, after } of changes) {
+      for (const { path, before, after } of changes.filter(({ after }) => after)) {
         const at = this.absolute(path);
         if (!equal((await this.#read(at)) ?? undefined, after)) stay += 1;
         else if (before) await this.sandbox.write(at, before);
         else await this.sandbox.remove(at);
       }
+      const directories = changes.filter(({ before, after }) => !before && !after).map(({ path }) => path);
+      for (const path of directories.sort().reverse()) await this.#removeEmpty(this.absolute(path));
     });
     return stay;
+  }
+
+  /** A directory, if there is one and it holds nothing. @param {string} path */
+  async #removeEmpty(path) {
+    const entries = await this.sandbox.list(path).catch(() => undefined);
+    if (entries?.length === 0) await this.sandbox.remove(path);
   }
 
   /** @param {string} path */

@@ -46,13 +46,17 @@ const DATA = {
   PROCESSING_END: { reason: "text" },
 };
 const EVENT = { timestamp: "text?", agent_id: "text?", parent_id: "text?" };
-const CHANGE = { path: "text", before: "text?", after: "text?", binary: "flag?" };
+const CHANGE = {
+  path: "text", before: "text?", after: "text?", skipped: "count?", line: "count?", rest: "count?",
+  binary: "flag?", large: "flag?", made: "flag?", gone: "flag?",
+};
 const NOTE = { note: "text", at: "number?", resume: "flag?" };
 
 /** What is wrong with an entry of a log, if anything. @returns {string | undefined} */
 export function problemOf(entry) {
   if (!isObject(entry)) return "is no object";
   const { event, changes, note, kind, call, calls, terminal } = entry;
+  if ([event, changes, note].filter((each) => each !== undefined).length > 1) return "is more than one of an event, changes and a note";
   if (event !== undefined) return problemOfEvent(event);
   if (changes !== undefined) {
     if (!Array.isArray(changes)) return "has no list of changes";
@@ -85,14 +89,17 @@ function wrongField(object, fields) {
   return missing && `without ${missing}`;
 }
 
-/** Whether it can be written as text: what is nested too deeply cannot. */
+/** Values within each other; no session tells more. */
+const MOST_NESTED = 128;
+
+/** Whether it is not nested too deeply to be shown. */
 function isJson(value) {
-  try {
-    JSON.stringify(value);
-    return true;
-  } catch {
-    return false;
+  let level = [value];
+  for (let depth = 0; depth < MOST_NESTED; depth++) {
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+    if (level.length === 0) return true;
   }
+  return false;
 }
 
 /** Why a path is none of a project, if so. @param {string} path */
@@ -138,11 +145,11 @@ export class Tree {
 
   /**
    * Takes over what an entry changed: all that goes, then all that comes.
-   * @param {{path: string, after?: string | null, binary?: boolean}[]} changes
+   * @param {Partial<import("./run.js").FileDiff>[]} changes
    * @returns {string | undefined} the path of a file that is a directory, too
    */
   apply(changes) {
-    const known = changes.filter(({ binary }) => !binary);
+    const known = changes.filter(({ binary, large, gone }) => gone || !(binary || large));
     for (const { path, after } of known) if (isNone(after)) this.#remove(path);
     for (const { path, after } of known) if (!isNone(after)) this.#add(path);
     return known.flatMap(({ path }) => [path, ...above(path)]).find((path) => this.#files.has(path) && this.#directories.has(path));

@@ -5,10 +5,17 @@ import { again, explain, sentence } from "./explain.js";
 
 /**
  * An entry of a log: an event of the session, files that changed after it, or
- * a note of the page's. `call` has made the changes; or one of `calls` has, or a
- * line of the terminal that ran beside them; or else the user.
+ * a note of the page's. `call` has made the changes, named as `callOf` does it; or
+ * one of `calls` has, or a line of the terminal that ran beside them; or else the user.
  * @typedef {{event: object} | {changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean} | {note: string, kind?: string, at: number, resume?: boolean}} Entry
- * @typedef {{path: string, before?: string, after?: string, binary?: boolean}} FileDiff
+ *
+ * @typedef {object} FileDiff
+ * @property {string} path
+ * @property {string} [before] text, where there was a file @property {string} [after] text, where there is one
+ * @property {number} [skipped] characters that both texts begin with and that are left out of them
+ * @property {number} [line] lines among those @property {number} [rest] as `skipped`, at the end of both
+ * @property {boolean} [binary] it is no text @property {boolean} [large] it is too much of it to be kept
+ * @property {boolean} [made] without a text: there was no file before @property {boolean} [gone] there is none after
  *
  * What is shown.
  * @typedef {object} Item
@@ -18,11 +25,21 @@ import { again, explain, sentence } from "./explain.js";
 
 /** @typedef {{input: number, output: number, cached: number, context: number, cost: number, unpriced: boolean}} Totals */
 
+/**
+ * The name of an event's call in the whole run: each agent's provider counts for itself.
+ * @param {{agent_id?: string | null, data: {call_id: string}}} event
+ */
+export function callOf({ agent_id: agent, data }) {
+  return agent ? `${agent}/${data.call_id}` : data.call_id;
+}
+
 export class Run extends EventTarget {
   /** @type {Item[]} */
   items = [];
   /** Steering messages that wait: {id, content}. */
   queued = [];
+  /** Messages that are on their way to the agent. @type {string[]} */
+  sending = [];
   state = "IDLE";
   /** @type {Totals} */
   totals = { input: 0, output: 0, cached: 0, context: 0, cost: 0, unpriced: false };
@@ -78,6 +95,12 @@ export class Run extends EventTarget {
     this.#tell("queue");
   }
 
+  /** @param {string[]} messages that are on their way */
+  setSending(messages) {
+    this.sending = messages;
+    this.#tell("queue");
+  }
+
   get working() {
     return this.state === "PROCESSING";
   }
@@ -127,11 +150,11 @@ export class Run extends EventTarget {
       case "TOOL_CALL_START":
         return this.#startTool(lane, event);
       case "APPROVAL_REQUESTED":
-        return this.#waits(data);
+        return this.#waits(event);
       case "TOOL_CALL_OUTPUT_DELTA":
-        return this.#grow(this.#calls.get(data.call_id), "output", data.text);
+        return this.#grow(this.#calls.get(callOf(event)), "output", data.text);
       case "TOOL_CALL_END":
-        return this.#endTool(data);
+        return this.#endTool(event);
       case "STEERING_QUEUED":
         // What one agent sends to another waits in its card.
         if (event.agent_id) return;
@@ -225,10 +248,10 @@ export class Run extends EventTarget {
     this.#changed(answer);
   }
 
-  #startTool(lane, { data, timestamp }) {
+  #startTool(lane, event) {
+    const { data, timestamp } = event;
     const item = {
       type: "tool",
-      call: data.call_id,
       name: data.tool_name,
       arguments: data.arguments,
       output: "",
@@ -236,19 +259,20 @@ export class Run extends EventTarget {
       done: false,
       diffs: [],
     };
-    this.#calls.set(data.call_id, item);
+    this.#calls.set(callOf(event), item);
     this.#add(lane, item);
   }
 
-  #waits({ call_id: call }) {
-    const item = this.#calls.get(call);
+  #waits(event) {
+    const item = this.#calls.get(callOf(event));
     if (!item) return;
     item.waits = true;
     this.#changed(item);
   }
 
-  #endTool(data) {
-    const item = this.#calls.get(data.call_id);
+  #endTool(event) {
+    const { data } = event;
+    const item = this.#calls.get(callOf(event));
     if (!item) return;
     Object.assign(item, {
       done: true,

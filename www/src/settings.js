@@ -49,6 +49,11 @@ export class Settings {
     return { provider, ...this.of(provider), others: Object.fromEntries(others) };
   }
 
+  /** All keys that the page knows. @returns {string[]} */
+  get keys() {
+    return PROVIDERS.map(({ id }) => this.of(id).key).filter(Boolean);
+  }
+
   /** What is set for a provider. @param {string} provider @returns {Omit<Choice, "provider" | "others">} */
   of(provider) {
     const { model = "", baseUrl = "", effort = "" } = this.#values.providers[provider] ?? {};

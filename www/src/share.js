@@ -3,20 +3,30 @@
 
 import { size } from "./dom.js";
 import { Agents, Tree, problemOf, problemOfPath } from "./run-check.js";
+import { Run } from "./run.js";
 
 const FORMAT = "hermitcrab-run";
-const VERSION = 1;
+/** What is written. Version 1, which is read, too, had no parts of texts. */
+const VERSION = 2;
 /** Bytes of a run that the page opens. */
 const MOST_BYTES = 200_000_000;
 
-/** @typedef {{format: "hermitcrab-run", version: 1, name: string, saved: string, files: Record<string, string>, log: import("./run.js").Entry[]}} SharedRun */
+/** Characters of a key that is looked for: of a shorter one, what is found is something else. */
+const LEAST_SECRET = 8;
+
+/** @typedef {{format: "hermitcrab-run", version: 2, name: string, saved: string, files: Record<string, string>, log: import("./run.js").Entry[]}} SharedRun */
 
 /**
  * @param {string} name @param {Record<string, string>} files before the run, base64
- * @param {import("./run.js").Entry[]} log
+ * @param {import("./run.js").Entry[]} log @param {string[]} secrets what may stand nowhere in the log
  */
-export function packRun(name, files, log) {
-  return JSON.stringify({ format: FORMAT, version: VERSION, name, saved: new Date().toISOString(), files, log });
+export function packRun(name, files, log, secrets) {
+  const written = (value) => JSON.stringify(value);
+  // What an answer repeats in one piece is never shown; in more it is put together here.
+  const told = secrets.filter((secret) => secret.length >= LEAST_SECRET)
+    .reduce((text, secret) => text.replaceAll(written(secret).slice(1, -1), "[redacted]"), written(log));
+  const head = written({ format: FORMAT, version: VERSION, name, saved: new Date().toISOString(), files });
+  return `${head.slice(0, -1)},"log":${told}}`;
 }
 
 /**
@@ -38,7 +48,7 @@ export async function openRun(file) {
   const damaged = (what) => refuse(`is damaged: ${what}`);
   if (!Number.isFinite(shared.version)) throw damaged(shared.version === undefined ? "it does not say its version" : "its version is no number");
   if (shared.version > VERSION) throw refuse(`is a run of version ${shared.version}, which this page does not know yet; reload the page`);
-  if (shared.version !== VERSION) throw refuse(`is a run of version ${shared.version}, and this page reads version ${VERSION}`);
+  if (![1, VERSION].includes(shared.version)) throw refuse(`is a run of version ${shared.version}, and this page reads versions 1 and ${VERSION}`);
   if (!isName(shared.name)) throw damaged("its name is no text of 1 to 100 characters");
   if (typeof (shared.saved ?? "") !== "string") throw damaged("it does not say when it was saved");
   if (!isObject(shared.files)) throw damaged("it has no files");
@@ -49,11 +59,17 @@ export async function openRun(file) {
   const clash = tree.apply(Object.keys(files).map((path) => ({ path, after: "" })));
   if (clash) throw damaged(`${clash} is both a file and a directory`);
   const agents = new Agents();
+  const trial = new Run(() => undefined);
   const log = shared.log.map((entry, index) => {
     const problem = problemOf(entry) ?? agents.problemOf(entry);
     if (problem) throw damaged(`entry ${index + 1} of its log ${problem}`);
     const clash = entry.changes && tree.apply(entry.changes);
     if (clash) throw damaged(`entry ${index + 1} of its log makes ${clash} both a file and a directory`);
+    try {
+      trial.apply(entry);
+    } catch {
+      throw damaged(`entry ${index + 1} of its log does not fit those before it`);
+    }
     // It was another page that could go on with it.
     return entry.note === undefined ? entry : { ...entry, resume: undefined };
   });

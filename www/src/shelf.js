@@ -6,6 +6,7 @@ import { sentence } from "./explain.js";
 import { Project } from "./project.js";
 import { toast } from "./toast.js";
 
+/** Where the name of the project that was open last is kept: of this tab, else of any. */
 const PLACE = "hermitcrab.last";
 /** Characters of a project's name. */
 const MOST_CHARS = 100;
@@ -48,16 +49,16 @@ export class Shelf {
     return open === undefined || names.includes(open) ? names : [...names, open].sort();
   }
 
-  /** The name of the project that was open last, if it is still there. */
+  /** The name of the project that was open last, in this tab or else in any, if it is still there. */
   async last() {
-    let last;
+    let lasts = [];
     try {
-      last = localStorage.getItem(PLACE);
+      lasts = [sessionStorage.getItem(PLACE), localStorage.getItem(PLACE)];
     } catch {
       // Storage is denied.
     }
     const names = await this.names();
-    return names.includes(last) ? last : names[0];
+    return lasts.find((last) => names.includes(last)) ?? names[0];
   }
 
   /** `wish`, or a name like it that is not taken and can be stored. @param {string} wish */
@@ -102,6 +103,7 @@ export class Shelf {
     this.#changed = false;
     project.addEventListener("change", () => (this.#changed ||= project === this.#project));
     try {
+      sessionStorage.setItem(PLACE, project.name);
       localStorage.setItem(PLACE, project.name);
     } catch {
       // Storage is denied, which the project's status tells.

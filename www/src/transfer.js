@@ -63,7 +63,7 @@ function report(project, text, changes) {
     return;
   }
   const undo = guard(async () => {
-    const stay = await project.takeBack(changes.filter(({ after }) => after));
+    const stay = await project.takeBack(changes);
     toast(stay === 0 ? "The import is undone." : `The import is undone, but for ${files(stay)} changed since.`);
   });
   const said = replaced === 1 ? "1 file that was there is replaced" : `${replaced} files that were there are replaced`;

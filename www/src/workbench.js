@@ -88,6 +88,7 @@ export class Workbench {
         open,
         ...Object.fromEntries(Object.entries(tree).map(([name, act]) => [name, guard(this.#ofProject(act))])),
         refused: () => tell(new Error(LOOKING)),
+        gone: (path) => tell(new Error(`${path} is gone by now, so the name that you typed was not used`)),
       }),
       editor: editorView({
         failed: tell,
@@ -230,8 +231,8 @@ export class Workbench {
     }
   });
 
-  async #send(text) {
-    await this.#conversation.send(text, () => this.#leaveEditor());
+  #send(text) {
+    return this.#conversation.send(text, () => this.#leaveEditor());
   }
 
   /**
@@ -353,7 +354,7 @@ export class Workbench {
     await this.#leaveEditor();
     const { log, before } = this.#conversation;
     if (log.length === 0) throw new Error("there is no run yet; give the agent a task first");
-    download(`${this.#project.name}.run.json`, packRun(this.#project.name, before, log), "application/json");
+    download(`${this.#project.name}.run.json`, packRun(this.#project.name, before, log, this.#settings.keys), "application/json");
   }
 
   async #openRun(file) {

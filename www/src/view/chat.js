@@ -5,7 +5,8 @@ import { itemView } from "./items.js";
 
 /**
  * @param {object} actions
- * @param {(text: string) => void} actions.send @param {() => void} actions.stop
+ * @param {(text: string) => Promise<boolean>} actions.send says whether it has arrived
+ * @param {() => void} actions.stop
  * @param {(path: string) => void} actions.openFile
  * @param {() => void} actions.openSettings @param {() => void} actions.resume goes on with a run that was cut off
  */
@@ -92,14 +93,18 @@ export function chatView(actions) {
     input.style.height = `${Math.min(input.scrollHeight + 2, 200)}px`;
   }
 
-  function submit(event) {
+  async function submit(event) {
     event.preventDefault();
     const text = input.value.trim();
     if (text === "" || locked) return;
     input.value = "";
     grow();
     follow(true);
-    actions.send(text);
+    const own = run;
+    if ((await actions.send(text)) || run !== own || input.value !== "") return;
+    // What did not arrive need not be typed again.
+    input.value = text;
+    grow();
   }
 
   function add(item) {
@@ -126,10 +131,10 @@ export function chatView(actions) {
   }
 
   function showQueue() {
+    const row = (tag, content) => h("li", { class: tag }, h("span", { class: "tag" }, tag), h("span", { class: "queue-text", title: content }, content));
     queue.replaceChildren(
-      ...(run?.queued ?? []).map(({ content }) =>
-        h("li", null, h("span", { class: "tag" }, "queued"), h("span", { class: "queue-text", title: content }, content)),
-      ),
+      ...(run?.queued ?? []).map(({ content }) => row("queued", content)),
+      ...(run?.sending ?? []).map((content) => row("sending", content)),
     );
     later.hidden = !run?.queued.length || run.working;
   }

@@ -215,12 +215,12 @@ export function editorView(actions) {
       const label = twice.has(short(path)) ? path : short(path);
       const tab = h("button", {
         type: "button", role: "tab", class: "tab", dataset: { path }, title: path,
-        "aria-selected": path === current, tabIndex: path === current ? 0 : -1, "aria-controls": "editor",
+        "aria-selected": path === current, tabIndex: path === current ? 0 : -1, "aria-controls": "editor", "aria-keyshortcuts": "Delete",
         onClick: () => show(path),
         onAuxclick: (event) => event.button === 1 && close(path),
       }, h("span", null, label), h("span", { class: "dirty", title: dirty ? "not saved yet" : "", "aria-label": dirty ? "not saved" : "" }, dirty ? "●" : ""));
       return h("div", { class: `tab-box ${path === current ? "current" : ""}`, role: "none" }, tab,
-        iconButton("close", `Close ${label}`, () => close(path), { tabIndex: -1 }));
+        iconButton("close", `Close ${label}`, () => close(path), { tabIndex: -1, "aria-hidden": "true" }));
     }));
     tabs.querySelector(".current")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (hadFocus) tabs.querySelector('[aria-selected="true"]')?.focus();

@@ -15,6 +15,7 @@ const RECENT_MS = 6000;
  * @param {(path: string) => Promise<void>} actions.remove
  * @param {(items: DataTransferItemList, into: string) => Promise<void>} actions.drop
  * @param {() => void} actions.refused something was wanted of a tree that is locked
+ * @param {(path: string) => void} actions.gone this is gone while somebody typed a name for it or for something in it
  */
 export function filesView(actions) {
   const list = h("ul", { class: "tree", role: "tree", "aria-label": "Files", onKeydown, onDblclick });
@@ -31,6 +32,7 @@ export function filesView(actions) {
   let project;
   let selected = "";
   let current = "";
+  /** The row in which a name is typed. @type {{path?: string, parent: string, directory: boolean, row: HTMLElement, input: HTMLInputElement} | undefined} */
   let editing;
   let locked = false;
 
@@ -65,6 +67,8 @@ export function filesView(actions) {
   }
 
   function draw() {
+    const hadFocus = list.contains(document.activeElement);
+    endIfGone();
     if (selected && !isThere(selected)) selected = neighbour(selected);
     const tree = children();
     const rows = [];
@@ -81,12 +85,22 @@ export function filesView(actions) {
     if (rows.length === 0) rows.push(h("li", { class: "quiet", role: "none" }, "No files. Drop some here, or let the agent write them."));
     const focusable = rows.find((row) => row.dataset.path && row.dataset.path === selected) ?? rows[0];
     focusable.tabIndex = 0;
-    const hadFocus = list.contains(document.activeElement) && !editing;
-    list.replaceChildren(...rows);
+    place(rows);
     order = rows.map((row) => row.dataset.path).filter(Boolean);
     if (drawn.size > 2 * rows.length) forget();
-    if (hadFocus) focusRow();
-    list.querySelector("input")?.focus();
+    if (hadFocus && !editing) focusRow();
+  }
+
+  /** The rows, around the one in which a name is typed: taken out, it would lose the focus and what is being composed. */
+  function place(rows) {
+    const at = rows.indexOf(editing?.row);
+    // Behind the last row that is shown.
+    if (at < 0) endWithout();
+    if (at < 0 || editing.row.parentNode !== list) return list.replaceChildren(...rows);
+    for (const row of [...list.children]) if (row !== editing.row) row.remove();
+    editing.row.before(...rows.slice(0, at));
+    editing.row.after(...rows.slice(at + 1));
+    return undefined;
   }
 
   /** Rows as they were drawn last: making one anew costs much more than placing it. @type {Map<string, {look: string, row: HTMLElement}>} */
@@ -127,31 +141,59 @@ export function filesView(actions) {
     );
   }
 
+  /** The row in which a name is typed, at its place. @param {number} depth */
   function editRow(depth) {
-    let over = false;
+    editing.row.style.setProperty("--depth", String(depth));
+    return editing.row;
+  }
+
+  /**
+   * Begins to ask for a name: of what is at `path`, or of something new in `parent`.
+   * @param {{path?: string, parent: string, directory: boolean, name?: string}} what
+   */
+  function edit({ path, parent, directory, name: old = "" }) {
+    endWithout();
     const end = (keep) => {
-      if (over) return;
-      over = true;
-      const { path, parent, directory } = editing;
+      if (editing !== own) return;
       editing = undefined;
       const name = input.value.trim().replace(/(?<=.)\/+$/, "");
       draw();
-      if (!keep || name === "") return;
+      if (!keep || name === "" || input.value === old) return;
       // A path from the root is none of the project's, which says so.
       const target = parent && !name.startsWith("/") ? `${parent}/${name}` : name;
       if (path === undefined) void select(target, actions.create(target, directory));
-      else if (target !== path) void select(target, actions.rename(path, target));
+      else void select(target, actions.rename(path, target));
     };
     const input = h("input", {
-      value: editing.name ?? "", "aria-label": editing.path ? `New name of ${editing.path}` : "Name", spellcheck: false,
+      value: old, "aria-label": path ? `New name of ${path}` : "Name", spellcheck: false,
       onKeydown: (event) => {
         event.stopPropagation();
+        if (event.isComposing) return;
         if (event.key === "Enter") end(true);
         if (event.key === "Escape") end(false);
       },
       onBlur: () => end(true),
     });
-    return h("li", { class: "row editing", role: "none", style: `--depth:${depth}` }, icon(editing.directory ? "folder" : "file"), input);
+    const row = h("li", { class: "row editing", role: "none" }, icon(directory ? "folder" : "file"), input);
+    const own = { path, parent, directory, row, input };
+    editing = own;
+    draw();
+    input.focus();
+  }
+
+  /** What gets a name may be gone by then, or the folder of what is made. */
+  function endIfGone() {
+    const what = editing?.path ?? editing?.parent;
+    if (!what || isThere(what)) return;
+    endWithout();
+    actions.gone(what);
+  }
+
+  /** Asks for no name any more, and does nothing with the one that was typed. */
+  function endWithout() {
+    const row = editing?.row;
+    editing = undefined;
+    row?.remove();
   }
 
   /** Goes to what `making` makes, if it does. */
@@ -165,14 +207,13 @@ export function filesView(actions) {
   function startNew(directory) {
     const parent = selected && isDirectory(selected) ? selected : parentOf(selected || current);
     if (parent) open.add(parent);
-    editing = { parent, directory };
-    draw();
+    edit({ parent, directory });
   }
 
   function startRename(path) {
+    selected = path;
     const parent = parentOf(path);
-    editing = { path, parent, directory: isDirectory(path), name: path.slice(parent ? parent.length + 1 : 0) };
-    draw();
+    edit({ path, parent, directory: isDirectory(path), name: path.slice(parent ? parent.length + 1 : 0) });
   }
 
   function activate(path) {
@@ -246,6 +287,7 @@ export function filesView(actions) {
     /** @param {import("../project.js").Project} next */
     show(next) {
       project = next;
+      endWithout();
       drawn.clear();
       open.clear();
       recent.clear();
@@ -259,7 +301,7 @@ export function filesView(actions) {
     /** @param {string} [reason] why nothing can be changed; none: it can */
     lock(reason) {
       locked = Boolean(reason);
-      editing = undefined;
+      endWithout();
       element.classList.toggle("locked", locked);
       for (const button of adding) {
         button.disabled = locked;

@@ -27,7 +27,7 @@ export function header(actions) {
     menu.querySelector("button").focus();
   });
   const element = h("header", { class: "bar" },
-    h("span", { class: "brand" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
+    h("h1", { class: "brand", "aria-label": "Hermitcrab" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
     button, menu, h("span", { id: "not-kept", class: "tag bad", hidden: true }, "not kept"), h("span", { class: "grow" }),
     h("button", { type: "button", class: "quiet-button", id: "model", title: "Settings: provider, model, keys, approval", onClick: actions.openSettings }, icon("bot"), h("span")),
     theme);

@@ -51,7 +51,7 @@ function answer(item) {
 }
 
 function tool(item, actions) {
-  const mark = h("span", { class: "mark" });
+  const mark = h("span", { class: "mark", role: "img" });
   const time = h("span", { class: "time" });
   const brief = h("span", { class: "brief" }, argumentsInBrief(item.arguments));
   const changed = h("span", { class: "changed" });
@@ -103,8 +103,8 @@ function tool(item, actions) {
         element.dataset.state = state;
         mark.replaceChildren(item.waits ? icon("hand") : item.done ? icon(item.failed ? "cross" : "check") : h("span", { class: "spinner" }));
         mark.title = { waiting: "waits for your approval", running: "runs", failed: "failed", done: "done" }[state];
+        mark.ariaLabel = mark.title;
         time.textContent = item.waits ? "waits" : "";
-        summary.setAttribute("aria-label", `${item.name} ${brief.textContent}, ${mark.title}`);
       }
       if (item.cut) {
         time.textContent = "cut off";
@@ -142,18 +142,21 @@ function callView({ name, arguments: given }) {
 }
 
 function diffView(change, { openFile }) {
-  const { path, before, after, binary } = change;
-  const kind = before === undefined ? "new" : after === undefined ? "deleted" : "";
-  const result = binary ? undefined : diff(before ?? "", after ?? "");
+  const { path, before, after, binary, large, line } = change;
+  const isKnown = !binary && !large;
+  const made = change.made ?? (isKnown && isNone(before));
+  const gone = change.gone ?? (isKnown && isNone(after));
+  const kind = made ? "new" : gone ? "deleted" : "";
+  const result = isKnown ? diff(before ?? "", after ?? "", line) : undefined;
   change.counts = result;
-  const name = after === undefined && !binary
+  const name = gone
     ? h("span", { class: "path", title: path }, path)
     : h("button", { type: "button", class: "path link", title: path, onClick: () => openFile(path) }, path);
   const counts = result && [h("span", { class: "plus" }, `+${result.added}`), h("span", { class: "minus" }, `−${result.removed}`)];
   const head = h("div", { class: "diff-head" }, name, kind && h("span", { class: "tag" }, kind), counts);
   const element = h("div", { class: "diff" }, head);
   if (!result) {
-    head.append(h("span", { class: "quiet" }, binary ? "binary" : "too long to compare"));
+    head.append(h("span", { class: "quiet" }, binary ? "binary" : large ? "too large for the log" : "too long to compare"));
     return element;
   }
   const body = h("div", { class: "diff-rows", tabIndex: 0, role: "region", "aria-label": `Changes of ${path}` });
@@ -169,6 +172,9 @@ function diffView(change, { openFile }) {
   }
   return element;
 }
+
+/** Written as `null` by others it says the same. */
+const isNone = (text) => text === undefined || text === null;
 
 const SIGNS = { same: " ", added: "+", removed: "−", gap: "⋯" };
 
@@ -197,7 +203,7 @@ function notice(item, { openSettings, resume }) {
 }
 
 function agent(item) {
-  const mark = h("span", { class: "mark" });
+  const mark = h("span", { class: "mark", role: "img" });
   const task = h("span", { class: "brief" });
   const counted = h("span", { class: "time" });
   const inner = h("div", { class: "items inner" });
@@ -208,6 +214,7 @@ function agent(item) {
     update() {
       task.textContent = firstLine(item.task);
       mark.replaceChildren(item.done ? icon("check") : h("span", { class: "spinner" }));
+      mark.ariaLabel = item.done ? "done" : "runs";
       const calls = item.items.filter(({ type }) => type === "tool").length;
       counted.textContent = calls === 1 ? "1 call" : `${calls} calls`;
       if (item.done && details.open && !details.dataset.folded) {

@@ -7,7 +7,7 @@
 // cannot go to a document that may do more.
 
 import { assemble } from "../assemble.js";
-import { h, icon, iconButton } from "../dom.js";
+import { h, icon, iconButton, perFrame } from "../dom.js";
 
 /** How long a page that loads itself again may be away, in ms. */
 const AWAY_MS = 300;
@@ -35,16 +35,17 @@ export function previewView() {
   const allowed = new WeakSet();
   let project;
   let chosen;
-  /** `pages`: of them that came, and did not go. @type {{outer: HTMLIFrameElement, inner?: HTMLIFrameElement, pages: number} | undefined} */
+  /** `pages`: of them that came, and did not go. @type {{outer: HTMLIFrameElement, inner?: HTMLIFrameElement, fragment: string, pages: number} | undefined} */
   let frame;
   let shown = false;
   let stale = true;
   let timer;
   let judging;
+  const scroll = perFrame(() => void (lines.scrollTop = lines.scrollHeight));
 
   addEventListener("message", (event) => {
     if (!frame?.inner || event.source !== frame.inner.contentWindow) return;
-    const { kind, text, level } = event.data ?? {};
+    const { kind, text, level, page: next, fragment } = event.data ?? {};
     if (kind === "shown") {
       count(frame, 1);
       const own = frame;
@@ -54,7 +55,10 @@ export function previewView() {
     } else if (kind === "console" && lines.childElementCount < MOST_LINES) {
       lines.hidden = false;
       lines.append(h("span", { class: String(level) }, `${String(text).slice(0, 5000)}\n`));
-      lines.scrollTop = lines.scrollHeight;
+      scroll();
+    } else if (kind === "go" && pages().includes(next)) {
+      chosen = next;
+      load(String(fragment));
     }
   });
 
@@ -67,7 +71,9 @@ export function previewView() {
     return [...project.files.keys()].filter((path) => /\.html?$/i.test(path) && !path.includes("node_modules/")).sort();
   }
 
-  function load() {
+  /** @param {string} [fragment] the place in the page to begin at */
+  function load(fragment = "") {
+    clearTimeout(timer);
     if (!project) return;
     stale = true;
     if (!shown) return;
@@ -82,14 +88,14 @@ export function previewView() {
     lines.replaceChildren();
     lines.hidden = true;
     frame = undefined;
-    if (chosen) begin();
+    if (chosen) begin(fragment);
     else place.replaceChildren(none);
   }
 
-  function begin() {
+  function begin(fragment) {
     const network = online.checked;
     const outer = h("iframe", { title: `Preview of ${chosen}`, src: network ? "preview-online.html" : "preview.html" });
-    const own = { outer, pages: 0 };
+    const own = { outer, fragment, pages: 0 };
     frame = own;
     outer.addEventListener("load", () => own === frame && fill(own, network), { once: true });
     place.replaceChildren(outer);
@@ -105,7 +111,7 @@ export function previewView() {
     const inner = holder.createElement("iframe");
     inner.title = own.outer.title;
     inner.setAttribute("sandbox", "allow-scripts allow-forms allow-modals");
-    inner.srcdoc = assemble(project.files, chosen, network);
+    inner.srcdoc = assemble(project.files, chosen, { network, fragment: own.fragment });
     own.inner = inner;
     holder.body.replaceChildren(inner);
   }
@@ -136,7 +142,7 @@ export function previewView() {
       if (!changes.some(({ after, before }) => after || before)) return;
       stale = true;
       clearTimeout(timer);
-      timer = setTimeout(load, 250);
+      timer = setTimeout(() => load(), 250);
     },
     /** A page that nobody sees does not run. @param {boolean} on */
     setShown(on) {

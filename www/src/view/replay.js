@@ -3,6 +3,8 @@
 import { h, icon, iconButton } from "../dom.js";
 import { model } from "../agent.js";
 import { isAgents } from "../credit.js";
+import { afterwards } from "../excerpt.js";
+import { decode } from "../project.js";
 import { Run } from "../run.js";
 
 /** Longest pause of the replay; people were slower than readers want to be. */
@@ -61,11 +63,14 @@ export function replayView(shared, actions) {
     run.apply(entry);
     if (!entry.changes) return [];
     const changes = [];
-    for (const { path, after, binary } of entry.changes) {
-      if (binary) continue;
+    for (const change of entry.changes) {
+      const { path, after, gone } = change;
+      // What it holds then is not in the run.
+      if ((change.binary || change.large) && !gone) continue;
       const before = project.files.get(path);
       // Written as `null` by others it says the same.
-      const bytes = after === undefined || after === null ? undefined : new TextEncoder().encode(after);
+      const isGone = after === undefined || after === null;
+      const bytes = isGone ? undefined : new TextEncoder().encode(afterwards(change, decode(before) ?? ""));
       if (bytes) project.files.set(path, bytes);
       else project.files.delete(path);
       changes.push({ path, before, after: bytes, isAgents: isAgents(entry) });
