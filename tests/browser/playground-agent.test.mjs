@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callStep, serveModel } from "../node/support.mjs";
-import { choose, menu, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
+import { answer, choose, menu, playground, ready, saved, say, screenshot, state, terminal } from "./playground-support.mjs";
 
 const { open } = playground();
 
@@ -474,5 +474,24 @@ test("steering that a command keeps from the agent waits, and stays so after Sto
   assert.match(await page.locator(".item.steering").innerText(), /delivered\s+in French please/);
   assert.equal(await page.locator(".queue li").count(), 0);
   assert.match(await lastSent(model), /go on.*in French please/);
+  assert.deepEqual(problems, []);
+});
+
+test("a project whose agent works is left only when that is confirmed, and works on until then", async (t) => {
+  const { page, problems } = await open(t);
+  const model = await serveModel(t, { steps: [{ texts: ["Begun.", " Went on."], hold: "go", hold_before: "end", delta_delay_ms: 50 }] });
+  await choose(page, { baseUrl: model.url });
+  await say(page, "work");
+  await page.waitForSelector(".status[data-state='PROCESSING']");
+  await menu(page, "Open the sample");
+  await page.waitForSelector("dialog.question[open]");
+  // A question of the browser's would hold this up.
+  await page.waitForSelector(".answer:has-text('Begun. Went on.')", { state: "attached" });
+  await screenshot(page, "question");
+  assert.equal(await answer(page, "Cancel"), "The agent is still working. Stop it?");
+  assert.equal(await page.innerText("#project-name"), "tide-pool");
+  await menu(page, "Open the sample");
+  await answer(page, "Stop it");
+  await page.waitForSelector("#project-name:text-is('tide-pool-2')");
   assert.deepEqual(problems, []);
 });

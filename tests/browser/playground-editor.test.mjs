@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, create, editorText, paths, playground, ready, saved, say, shows, terminal } from "./playground-support.mjs";
+import { answer, choose, create, editorText, paths, playground, ready, saved, say, shows, terminal } from "./playground-support.mjs";
 import { callStep, serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -145,10 +145,10 @@ for (const [button, left] of [["Keep mine", "PRECIOUS start"], ["Close it", unde
 
 test("a file that its user deletes is closed, with what was not saved", async (t) => {
   const { page, problems } = await begin(t);
-  page.on("dialog", (dialog) => void dialog.accept());
   await page.keyboard.type("PRECIOUS ");
   await page.hover('.tree [data-path="n.txt"]');
   await page.click('[aria-label="Delete n.txt"]');
+  assert.equal(await answer(page, "Delete"), "Delete n.txt?");
   await page.waitForSelector('.tab[data-path="n.txt"]', { state: "detached" });
   assert.equal(await page.locator(".conflict").isVisible(), false);
   await page.waitForSelector('.tree [data-path="n.txt"]', { state: "detached" });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, chosen, file, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
+import { answer, choose, chosen, file, menu, playground, preview, say, screenshot, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -206,7 +206,6 @@ test("narrow: a shared run shows no empty part, and messages leave the buttons f
 
 test("the focus goes where the keyboard goes on", async (t) => {
   const { page } = await open(t, { viewport: SIZES.wide });
-  page.on("dialog", (dialog) => void dialog.accept());
   const focused = () => page.evaluate(() => {
     const { id, dataset, tagName } = document.activeElement;
     return id || dataset.path || tagName;
@@ -236,9 +235,18 @@ test("the focus goes where the keyboard goes on", async (t) => {
   await waitFor("slug.sh");
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("Delete");
+  await page.waitForSelector("dialog.question[open]");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Delete");
+  await page.keyboard.press("Enter");
   await waitFor("slug.sh");
   await page.keyboard.press("End");
   await page.keyboard.press("Delete");
+  await page.waitForSelector("dialog.question[open]");
+  // Nothing is lost by Escape, and the focus is where it was.
+  await page.keyboard.press("Escape");
+  await waitFor("z-test.sh");
+  await page.keyboard.press("Delete");
+  await answer(page, "Delete");
   await waitFor("style.css");
   // Of a list that has lost one, to the list.
   await menu(page, "Open the sample");
@@ -246,13 +254,13 @@ test("the focus goes where the keyboard goes on", async (t) => {
   await menu(page, "Projects…");
   await page.focus('[aria-label="Delete tide-pool"]');
   await page.keyboard.press("Enter");
+  assert.equal(await answer(page, "Delete"), "Delete the project tide-pool with all its files?");
   await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
   assert.equal(await page.evaluate(() => document.activeElement.closest(".shelf") !== null), true);
 });
 
 test("the main path needs no mouse", async (t) => {
   const { page, problems } = await open(t, { viewport: SIZES.wide });
-  page.on("dialog", (dialog) => void dialog.accept());
   const model = await serveModel(t, { steps: [
     { tool_calls: [{ name: "shell", arguments: { command: "mkdir made" } }] },
     { text: "It is made.", hold: "never", hold_before: "end" },

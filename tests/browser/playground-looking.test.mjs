@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, chosen, create, file, paths, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
+import { answer, choose, chosen, create, file, paths, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -30,7 +30,6 @@ async function contents(page) {
 
 test("a run that is open leaves the project of its reader alone", async (t) => {
   const { page, problems } = await open(t);
-  page.on("dialog", (dialog) => void dialog.accept());
   await create(page, "mine");
   await terminal(page, "echo MINE > index.html; echo app > app.js");
   await page.waitForSelector('.tree [data-path="app.js"]');
@@ -110,17 +109,12 @@ test("a run is not opened over text that waits to be settled", async (t) => {
   assert.equal(await page.locator(".replay").count(), 0);
   assert.match(await page.innerText(".cm-content"), /PRECIOUS/);
   // Another project does not take its place unasked, either.
-  let asked = "";
-  page.once("dialog", (dialog) => {
-    asked = dialog.message();
-    void dialog.dismiss();
-  });
   await state(page, "IDLE");
   await page.click("#project");
   await page.click('.menu button:text-is("Open the sample")');
+  assert.match(await answer(page, "Cancel"), /^The text of n\.txt is not saved/);
   await page.waitForFunction(() => document.querySelector(".conflict:not([hidden])"));
   assert.equal(await page.innerText("#project-name"), "mine");
-  assert.match(asked, /^The text of n\.txt is not saved/);
   assert.deepEqual(problems, []);
 });
 

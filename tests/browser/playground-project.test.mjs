@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, create, editorText, menu, paths, playground, ready, saved, say, shows, state, terminal } from "./playground-support.mjs";
+import { answer, choose, create, editorText, menu, paths, playground, ready, saved, say, shows, state, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open, url } = playground();
@@ -45,7 +45,6 @@ test("after a reload the model still knows the conversation", async (t) => {
 
 test("files are created, renamed and deleted in the tree", async (t) => {
   const { page, problems } = await open(t);
-  page.on("dialog", (dialog) => void dialog.accept());
   await page.click('[aria-label="New file"]');
   await page.keyboard.type("notes.txt");
   await page.keyboard.press("Enter");
@@ -60,6 +59,10 @@ test("files are created, renamed and deleted in the tree", async (t) => {
   await shows(page, "moved.txt");
   await page.focus('.tree [data-path="moved.txt"]');
   await page.keyboard.press("Delete");
+  assert.equal(await answer(page, "Cancel"), "Delete moved.txt?");
+  assert.ok((await paths(page)).includes("moved.txt"));
+  await page.keyboard.press("Delete");
+  await answer(page, "Delete");
   await page.waitForSelector('.tree [data-path="moved.txt"]', { state: "detached" });
   assert.ok(!(await paths(page)).includes("notes.txt"));
   assert.deepEqual(problems, []);
@@ -357,7 +360,6 @@ test("without the private file system projects are kept in IndexedDB", async (t)
 
 test("projects stand side by side; each keeps its files and its conversation", async (t) => {
   const { page, problems } = await open(t);
-  page.on("dialog", (dialog) => void dialog.accept());
   await page.click("#run-demo");
   await page.waitForSelector(".answer:has-text('All four tests pass.')");
   await state(page, "IDLE");
@@ -374,6 +376,7 @@ test("projects stand side by side; each keeps its files and its conversation", a
   assert.equal(await page.locator(".tool").count(), 4);
   await menu(page, "Projects…");
   await page.click('[aria-label="Delete second"]');
+  await answer(page, "Delete");
   await page.waitForFunction(() => document.querySelectorAll(".shelf li").length === 1);
   assert.deepEqual(problems, []);
 });

@@ -140,6 +140,14 @@ export async function menu(page, label) {
   await page.click(`.menu button:text-is("${label}")`);
 }
 
+/** Answers the question of the page with the button `label`; returns the question. */
+export async function answer(page, label) {
+  const question = await page.locator("dialog.question[open] p").innerText();
+  await page.click(`dialog.question[open] button:text-is("${label}")`);
+  await page.waitForSelector("dialog.question", { state: "detached" });
+  return question;
+}
+
 /** Gives files to the entry of the project's menu that asks for them. */
 export async function chosen(page, label, files) {
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), menu(page, label)]);

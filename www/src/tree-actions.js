@@ -3,6 +3,7 @@
 import { checkPath } from "./project.js";
 import { add } from "./transfer.js";
 import { dropped } from "./upload.js";
+import { ask } from "./view/question.js";
 
 /**
  * @param {object} parts
@@ -31,7 +32,7 @@ export function treeActions({ project, editor, open }) {
     },
     /** @param {string} path */
     async remove(path) {
-      if (!confirm(`Delete ${path}?`)) return;
+      if (!(await ask(`Delete ${path}?`, "Delete"))) return;
       await project().remove(path);
       // Also what is not saved: it was asked about.
       editor().discard(path);

@@ -24,6 +24,7 @@ import { projectHello, sampleHello } from "./view/hello.js";
 import { layout } from "./view/layout.js";
 import { previewView } from "./view/preview.js";
 import { projectsDialog } from "./view/projects-dialog.js";
+import { ask } from "./view/question.js";
 import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
 import { terminalView } from "./view/terminal.js";
@@ -274,7 +275,7 @@ export class Workbench {
 
   /** Files and conversation stay apart: the one goes on, the other begins anew. */
   async #newConversation() {
-    if (!this.#mayStop()) return;
+    if (!(await this.#mayStop())) return;
     await this.#conversation.close();
     this.#project.kept.keep(undefined);
     this.#converse();
@@ -338,8 +339,8 @@ export class Workbench {
     ];
   }
 
-  #mayStop() {
-    return !this.#conversation.working || confirm("The agent is still working. Stop it?");
+  async #mayStop() {
+    return !this.#conversation.working || ask("The agent is still working. Stop it?", "Stop it");
   }
 
   /** Whether another project may take the place of this one. */
@@ -347,7 +348,8 @@ export class Workbench {
     const { editor } = this.#views;
     await editor.saveAll();
     const [path] = editor.unsaved;
-    return (path === undefined || confirm(`The text of ${path} is not saved, because the file changed in the sandbox. Drop your text?`)) && this.#mayStop();
+    if (path !== undefined && !(await ask(`The text of ${path} is not saved, because the file changed in the sandbox. Drop your text?`, "Drop it"))) return false;
+    return this.#mayStop();
   }
 
   async #share() {

@@ -2,6 +2,7 @@
 
 import { h, icon, iconButton } from "../dom.js";
 import { sentence } from "../explain.js";
+import { ask } from "./question.js";
 
 /**
  * @param {object} actions
@@ -43,8 +44,8 @@ export function projectsDialog(actions) {
       return h("li", null,
         h("button", { type: "button", class: "open", "aria-current": isOpen ? "true" : undefined, onClick: () => isOpen ? dialog.close() : void attempt(() => actions.open(each)) },
           icon("folder"), h("span", { class: "name" }, each), isOpen && h("span", { class: "tag" }, "open")),
-        !isOpen && iconButton("trash", `Delete ${each}`, () => {
-          if (confirm(`Delete the project ${each} with all its files?`)) void attempt(() => actions.remove(each), true);
+        !isOpen && iconButton("trash", `Delete ${each}`, async () => {
+          if (await ask(`Delete the project ${each} with all its files?`, "Delete")) void attempt(() => actions.remove(each), true);
         }));
     }));
     list.hidden = names.length === 0;
