@@ -183,6 +183,10 @@ const PAGES = {
     "index.html": '<head><script src="late.js" defer></script><script src="first.js"></script></head><script>console.log("second")</script>',
     "first.js": 'console.log("first", document.body)', "late.js": 'console.log("late", document.body.tagName)',
   }, ["first null", "second", "late BODY"]],
+  "modules that plain scripts import": [{
+    "index.html": '<script src="a.js"></script><script>import("./lib/m.js").then(({ n }) => console.log("inline", n))</script><script type="text/plain">import("./lib/m.js")</script><script>console.log(document.querySelector("[type=\'text/plain\']").textContent)</script>',
+    "a.js": 'import("./lib/m.js").then(({ n }) => console.log("file", n));', "lib/m.js": "export const n = 1;",
+  }, ['import("./lib/m.js")', "file 1", "inline 1"]],
   "an error with its file": [{
     "index.html": '<script src="broken.js"></script>', "broken.js": '\n\nnull.x;',
   }, [/Cannot read properties of null/]],

@@ -61,9 +61,22 @@ for (const [engine, start] of Object.entries({ firefox, webkit })) {
         await page.type(".xterm-helper-textarea", typed);
         await until(page, (shown) => document.querySelector(".xterm-rows").innerText.includes(shown), shown);
       }
+      for (const [name, text] of Object.entries(PAGE)) await page.type(".xterm-helper-textarea", `echo '${text}' > ${name}${ENTER}`);
+      await page.evaluate(() => document.querySelector(".preview-toggle").click());
+      await until(page, (lines) => [...document.querySelectorAll(".console span")].map((it) => it.textContent).join("") === lines, "turn 0\nturn 1\n7 kept 12\n");
     });
   });
 }
+
+/** A page whose scripts, modules, data, storage and images the preview has. */
+const PAGE = {
+  "a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="12" height="12"/>',
+  "data.json": '{ "n": 7 }',
+  "count.js": "export const n = async () => (await (await fetch(`data.json`)).json()).n;",
+  "main.js": 'import { n } from "./count.js"; localStorage.a = "kept"; const image = new Image(); image.onload = async () => console.log(await n(), localStorage.a, image.width); image.src = "a.svg";',
+  "first.js": 'const scripts = [1, 2]; for (let i = 0; i<scripts.length; i++) console.log("turn", i);',
+  "index.html": '<script src="first.js"></script><script type="module" src="main.js"></script>',
+};
 
 /** Asks until it is true; the test's time limit is the guard. */
 async function until(page, condition, ...given) {

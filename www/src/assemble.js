@@ -46,9 +46,10 @@ export function assemble(files, page, { network, fragment = "" }) {
   for (const script of document.querySelectorAll("script")) {
     const path = script.hasAttribute("src") ? find(script.getAttribute("src"), page) : undefined;
     if (script.hasAttribute("src") && !path) continue;
+    const source = path ? decode(files.get(path)) ?? "" : script.textContent;
     if (script.type === "module" && path) script.textContent = `import ${JSON.stringify(modules.add(path))};`;
-    else if (script.type === "module") script.textContent = modules.rewrite(script.textContent, page);
-    else if (path) script.src = javascript(decode(files.get(path)) ?? "", path);
+    else if (path) script.src = javascript(modules.rewrite(source, path), path);
+    else if (/^(module|(text|application)\/javascript|)$/i.test(script.type)) script.textContent = modules.rewrite(source, page);
     if (path) script.removeAttribute("integrity");
     if (path && script.type === "module") script.removeAttribute("src");
   }
