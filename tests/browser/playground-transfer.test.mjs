@@ -322,7 +322,11 @@ const LONG = [
   ["sed -i 's/x/y/2' line.txt", "line.txt\n+1\n−1"],
   ["printf '\\000' > null.bin", "null.bin\nnew\nbinary"],
   ["printf '\\001\\000' > null.bin", "null.bin\nbinary"],
-  ["rm null.bin", "null.bin\ndeleted\nbinary"],
+  ["printf '\\000' > gone.bin", "gone.bin\nnew\nbinary"],
+  ["rm gone.bin", "gone.bin\ndeleted\nbinary"],
+  // What was there is not in the log, so the next change is whole.
+  ["seq 1 9000 > null.bin", "null.bin\nbinary"],
+  ["sed -i 's/^8000$/changed/' null.bin", "null.bin\n+1\n−1"],
   ["seq 1 300000 > huge.txt", "huge.txt\nnew\ntoo large for the log"],
   ["rm other.txt", "other.txt\ndeleted\ntoo long to compare"],
 ];

@@ -4,15 +4,12 @@
 import { SCRIPTED, model, openSession, policy } from "./agent.js";
 import { Approvals, Waiting, isCommand } from "./approvals.js";
 import { credited, isAgents, mayChange } from "./credit.js";
-import { excerpt } from "./excerpt.js";
+import { Room, without } from "./excerpt.js";
 import { sentence } from "./explain.js";
 import { decode } from "./project.js";
 import { Run, callOf } from "./run.js";
 import { toBase64 } from "./share.js";
 
-/** Characters of one change of a file that a log keeps, and of all its changes. */
-const MOST_CHARS = 1_000_000;
-const MOST_ALL = 10_000_000;
 /** How long a message is on its way before it is shown so, in ms. */
 const SENDING_MS = 300;
 
@@ -38,8 +35,7 @@ export class Conversation extends EventTarget {
   #stopping;
   /** The session that another one goes on with. */
   #continued;
-  /** Characters of changes that the log holds. */
-  #chars = 0;
+  #room = new Room();
   /** How often the user has stopped the agent. */
   #stops = 0;
   #approvals = new Waiting();
@@ -63,7 +59,7 @@ export class Conversation extends EventTarget {
     this.#record = saved && project.kept.history;
     for (const entry of saved?.log ?? []) {
       this.log.push(entry);
-      this.#chars += charsOf(entry.changes);
+      for (const change of entry.changes ?? []) this.#room.note(change);
       this.run.apply(entry);
     }
     const waiting = this.run.queued.map(({ content }) => content);
@@ -297,19 +293,11 @@ export class Conversation extends EventTarget {
       return binary ? without({ path, before, after }, "binary") : { path, ...texts };
     });
     for (const { changes, ...rest } of credited(diffs, who)) {
-      const entry = { changes: changes.map((change) => this.#fitting(excerpt(change))), ...rest };
+      const entry = { changes: changes.map((change) => this.#room.fit(change)), ...rest };
       this.#keep(entry);
       if (isAgents(entry)) this.dispatchEvent(new CustomEvent("credit", { detail: entry.changes.map(({ path }) => path) }));
     }
   };
-
-  /** A change, as far as the log has room for it. */
-  #fitting(change) {
-    const chars = charsOf([change]);
-    if (chars > MOST_CHARS || this.#chars + chars > MOST_ALL) return without(change, "large");
-    this.#chars += chars;
-    return change;
-  }
 
   #keep(entry) {
     if (!joined(this.log.at(-1), entry)) this.log.push(entry);
@@ -341,16 +329,6 @@ export class Conversation extends EventTarget {
     else if (resume && cut) way = " The answer that was cut off is asked for again when you go on.";
     this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume });
   }
-}
-
-/** A change whose texts are left out. @param {{path: string, before?: any, after?: any}} change @param {"binary" | "large"} why */
-function without({ path, before, after }, why) {
-  return { path, [why]: true, ...(before === undefined && { made: true }), ...(after === undefined && { gone: true }) };
-}
-
-/** @param {import("./run.js").FileDiff[]} [changes] */
-function charsOf(changes = []) {
-  return changes.reduce((sum, { before, after }) => sum + (before?.length ?? 0) + (after?.length ?? 0), 0);
 }
 
 /** The steering that waits in a session's record. @param {any} record */

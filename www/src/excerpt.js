@@ -1,4 +1,4 @@
-// A change of a text as a log keeps it: of a long text only the lines that
+// Changes of files as a log keeps them: of a long text only the lines that
 // differ, with some around them, so that many edits of one file stay small.
 
 /** @typedef {import("./run.js").FileDiff} FileDiff */
@@ -8,8 +8,45 @@ const SHORT = 20_000;
 /** Characters that are kept around what differs: some lines, where lines are short. */
 const AROUND = 300;
 
+/** Characters of one change that a log keeps, and of all its changes. */
+const MOST_CHARS = 1_000_000;
+const MOST_ALL = 10_000_000;
+
+/** The room for changes in one log. */
+export class Room {
+  #chars = 0;
+  /** Files whose content the log does not tell: of these the next change that is kept is whole. */
+  #untold = new Set();
+
+  /** A change as the log keeps it. @param {FileDiff} change with whole texts @returns {FileDiff} */
+  fit(change) {
+    const wanted = this.#untold.has(change.path) ? change : excerpt(change);
+    const isTooMuch = charsOf(wanted) > MOST_CHARS || this.#chars + charsOf(wanted) > MOST_ALL;
+    const kept = isTooMuch ? without(change, "large") : wanted;
+    this.note(kept);
+    return kept;
+  }
+
+  /** The log holds this. @param {FileDiff} change */
+  note(change) {
+    this.#chars += charsOf(change);
+    if ((change.binary || change.large) && !change.gone) this.#untold.add(change.path);
+    else this.#untold.delete(change.path);
+  }
+}
+
+/** @param {FileDiff} change */
+function charsOf({ before, after }) {
+  return (before?.length ?? 0) + (after?.length ?? 0);
+}
+
+/** A change whose texts are left out. @param {{path: string, before?: any, after?: any}} change @param {"binary" | "large"} why @returns {FileDiff} */
+export function without({ path, before, after }, why) {
+  return { path, [why]: true, ...(before === undefined && { made: true }), ...(after === undefined && { gone: true }) };
+}
+
 /** @param {FileDiff} change with both texts whole, if there are two @returns {FileDiff} */
-export function excerpt(change) {
+function excerpt(change) {
   const { path, before, after } = change;
   if (before === undefined || after === undefined || before.length + after.length <= SHORT) return change;
   const most = Math.min(before.length, after.length);

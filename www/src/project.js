@@ -169,11 +169,14 @@ export class Project extends EventTarget {
   /** @param {import("./ran.js").Who} [by] who it was, if that is known */
   async #look(by) {
     const since = this.#snapshot;
-    // Taken first: what changes in between is found again next time.
-    this.#snapshot = await this.sandbox.snapshot();
+    // One right behind the other, so that a call that begins meanwhile has changed nothing of
+    // what is found. The snapshot is first: what changes in between is found again next time.
+    const taken = this.sandbox.snapshot();
+    const found = this.sandbox.changesSince(since).catch(() => undefined);
+    this.#snapshot = await taken;
     const ran = this.ran.take();
     const changes = [];
-    for (const [path, after] of await this.#changedSince(since)) {
+    for (const [path, after] of await this.#contents(await found)) {
       if (after === null && this.directories.has(path)) continue;
       const before = this.files.get(path);
       this.#set(path, after);
@@ -211,15 +214,10 @@ export class Project extends EventTarget {
     return result;
   }
 
-  /** New contents by path. @returns {Promise<[string, Uint8Array | null | undefined][]>} */
-  async #changedSince(snapshot) {
-    let found;
-    try {
-      found = await this.sandbox.changesSince(snapshot);
-    } catch {
-      // The worker was restarted, and its snapshots are gone: compare everything.
-      return this.#compare();
-    }
+  /** New contents by path, of what changed. @returns {Promise<[string, Uint8Array | null | undefined][]>} */
+  async #contents(found) {
+    // The worker was restarted, and its snapshots are gone.
+    if (!found) return this.#compare();
     const inside = new Map(found.map(({ path, change }) => [relative(path), change]).filter(([path]) => path !== undefined));
     for (const path of this.#written) if (!inside.has(path)) inside.set(path, "saved");
     this.#written.clear();
