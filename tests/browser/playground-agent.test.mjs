@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callStep, serveModel } from "../node/support.mjs";
-import { answer, choose, menu, playground, ready, saved, say, screenshot, state, terminal } from "./playground-support.mjs";
+import { answer, choose, menu, playground, ready, saved, say, screenshot, state, stores, terminal } from "./playground-support.mjs";
 
 const { open } = playground();
 
@@ -301,17 +301,8 @@ test("what had come of an answer is there after the reload, and is said to be cu
   await choose(page, { baseUrl: model.url, remember: true });
   await say(page, "write it");
   await page.waitForSelector(".answer:has-text('This is the first half')");
-  // Nothing more comes that it could be kept with.
-  const stored = () => page.evaluate(async () => {
-    const root = await navigator.storage.getDirectory();
-    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("tide-pool");
-    const file = await (await project.getFileHandle("project.json")).getFile();
-    // Written anew meanwhile, a file that was got cannot be read.
-    return file.text().catch(() => "");
-  });
-  // What is not kept by then is not kept at all.
-  const end = Date.now() + 20_000;
-  while (Date.now() < end && !(await stored()).includes(" the first half")) await page.waitForTimeout(50);
+  // Nothing more comes that it could be kept with: what is not kept by then is not kept at all.
+  await stores(page, "tide-pool", " the first half");
   page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
   const reload = async () => {
     await page.reload();
@@ -469,6 +460,7 @@ test("steering that a command keeps from the agent waits, and stays so after Sto
   await page.waitForSelector(".queue-note:has-text('The agent gets it with your next message.')");
   assert.match(await page.locator(".queue li").innerText(), /^queued\s+in French please$/);
   assert.deepEqual(await page.locator(".item.user .text").allInnerTexts(), ["work"]);
+  await stores(page, "tide-pool", '"kind":"steering"');
   await saved(page);
   await page.reload();
   await ready(page);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answer, choose, chosen, create, file, paths, playground, ready, saved, say, state, terminal } from "./playground-support.mjs";
+import { answer, choose, chosen, create, file, paths, playground, ready, saved, say, state, stores, terminal } from "./playground-support.mjs";
 import { serveModel } from "../node/support.mjs";
 
 const { open } = playground();
@@ -129,14 +129,7 @@ test("what the agent does while a run is open is kept", async (t) => {
   await look(page);
   await agent.release("go");
   // Its end is what is kept last: nothing is left to be asked about.
-  const stored = () => page.evaluate(async () => {
-    const root = await navigator.storage.getDirectory();
-    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle("mine");
-    const file = await (await project.getFileHandle("project.json")).getFile();
-    // Written anew meanwhile, a file that was got cannot be read.
-    return file.text().catch(() => "");
-  });
-  while (!(await stored()).includes("PROCESSING_END")) await page.waitForTimeout(50);
+  await stores(page, "mine", "PROCESSING_END");
   await saved(page);
   await page.reload();
   await ready(page);

@@ -84,6 +84,22 @@ export async function saved(page) {
   await page.waitForSelector("body:not([data-unsaved])", { state: "attached", timeout: 20_000 });
 }
 
+/** Waits until the record and the log of a project hold `text` in the browser's storage. */
+export async function stores(page, name, text) {
+  const stored = () => page.evaluate(async (name) => {
+    const root = await navigator.storage.getDirectory();
+    const project = await (await root.getDirectoryHandle("hermitcrab")).getDirectoryHandle(name);
+    const file = await (await project.getFileHandle("project.json")).getFile();
+    // Written anew meanwhile, a file that was got cannot be read.
+    return file.text().catch(() => "");
+  }, name);
+  const end = Date.now() + 20_000;
+  while (!(await stored()).includes(text)) {
+    if (Date.now() > end) throw new Error(`the project ${name} is not stored with ${text}`);
+    await page.waitForTimeout(50);
+  }
+}
+
 /** @param {import("playwright-core").Page} page @param {string} name */
 export async function screenshot(page, name) {
   await mkdir(SCREENSHOTS, { recursive: true });
