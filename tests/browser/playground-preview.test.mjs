@@ -216,14 +216,14 @@ Promise.all([loaded(own), loaded(attribute), loaded(place.querySelector("img")),
     "index.html": '<script src="a.js"></script>', "data.json": '{ "n": 7 }', "work.js": "onmessage = ({ data }) => postMessage(data * 2)",
     "a.js": `(async () => {
   console.log((await (await fetch("data.json")).json()).n);
-  await fetch("none.json").catch((error) => console.log(error.message));
+  for (const none of ["none.json", "constructor"]) await fetch(none).catch((error) => console.log(error.message));
   const request = new XMLHttpRequest(); request.open("GET", "./data.json"); request.responseType = "json";
   await new Promise((resolve) => { request.onload = resolve; request.send(); });
   console.log(request.response.n);
   const worker = new Worker("work.js"); worker.postMessage(21);
   console.log((await new Promise((resolve) => (worker.onmessage = resolve))).data);
 })();`,
-  }, ["7", "Failed to fetch: the preview has no file none.json for the page", "7", "42"]],
+  }, ["7", "Failed to fetch: the preview has no file none.json for the page", "Failed to fetch: the preview has no file constructor for the page", "7", "42"]],
   "storage until it loads again": [{
     "index.html": '<script src="a.js"></script>',
     "a.js": 'localStorage.setItem("todo", 1); localStorage.more = "x"; console.log(localStorage.todo, localStorage.getItem("none"), localStorage.length, Object.keys(localStorage).join(), "more" in localStorage); delete localStorage.more; sessionStorage.clear(); console.log(localStorage.more === undefined, localStorage.key(0), sessionStorage.length)',

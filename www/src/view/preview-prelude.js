@@ -27,8 +27,12 @@ function prelude({ files, pages, page, fragment, network }) {
   addEventListener("pagehide", () => port1.postMessage("gone"));
   watch((level, text) => send({ kind: "console", level, text }));
   const pathOf = (address) => resolve(address, page);
-  answerRequests(files, pathOf);
-  answerElements((address) => files[pathOf(address) ?? ""]);
+  const find = (address) => {
+    const path = pathOf(address);
+    return path !== undefined && Object.hasOwn(files, path) ? files[path] : undefined;
+  };
+  answerRequests(find, pathOf);
+  answerElements(find);
   followLinks(pages, pathOf, (path, fragment) => send({ kind: "go", page: path, fragment }));
   for (const name of ["localStorage", "sessionStorage"]) Object.defineProperty(window, name, { value: storage(), configurable: true });
   // In its first frame it has its places.
@@ -57,17 +61,19 @@ function watch(send) {
 }
 
 /** Files of the project answer to `fetch` and `XMLHttpRequest`. */
-function answerRequests(files, pathOf) {
+function answerRequests(find, pathOf) {
   const realFetch = window.fetch.bind(window);
   window.fetch = async (input, init) => {
-    const path = pathOf(typeof input === "string" ? input : input?.url);
+    const address = typeof input === "string" ? input : input?.url;
+    const path = pathOf(address);
     if (path === undefined) return realFetch(input, init);
-    if (!files[path]) throw new TypeError(`Failed to fetch: the preview has no file ${path} for the page`);
-    return realFetch(files[path], init);
+    const found = find(address);
+    if (!found) throw new TypeError(`Failed to fetch: the preview has no file ${path} for the page`);
+    return realFetch(found, init);
   };
   const { open } = XMLHttpRequest.prototype;
   XMLHttpRequest.prototype.open = function (method, address, ...rest) {
-    return open.call(this, method, files[pathOf(address) ?? ""] ?? address, ...rest);
+    return open.call(this, method, find(address) ?? address, ...rest);
   };
 }
 
