@@ -53,10 +53,16 @@ const text = kind("a string", (value) => typeof value === "string");
 /** Half a character would become another in UTF-8. @type {Check} */
 const utf8 = (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds half of a surrogate pair, which UTF-8 cannot carry; leave it out` : undefined);
 const unicode = all(text, utf8);
+/** @type {Check} */
+const absolute = (value, name) => (value.startsWith("/") ? undefined : `${name} must be an absolute path, not ${JSON.stringify(value)}`);
 const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
 const object = kind("an object", isRecord);
 const callback = kind("a function", isFunction);
-const integer = kind("a whole number", (value) => Number.isSafeInteger(value));
+/** Less than a day to either side of UTC. */
+const offset = all(
+  kind("a whole number", (value) => Number.isSafeInteger(value)),
+  (value, name) => (Math.abs(value) < 1440 ? undefined : `${name} must be less than a day of minutes, not ${value}`),
+);
 const whole = kind("a whole number, 0 or more", (value) => Number.isSafeInteger(value) && value >= 0);
 const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && value >= 1);
 const limit = kind("a number, 0 or more", (value) => typeof value === "number" && value >= 0);
@@ -77,7 +83,9 @@ const archive = all(
   ),
   there,
 );
-const packed = all(archive, (value, name) => ((value.size ?? value.byteLength) > 0 ? undefined : `${name} is empty; give the bytes of an archive`));
+/** @type {Check} */
+const filled = (value, name) => ((value.size ?? value.byteLength) > 0 ? undefined : `${name} is empty; give the bytes of an archive`);
+const packed = all(archive, filled);
 const bytes = all(kind("a Uint8Array", (value) => value instanceof Uint8Array), there);
 const snapshot = kind("what snapshot() gave", isObject);
 const handle = kind("a directory handle", (value) => hasMethods(value, ["getFileHandle", "getDirectoryHandle"]));
@@ -105,6 +113,12 @@ const tool = kind("an object with name, description, parameters and execute", (v
 const fields = (fields) => (value, name) => {
   if (!isRecord(value)) return object(value, name);
   return first(Object.entries(fields).map(([field, check]) => check(value[field], `${name}.${field}`)));
+};
+
+/** An object that has no other fields. @param {Record<string, Check>} known @returns {Check} */
+const only = (known) => (value, name) => {
+  const other = isRecord(value) ? Object.keys(value).find((field) => !Object.hasOwn(known, field)) : undefined;
+  return other === undefined ? fields(known)(value, name) : `${name}.${other} is not known; there are ${Object.keys(known).join(", ")}`;
 };
 
 /** Data, but for some fields. @param {string[]} names @returns {Check} */
@@ -141,20 +155,14 @@ const files = (value, name) => {
 
 const first = (problems) => problems.find((problem) => problem !== undefined);
 
-/** An object that has no other fields. @param {Record<string, Check>} known @returns {Check} */
-const only = (known) => (value, name) => {
-  const other = isObject(value) ? Object.keys(value).find((field) => !Object.hasOwn(known, field)) : undefined;
-  return other === undefined ? fields(known)(value, name) : `${name}.${other} is not known; there are ${Object.keys(known).join(", ")}`;
-};
-
 const importing = maybe(
   only({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
 );
 const flag = kind("true or false", (value) => typeof value === "boolean");
 const readOnly = kind('true, false or "commands"', (value) => typeof value === "boolean" || value === "commands");
 const memory = {
-  files: maybe(files), workingDirectory: maybe(unicode), utcOffsetMinutes: maybe(integer),
-  limits: maybe(all(object, data)), programs: maybe(recordOf(callback)), log: maybe(callback),
+  files: maybe(files), workingDirectory: maybe(all(unicode, absolute)), utcOffsetMinutes: maybe(offset),
+  limits: maybe(all(object, data)), programs: maybe(recordOf(callback, program)), log: maybe(callback),
 };
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
@@ -171,7 +179,7 @@ const SANDBOX = {
   create: [["options", maybe(fields({ ...memory, readOnly: maybe(readOnly) }))]],
   exec: [
     ["command", unicode],
-    ["options", maybe(fields({
+    ["options", maybe(only({
       timeoutMs: maybe(whole), cwd: orNull(unicode), env: maybe(recordOf(unicode, utf8)), signal: orNull(signal), onOutput: orNull(callback),
     }))],
   ],
@@ -196,7 +204,7 @@ const SANDBOX = {
   })]],
   restore: [["snapshot", snapshot]],
   changesSince: [["snapshot", snapshot]],
-  replaceTree: [["archive", bytes]],
+  replaceTree: [["archive", all(bytes, filled)]],
   applyDelta: [["delta", fields({ archive: bytes, removed: listOf(text) })]],
   onActivity: [["callback", callback]],
 };

@@ -18,7 +18,7 @@ import { packZip } from "./zip.js";
  * @typedef {MemorySettings & import("./environment.js").Wrapping} MemoryOptions
  * @typedef {object} MemorySettings
  * @property {Files | Iterable<File>} [files] what is there at the start
- * @property {string} [workingDirectory] default `/workspace`
+ * @property {string} [workingDirectory] absolute, default `/workspace`
  * @property {number} [utcOffsetMinutes] default: the machine's
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
@@ -73,7 +73,7 @@ export class MemoryEnvironment {
 
   /**
    * Runs a command from pristine shell state, like `bash -c`. An abort gives a
-   * result with `cancelled: true`.
+   * result with `cancelled: true`; a signal that has fired before is what it rejects with.
    * @param {string} command
    * @param {{timeoutMs?: number, cwd?: string, env?: Record<string, string>, signal?: AbortSignal,
    *   onOutput?: (stream: "stdout" | "stderr", data: Uint8Array) => unknown}} [options] the result
