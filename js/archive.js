@@ -222,6 +222,18 @@ export async function importFileList(files, sink) {
   for (const [name, file] of wanted) await importFile(name, file, sink);
 }
 
+/** @param {string[]} paths @param {Uint8Array[]} contents of each @param {Sink} sink */
+export function importContents(paths, contents, sink) {
+  const places = paths.map((path, index) => {
+    const name = sink.place(path);
+    if (name !== undefined) sink.budget.take(path, contents[index].length);
+    return name;
+  });
+  places.forEach((name, index) => {
+    if (name !== undefined) sink.file(name, contents[index]);
+  });
+}
+
 /** @param {FileSystemDirectoryHandle} handle @param {Sink} sink */
 export async function importHandle(handle, sink) {
   const descend = async (directory, prefix, depth) => {

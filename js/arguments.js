@@ -93,9 +93,14 @@ const key = kind("a string, a function or null", (value) => value === null || ty
 const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
 const script = kind("a string or an object", (value) => typeof value === "string" || isObject(value));
 const history = kind("an object or an array", isObject);
+/** What an environment of the caller's can do; one that lacks some of it says so when it is asked. */
+const ENVIRONMENT = ["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"];
 const environment = all(
   kind("a MemoryEnvironment or an object with the methods of an environment", isObject),
   (value, name) => (isFunction(value.then) ? `${name} is a promise; await it` : undefined),
+  (value, name) => (ENVIRONMENT.some((method) => isFunction(value[method]))
+    ? undefined
+    : `${name} has no method of an environment; give a MemoryEnvironment (of a project: project.env), or an object with ${ENVIRONMENT.join(", ")}`),
 );
 const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));

@@ -76,7 +76,7 @@ export class Host {
       return `nobody could be asked: ${keys.replace(text(error))}`;
     }
     if (answer === true) return undefined;
-    return typeof answer === "string" && answer !== "" ? answer : "the user declined";
+    return typeof answer === "string" && answer !== "" ? keys.replace(answer) : "the user declined";
   }
 
   async callEnvironment(number, call, signal) {

@@ -83,26 +83,28 @@ export class Keys {
    */
   replaceInResponse(response) {
     const { status, body } = response;
-    if (this.#keys.length === 0) return response;
     return { status, headers: this.#headers(response.headers), body: body && { getReader: () => this.#reader(body) } };
   }
 
   #headers(headers) {
+    if (this.#keys.length === 0) return headers;
     const given = [...headers.entries()];
     // A fetch of the user's may have anything for a value.
     const without = given.map(([name, value]) => [name, typeof value === "string" ? this.replace(value) : value]);
     return without.some(([, value], index) => value !== given[index][1]) ? new Headers(without) : headers;
   }
 
+  /** A body may be anything that has a `getReader`; what is wrong with it is what reading it throws. */
   #reader(body) {
-    const reader = body.getReader();
+    let reader;
+    const begun = () => (reader ??= body.getReader());
     /** End of the last piece, which may be the beginning of a key. @type {Uint8Array | undefined} */
     let held;
     const read = async () => {
       for (;;) {
-        const result = await reader.read();
+        const result = await begun().read();
         const { done, value } = result;
-        if (done && !held) return result;
+        if (this.#keys.length === 0 || (done && !held)) return result;
         // The core says what is wrong with a body that does not hold bytes.
         if (!done && !(value instanceof Uint8Array)) return result;
         const piece = held ? joined([held, value ?? []]) : value;
@@ -113,7 +115,13 @@ export class Keys {
     };
     return {
       read: () => read().catch((error) => Promise.reject(this.replaceIn(error))),
-      cancel: (reason) => reader.cancel(reason),
+      cancel: async (reason) => {
+        try {
+          await begun().cancel(reason);
+        } catch {
+          // Nobody waits for what comes of it.
+        }
+      },
     };
   }
 

@@ -1,6 +1,6 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
-import { budgetOf, exportHandle, importFileList, importHandle, importInto, importZip, kindOf, tarBytes } from "./archive.js";
+import { budgetOf, exportHandle, importContents, importFileList, importHandle, importInto, importZip, kindOf, tarBytes } from "./archive.js";
 import { guardSandbox } from "./arguments.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
@@ -167,14 +167,17 @@ export class MemoryEnvironment {
    * Writes files below the working directory, all or none.
    * @param {Files | Iterable<File>} files a list of `File`s, as an input or a
    *   drop gives them, keeps its folders
-   * @param {ImportOptions} [options] for a list
+   * @param {ImportOptions} [options]
    */
-  async importFiles(files, options) {
+  async importFiles(files, options = {}) {
     if (typeof files?.[Symbol.iterator] === "function") {
       return this.#import(options, (sink) => importFileList(files, sink));
     }
     const paths = Object.keys(files);
     const contents = paths.map((path) => toBytes(files[path]));
+    if (Object.values(options).some((option) => option !== undefined)) {
+      return this.#import(options, (sink) => importContents(paths, contents, sink));
+    }
     this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }
 

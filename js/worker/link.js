@@ -271,8 +271,8 @@ export class Link {
     let reader;
     const source = {
       async read() {
-        reader ??= stream.getReader();
         try {
+          reader ??= stream.getReader();
           const { done, value } = await reader.read();
           if (done) end();
           return { done, value };

@@ -17,6 +17,17 @@ export const everProxies = new WeakSet();
 /** Bytes that nobody else needs: they move also where others are copied. */
 export const spare = new WeakSet();
 
+/** Objects that a `fetch` of the user's gave as responses. */
+const responses = new WeakSet();
+
+/** What a `fetch` of the user's gave, sent as a response if it has what one has. */
+export function asResponse(value) {
+  const { status, headers, body } = Object(value);
+  const isResponse = typeof status === "number" && typeof headers?.entries === "function" && (!body || typeof body.getReader === "function");
+  if (isResponse) responses.add(value);
+  return value;
+}
+
 /** One message on its way out: what moves with it, and what lives as long. */
 export class Outgoing {
   transfer = [];
@@ -63,13 +74,13 @@ export class Outgoing {
     if (typeof value === "symbol") return String(value);
     if (value === null || typeof value !== "object") return value;
     if (Array.isArray(value)) return value.map((item) => this.encode(item));
+    if (value instanceof Response || responses.has(value)) return this.#response(value);
     if (isPlain(value)) return this.#plain(value);
     if (ArrayBuffer.isView(value)) return this.#bytes(value);
     if (value instanceof ArrayBuffer && value.byteLength > 0) return this.#bytes(new Uint8Array(value)).buffer;
     if (value instanceof AbortSignal) return this.#signal(value);
     if (isError(value)) return this.#error(value);
     if (value instanceof Headers) return { [MARK]: "headers", entries: [...value.entries()] };
-    if (value instanceof Response) return this.#response(value);
     if (value instanceof ReadableStream) return this.#stream(value);
     if (value instanceof URL) return value.href;
     if (typeof File === "function" && value instanceof File) return this.#file(value);
@@ -139,7 +150,8 @@ export class Outgoing {
     return {
       [MARK]: "response",
       ...{ status, statusText, redirected, type, bodyUsed },
-      headers: [...headers.entries()],
+      // Names and values that no header may have are told here.
+      headers: [...new Headers([...headers.entries()]).entries()],
       body: body && this.#stream(body),
     };
   }

@@ -193,6 +193,18 @@ export class MemoryEnvironment {
     }
   }
 
+  async importTar(archive, options) {
+    await callWithArchive(sandboxes.get(this), "importTar", archive, options);
+  }
+
+  async importZip(archive, options) {
+    await callWithArchive(sandboxes.get(this), "importZip", archive, options);
+  }
+
+  async importArchive(archive, options) {
+    await callWithArchive(sandboxes.get(this), "importArchive", archive, options);
+  }
+
   async importFiles(files, options) {
     await sandboxes.get(this).callRoot("importFiles", pack(files), options);
   }
@@ -230,6 +242,20 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/** Bytes are those of this moment; a blob of Node's that is a file's cannot be sent to a worker, its bytes can. */
+async function callWithArchive(sandbox, method, archive, options) {
+  const given = archive instanceof Blob && !isSendable(archive) ? await archive.arrayBuffer() : archive;
+  await sandbox.call(method, [given, options]);
+}
+
+function isSendable(blob) {
+  try {
+    return Boolean(structuredClone(blob));
+  } catch {
+    return false;
+  }
+}
 
 /** Whether a handle is the browser's, which can be sent to a worker. */
 function isNative(handle) {

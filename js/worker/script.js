@@ -4,6 +4,7 @@ import { acceptInSession } from "../arguments.js";
 import { SessionError } from "../errors.js";
 import { collected, connection } from "./connection.js";
 import { ROOT } from "./link.js";
+import { asResponse } from "./outgoing.js";
 
 /** Scripts by the function that stands for their model. */
 const scripts = new WeakMap();
@@ -29,7 +30,7 @@ const forgetting = (link, number) => () => void connection.call(link, ROOT, "for
  */
 export async function playerOf(fetch, link) {
   const player = fetch && scripts.get(fetch);
-  if (!player) return fetch && { fetch: (url, init) => fetch(url, init) };
+  if (!player) return fetch && { fetch: async (url, init) => asResponse(await fetch(url, init)) };
   if (player.link !== link) {
     const number = connection.nextNumber();
     Object.assign(player, { link, number, made: connection.call(link, ROOT, "addScript", [number, player.script]) });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { openAsBlob } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -445,3 +446,27 @@ for (const [name, content] of [["a text", "just text, and more of it"], ["a long
     assert.deepEqual(await env.list(), []);
   });
 }
+
+test("options of an import count for files by path, too", async () => {
+  const env = await MemoryEnvironment.create();
+  const files = Object.fromEntries(REPOSITORY.map(({ name, content }) => [name, content]));
+  await env.importFiles(files, { stripComponents: 1, exclude: ["node_modules", ".git"] });
+  assert.deepEqual((await env.list(".", { depth: 9 })).map(({ path }) => path), ["b", "src", "src/a.js"]);
+  await refuses(env, () => env.importFiles({ big: "xxx" }, { maxBytes: 2 }), "too_large", /big/);
+  await refuses(env, () => env.importFiles(files, { maxEntries: 3 }), "too_large", /the limit is 3/);
+  await refuses(env, () => env.importFiles({ "../out": "x" }, { maxBytes: 9 }), "invalid_input", /out/);
+  await env.importFiles({ big: "xxx", "__proto__": "y" }, { maxBytes: 9 });
+  assert.equal(await env.readText("big"), "xxx");
+});
+
+test("a blob of Node's that stands for a file is read", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "blob-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, "archive");
+  for (const [method, archive] of [["importZip", packZip(REPOSITORY)], ["importTar", packTar(REPOSITORY)], ["importArchive", packZip(REPOSITORY)]]) {
+    await writeFile(file, archive);
+    const env = await MemoryEnvironment.create();
+    await env[method](await openAsBlob(file));
+    assert.equal(await env.readText("repo-main/src/a.js"), "a");
+  }
+});

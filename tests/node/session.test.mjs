@@ -627,3 +627,45 @@ for (const [what, options, kind, message] of MISTAKES) {
     });
   });
 }
+
+/** Bodies that a `fetch` of one's own may return, and nobody should. */
+const BODIES = {
+  "getReader throws": () => ({ getReader: () => { throw new Error("no reader"); } }),
+  "getReader gives nothing": () => ({ getReader: () => undefined }),
+  "read throws": () => ({ getReader: () => ({ read: () => { throw new Error("no bytes"); }, cancel() {} }) }),
+  "read gives nothing": () => ({ getReader: () => ({ read: () => undefined, cancel() {} }) }),
+  "read and cancel throw": () => ({ getReader: () => ({ read: () => { throw new Error("no bytes"); }, cancel: () => { throw new Error("no end"); } }) }),
+  "there is no cancel, and no end": () => ({ getReader: () => ({ read: () => new Promise(() => {}) }) }),
+};
+
+test("a fetch of one's own may answer with an object like a response", async () => {
+  const lines = ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"].map((type) => `event: ${type}\ndata: ${JSON.stringify({
+    type, index: 0, message: { id: "m", usage: { input_tokens: 1 } }, content_block: { type: "text", text: "" },
+    delta: type === "message_delta" ? { stop_reason: "end_turn" } : { type: "text_delta", text: "Hello." }, usage: { output_tokens: 1 },
+  })}\n\n`);
+  const read = async () => (lines.length > 0 ? { done: false, value: new TextEncoder().encode(lines.shift()) } : { done: true });
+  const fetch = async () => ({ status: 200, headers: new Map([["content-type", "text/event-stream"]]), body: { getReader: () => ({ read, cancel() {} }) } });
+  const session = await createSession({ apiKey: KEY, model: "m", baseUrl: "http://127.0.0.1:1", fetch });
+  const events = await collect(session.run("go"));
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_END")[0]?.text, "Hello.", JSON.stringify(events));
+  await session.close();
+});
+
+for (const [name, body] of Object.entries(BODIES)) {
+  for (const apiKey of [KEY, null]) {
+    test(`a body of which ${name} is a broken stream, ${apiKey ? "with a key" : "without"}`, async () => {
+      const fetch = async () => ({ status: 200, headers: new Headers({ "content-type": "text/event-stream" }), body: body() });
+      const session = await createSession({ apiKey, model: "m", baseUrl: "http://127.0.0.1:1", fetch, retry: { maxRetries: 0 }, maxStreamRetries: 0 });
+      const events = [];
+      const stop = name.includes("no end") ? setTimeout(() => session.interrupt(), 100) : undefined;
+      for await (const event of session.run("go")) events.push(event);
+      clearTimeout(stop);
+      assert.equal(events.some(({ kind }) => kind === "ERROR"), stop === undefined);
+      assert.equal(events.findLast(({ kind }) => kind === "STATE_CHANGED").data.to, "IDLE");
+      await session.abort();
+      // The core goes on.
+      const other = await createSession({ apiKey, model: "m" });
+      await other.close();
+    });
+  }
+}
