@@ -107,6 +107,7 @@ pub(crate) fn declarations(shell: &Shell, out: &Path) -> Result<()> {
         "types.d.ts",
         "worker.d.ts",
         "worker-node.d.ts",
+        "wasm.d.ts",
     ] {
         shell.copy_file(root().join("js").join(name), out.join(name))?;
     }

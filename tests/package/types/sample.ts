@@ -6,6 +6,8 @@ import * as slim from "hermitcrab/slim";
 import * as worker from "hermitcrab/worker";
 import { jsProgram } from "hermitcrab/javascript";
 import { pythonProgram } from "hermitcrab/python";
+import slimWasm from "hermitcrab/slim.wasm";
+import wasm from "hermitcrab/hermitcrab.wasm";
 import {
   CoreError,
   EnvironmentError,
@@ -203,6 +205,9 @@ try {
     console.log(base.kind, base.message);
   }
 }
+
+await main.init({ wasm });
+await slim.init({ wasm: slimWasm });
 
 // @ts-expect-error an unknown setting
 createSession({ maxTurnz: 1 });
