@@ -3,7 +3,7 @@
 
 import { acceptInSession } from "./arguments.js";
 import { macrotask } from "./clock.js";
-import { CoreError, EnvironmentError, SessionError, typed } from "./errors.js";
+import { CoreError, EnvironmentError, SessionError, text, typed } from "./errors.js";
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
 import { hear, quiet } from "./quiet.js";
@@ -88,6 +88,14 @@ function load(wasm, onProgress) {
   return attempt;
 }
 
+/** Is told when a core fails. @type {(failure: CoreError) => void} */
+let failed = () => {};
+
+/** What a core failed by may have damaged the others of its module. @param {(failure: CoreError) => void} callback */
+export function onFailure(callback) {
+  failed = callback;
+}
+
 /** Steps in a row that a microtask may start before others get their turn. */
 const MICROTASKS = 64;
 
@@ -121,7 +129,14 @@ export class Runtime {
   /** @param {Platform["bindings"]} bindings of a core that is loaded */
   constructor(bindings) {
     const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
-    this.#core = new bindings.Core(new Host(this), seed);
+    try {
+      this.#core = new bindings.Core(new Host(this), seed);
+    } catch (error) {
+      // The way out: nothing that this module holds can be trusted.
+      const failure = CoreError.saying(`the core has failed before and cannot begin anew: ${text(error)}; load the page or start the process again, or use hermitcrab/worker, which goes on`, { cause: error });
+      failed(failure);
+      throw failure;
+    }
   }
 
   /**
@@ -255,6 +270,7 @@ export class Runtime {
       // A core that has failed may fail again; there is nothing left to stop.
     }
     this.#lose(failure);
+    failed(failure);
   }
 
   #lose(failure) {

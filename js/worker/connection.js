@@ -263,6 +263,7 @@ export class Connection {
       return;
     }
     if (message.type === "delta") this.#sandboxes.get(message.environment)?.keep(message);
+    if (message.type === "failed") this.#fail(CoreError.saying(message.message));
     if (message.type !== "notes") return;
     for (const note of message.notes) {
       if (note.type === "events") this.#sessions.get(note.session)?.publish(JSON.parse(note.json));

@@ -1,5 +1,6 @@
 // The worker's end: what the page can call, and what it is told unasked.
 
+import { onFailure } from "../runtime.js";
 import { Session, openSession } from "../session.js";
 import { Keeper } from "./keeper.js";
 import { Link, ROOT } from "./link.js";
@@ -26,6 +27,10 @@ export function serve(api, port, listen) {
     else if (message.type === "taken") outbox.taken();
     else if (message.type === "full") root.full(message);
     else link.receive(message);
+  });
+  onFailure(({ message }) => {
+    outbox.flush();
+    port.postMessage({ type: "failed", message });
   });
   port.postMessage({ type: "ready" });
 }
