@@ -332,6 +332,20 @@ test("what cannot be sent is refused by name, and nothing else is lost", async (
   assert.equal(good.value.stdout, "fine\n");
 });
 
+test("sandboxes go on with their files as before the command that ended the core", async () => {
+  const env = await MemoryEnvironment.create({ files: { "a.txt": "kept" } });
+  const other = await MemoryEnvironment.create({ files: { "b.txt": "other" } });
+  await env.exec("echo made > c.txt");
+  for (const bomb of ["touch lost; jq -n 'def f: 1+f; f'", "printf '(%.0s' $(seq 1 9000) > p; for i in 1 2 3 4 5 6; do cat p p > q; mv q p; done; (cat p; echo 1; tr '(' ')' < p) | bc"]) {
+    await assert.rejects(env.exec(bomb), { kind: "cancelled", message: /files are as before it/ });
+    const { stdout } = await env.exec("cat *");
+    assert.equal(stdout, "keptmade\n");
+    assert.equal(await other.readText("b.txt"), "other");
+    const next = await MemoryEnvironment.create({ files: { z: "1" } });
+    assert.equal((await next.exec("cat z")).stdout, "1");
+  }
+});
+
 test("bytes come by transfer, and the caller keeps its own", async () => {
   const env = await MemoryEnvironment.create();
   const own = new Uint8Array([1, 2, 3]);
@@ -545,18 +559,4 @@ test("a command that hears no stop ends, also where no worker takes its place", 
   await assert.rejects(env.readText("a"), CoreError);
   await env.dispose();
   await assert.rejects(env.readText("a"), { kind: "cancelled", message: "the environment was closed" });
-});
-
-test("in a worker, sandboxes go on with their files as before the command that ended the core", async () => {
-  const env = await MemoryEnvironment.create({ files: { "a.txt": "kept" } });
-  const other = await MemoryEnvironment.create({ files: { "b.txt": "other" } });
-  await env.exec("echo made > c.txt");
-  for (const bomb of ["touch lost; jq -n 'def f: 1+f; f'", "printf '(%.0s' $(seq 1 9000) > p; for i in 1 2 3 4 5 6; do cat p p > q; mv q p; done; (cat p; echo 1; tr '(' ')' < p) | bc"]) {
-    await assert.rejects(env.exec(bomb), { kind: "cancelled", message: /files are as before it/ });
-    const { stdout } = await env.exec("cat *");
-    assert.equal(stdout, "keptmade\n");
-    assert.equal(await other.readText("b.txt"), "other");
-    const next = await MemoryEnvironment.create({ files: { z: "1" } });
-    assert.equal((await next.exec("cat z")).stdout, "1");
-  }
 });
