@@ -172,7 +172,7 @@ impl Ground {
                     unsupported::octal_escapes(&mut event.args);
                 }
                 if let Some(timeline) = clock::current() {
-                    if timeline.cut_last_words() {
+                    if timeline.refuses(&event.name) {
                         return HookAction::Cancel("the time is over".to_owned());
                     }
                     timeline.builtin_starts(&event.name);
@@ -291,6 +291,7 @@ impl Shells {
         let timeline = clock.start(timeout_us, self.ground.limits.work_bound, random.clone());
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
+        timeline.set_script(&request.command);
         timeline.set_streams_head(builtins::head::may_stream(&request.command));
         timeline
     }
@@ -516,7 +517,8 @@ async fn run(
     let sink = |stream: OutputStream| {
         let chunks = chunks.clone();
         move |bytes: Vec<u8>| {
-            clock::spend(1 + (bytes.len() / OUTPUT_BYTES_PER_WORK) as u64);
+            let length = bytes.len();
+            clock::spend(1 + (length / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
             let refused = bytes.ends_with(REFUSED);
             let sentence = timeline.as_ref().filter(|_| refused);
@@ -529,7 +531,7 @@ async fn run(
                     .push((stream, bytes));
             }
             if let Some(timeline) = timeline {
-                timeline.end_last_words();
+                timeline.came_out(length);
             }
             std::future::ready(Ok(()))
         }

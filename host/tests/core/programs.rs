@@ -73,6 +73,61 @@ async fn what_a_program_says_after_its_time_limit_counts() {
     );
 }
 
+/// Prints 20,000 lines on both streams when it is told to end.
+fn talkative() -> ProgramFn {
+    program(|call| async move {
+        call.cancel.cancelled().await;
+        ProgramResult {
+            exit_code: 7,
+            stderr: "e\n".repeat(20_000).into(),
+            ..printed("o\n".repeat(20_000))
+        }
+    })
+}
+
+#[tokio::test]
+async fn what_an_ended_program_printed_goes_where_it_would_have_gone() {
+    let (o, e) = ("o\n".repeat(20_000), "e\n".repeat(20_000));
+    for (script, code, stdout, stderr) in [
+        ("p; echo never", 124, &*o, &*e),
+        ("p | cat", 124, &o, &e),
+        ("p | tail -n 1 | tr o x; echo never", 124, "x\n", &e),
+        ("p 2>&1 >/dev/null | tee copy | wc -l", 124, "20000\n", ""),
+        ("p 2> errors | head -n 1", 124, "o\n", ""),
+        (
+            "echo 'a | echo never'; p; echo never",
+            124,
+            &format!("a | echo never\n{o}"),
+            &e,
+        ),
+        // A `timeout` of its own ends it before, and the script goes on.
+        ("timeout 0.2 p; echo $?", 0, &format!("{o}124\n"), &e),
+        ("timeout -p 0.2 p; echo $?", 0, &format!("{o}7\n"), &e),
+        (
+            "timeout 0.2 p 2>/dev/null | tail -n 1 && date +%s | wc -l",
+            0,
+            "o\n1\n",
+            "",
+        ),
+        (
+            "timeout 0.2 p > out 2> err || wc -l < out",
+            0,
+            "20000\n",
+            "",
+        ),
+        (
+            "timeout 0.2 timeout 60 p 2> err | head -n 1; timeout 1 sleep 2; echo $?",
+            0,
+            "124\n",
+            "",
+        ),
+    ] {
+        let sandbox = sandbox(&talkative()).await;
+        let output = sandbox.exec(command(script, 1_500)).await.expect("a shell");
+        assert_eq!(shown(&output), answers(code, stdout, stderr), "{script}");
+    }
+}
+
 #[tokio::test]
 async fn a_program_that_does_not_listen_is_ended() {
     let deaf = program(|_| std::future::pending());

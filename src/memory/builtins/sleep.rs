@@ -91,7 +91,7 @@ impl Builtin for Timeout {
         // A duration of 0 means no limit.
         let us = if call.us == 0 { FOREVER_US } else { call.us };
         if let Some(timeline) = clock::current() {
-            timeline.mark(us);
+            timeline.set_timeout(&call.command, us, call.preserve_status);
         }
         Ok(Some(ExecutionPlan::Timeout {
             duration: Duration::from_micros(us),

@@ -118,7 +118,7 @@ impl Timeline {
             });
             self.judge();
         }
-        self.now_us.get()
+        self.seen_us()
     }
 
     /// A reading that is the watcher's, or the first of something else.

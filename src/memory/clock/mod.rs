@@ -9,10 +9,12 @@
 //! order of their ends. Work is counted, not timed: the core has no other clock,
 //! and a replay must stop at the same place (DESIGN §2).
 
+mod last_words;
 mod meter;
 mod order;
 mod timeline;
 
+pub use last_words::ProgramLimit;
 pub use order::{Idle, Sleep};
 pub use timeline::{Stop, Timeline};
 

@@ -149,6 +149,7 @@ impl Timeline {
         }
         turns.promised_us.set(None);
         turns.phase.set(Phase::Running);
+        self.release_clock();
         self.skip_to(target);
         if target >= self.deadline_us {
             self.stop(Stop::Timeout);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Clock;
+use super::last_words::LastWords;
 use super::meter::Meter;
 use super::order::Turns;
 use crate::environment::Scope;
@@ -21,18 +22,6 @@ const DEVICE_BYTES: usize = 64 << 10;
 const HELD_BYTES: usize = 384 << 20;
 /// Bytes that everything together may hold.
 const HEAP_BYTES: usize = 900 << 20;
-
-/// Whether the command may go on past its time limit or its cancellation, so that
-/// what a program printed that was ended by them still comes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastWords {
-    /// It may not: there are none.
-    None,
-    /// The program ends, or its output is on the way.
-    Awaited,
-    /// Another command was about to start and is refused.
-    Over,
-}
 
 /// Why a command was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +57,7 @@ pub struct Timeline {
     filter_file: RefCell<Option<String>>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
-    last_words: Cell<LastWords>,
+    pub(super) last_words: LastWords,
     cancelled: Cell<bool>,
     refusal: RefCell<Option<String>>,
     /// Bytes of all that may be allocated while it runs.
@@ -106,7 +95,7 @@ impl Timeline {
             filter_file: RefCell::default(),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
-            last_words: Cell::new(LastWords::None),
+            last_words: LastWords::default(),
             cancelled: Cell::new(false),
             refusal: RefCell::default(),
             memory_bytes: memory_bytes(held),
@@ -175,29 +164,6 @@ impl Timeline {
         self.wake_sleepers();
     }
 
-    /// What was printed has come out, or there was nothing.
-    pub fn end_last_words(&self) {
-        if self.last_words.get() == LastWords::Awaited {
-            self.last_words.set(LastWords::None);
-        }
-    }
-
-    /// A command is about to start: whether it must not, because only last
-    /// words were awaited. They went somewhere else then.
-    pub fn cut_last_words(&self) -> bool {
-        let cut = self.last_words.get() == LastWords::Awaited;
-        if cut {
-            self.last_words.set(LastWords::Over);
-            self.judge();
-        }
-        cut
-    }
-
-    /// Whether no command was refused.
-    pub fn is_heard(&self) -> bool {
-        self.last_words.get() != LastWords::Over
-    }
-
     /// Why the command's time is over, if it is.
     pub fn over(&self) -> Option<Stop> {
         if self.cancelled.get() {
@@ -208,10 +174,10 @@ impl Timeline {
 
     /// Why the command must end now: last words are waited for.
     fn due(&self) -> Option<Stop> {
-        match self.last_words.get() {
-            LastWords::Awaited => None,
-            LastWords::None | LastWords::Over => self.over(),
+        if self.awaits_words() {
+            return None;
         }
+        self.over()
     }
 
     /// Stops the command if its time or its work is used up.
@@ -313,9 +279,10 @@ impl Timeline {
         self.meter.begin_poll();
         self.turns.run();
         self.count_outside();
-        if self.due().is_some() && self.is_outside() && self.is_heard() {
+        self.put_back_clock();
+        if self.due().is_some() && self.is_outside() {
             // A program is ended first: its output is to come out.
-            self.last_words.set(LastWords::Awaited);
+            self.await_last_words();
         }
         if let Some(reason) = self.due() {
             self.stop(reason);

@@ -12,9 +12,12 @@ use bytes::Bytes;
 use super::Seen;
 use super::answer::{apply, overtaken, overtaking, resolved, without_told};
 use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
-use crate::memory::clock::{self, Timeline};
+use crate::memory::clock::{self, ProgramLimit, Timeline};
 use crate::memory::local::Local;
 use crate::memory::tree::Tree;
+
+/// Exit code of a command that `timeout` ended.
+const TIMED_OUT: i32 = 124;
 
 /// What all lent programs of one environment share.
 pub(crate) struct Lender {
@@ -48,17 +51,66 @@ impl Drop for Outside {
     }
 }
 
+/// The limit of a `timeout` that calls the program. Until the program has ended
+/// the `timeout` does not see it pass, or it would drop what the program printed.
+struct Limit {
+    timeline: Rc<Timeline>,
+    limit: Option<ProgramLimit>,
+    passed: bool,
+}
+
+impl Limit {
+    fn new(timeline: Rc<Timeline>, limit: Option<ProgramLimit>) -> Self {
+        Self {
+            timeline,
+            limit,
+            passed: false,
+        }
+    }
+
+    fn begin(&self) {
+        if let Some(limit) = self.limit {
+            self.timeline.hold_clock(limit.us);
+        }
+    }
+
+    /// Whether it has passed.
+    fn pass(&mut self) -> bool {
+        let now_us = self.timeline.peek_us();
+        self.passed |= self.limit.is_some_and(|limit| now_us >= limit.us);
+        self.passed
+    }
+
+    /// Exit code of the program, which ended with `exit_code`.
+    fn exit_code(&self, exit_code: i32) -> i32 {
+        let preserves = self.limit.is_some_and(|limit| limit.preserve_status);
+        match self.passed && !preserves {
+            true => TIMED_OUT,
+            false => exit_code,
+        }
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        if !self.passed {
+            self.timeline.release_clock();
+        }
+    }
+}
+
 async fn run(
     lender: &Lender,
     timeline: &Rc<Timeline>,
     scope: &Scope,
+    limit: &mut Limit,
     request: ProgramRequest,
 ) -> ProgramResult {
     timeline.enter_outside();
     let _outside = Outside(timeline.clone());
-    // The program is cancelled by its own signal at the time limit, the
-    // timer by its own once the program has ended; both are waited for. A
-    // `timeout` around the program looks at the clock when it is polled.
+    // The program is cancelled by its own signal at the time limit or that of
+    // a `timeout`, the timer by its own once the program has ended; both are
+    // waited for.
     let (program_cancel, _program_guard) = scope.cancel.child();
     let (timer_cancel, _timer_guard) = scope.cancel.child();
     let owned = |cancel| Scope {
@@ -72,6 +124,7 @@ async fn run(
         let limit_ms = timeline.until_deadline_us().div_ceil(1_000);
         Box::pin(lender.port.sleep(&timer_scope, limit_ms))
     };
+    limit.begin();
     let mut timer = Some(start_timer());
     poll_fn(|cx| {
         while let Some(running) = &mut timer
@@ -83,6 +136,9 @@ async fn run(
                 program_cancel.cancel();
             }
             timer = (!is_over).then(&start_timer);
+        }
+        if limit.pass() {
+            program_cancel.cancel();
         }
         let polled = program.as_mut().poll(cx);
         if polled.is_ready() {
@@ -114,8 +170,10 @@ async fn call(
     lender: Rc<Lender>,
     timeline: Rc<Timeline>,
     scope: Scope,
+    limit: Option<ProgramLimit>,
     mut request: ProgramRequest,
 ) -> ExecResult {
+    let mut limit = Limit::new(timeline.clone(), limit);
     let name = request.name.clone();
     let mut unfinished = Unfinished {
         lender: lender.clone(),
@@ -130,15 +188,12 @@ async fn call(
         request.changes = told.changes;
         let tree = told.tree;
         let asked = request.clone();
-        let result = run(&lender, &timeline, &scope, asked).await;
+        let result = run(&lender, &timeline, &scope, &mut limit, asked).await;
         if result.files != ProgramFiles::Missing || !may_miss {
             break (result, tree);
         }
         lender.seen.forget(&name);
     };
-    if result.stdout.is_empty() && result.stderr.is_empty() {
-        timeline.end_last_words();
-    }
     let mut stderr = result.stderr.to_vec();
     let now_us = timeline.peek_us();
     let made = resolved(&told, result.changes);
@@ -153,9 +208,10 @@ async fn call(
     for failure in &failures {
         stderr.extend_from_slice(format!("{name}: cannot keep {failure}\n").as_bytes());
     }
+    timeline.printed(result.stdout.len() + stderr.len());
     let mut output = ExecResult::ok_bytes(result.stdout.to_vec());
     output.stderr = stderr.into();
-    output.exit_code = match result.exit_code {
+    output.exit_code = match limit.exit_code(result.exit_code) {
         0 if !failures.is_empty() => 1,
         code => code,
     };
@@ -175,6 +231,7 @@ impl Builtin for LentProgram {
                 ));
             };
             let lender = Rc::clone(&self.lender);
+            let limit = timeline.take_limit();
             let request = ProgramRequest {
                 environment: lender.environment,
                 name: self.name.clone(),
@@ -189,7 +246,7 @@ impl Builtin for LentProgram {
                 ..ProgramRequest::default()
             };
             let future: Pin<Box<dyn Future<Output = ExecResult>>> =
-                Box::pin(call(lender, timeline, scope, request));
+                Box::pin(call(lender, timeline, scope, limit, request));
             Local::new(future)
         };
         Ok(future.await)
