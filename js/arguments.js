@@ -93,6 +93,17 @@ const key = kind("a string, a function or null", (value) => value === null || ty
 const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
 const script = kind("a string or an object", (value) => typeof value === "string" || isObject(value));
 const history = kind("an object or an array", isObject);
+/** A sandbox: it has no methods of an environment but one, and only its own entry knows it. */
+const isSandbox = (value) => isFunction(value.openShell) && isFunction(value.snapshot) && !isFunction(value.read);
+
+/** Refuses the sandbox of another entry, which is no environment of the caller's. @param {object} environment */
+export function acceptOwn(environment) {
+  const isOther = readInSession("options.env", () => isSandbox(environment));
+  if (!isOther) return;
+  const message = "createSession: options.env is a MemoryEnvironment of another entry or copy of this package; create sandbox and session with the same one, such as hermitcrab/worker";
+  throw new SessionError("invalid_input", message);
+}
+
 /** What an environment of the caller's can do; one that lacks some of it says so when it is asked. */
 const ENVIRONMENT = ["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"];
 const environment = all(

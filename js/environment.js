@@ -7,7 +7,7 @@
 // `list` and `read`, without `realPath` every path leads where it says; any
 // other missing method answers "unsupported".
 
-import { isGone, readInSession } from "./arguments.js";
+import { acceptOwn, isGone, readInSession } from "./arguments.js";
 import { sleep } from "./clock.js";
 import { EnvironmentError, SessionError } from "./errors.js";
 import { Runtime } from "./runtime.js";
@@ -95,6 +95,7 @@ export function attachTo(environment, place) {
 }
 
 async function add(environment) {
+  acceptOwn(environment);
   const { info, wrapping } = readInSession("options.env", () => ({ info: facts(environment), wrapping: wrappingOf(environment) }));
   const runtime = await Runtime.create();
   const number = runtime.call((core) => core.addEnvironment(info));

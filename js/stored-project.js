@@ -2,7 +2,7 @@
 // what changed since. It is judged before anything is made of it, and what goes
 // wrong with a storage is told with the way out.
 
-import { EnvironmentError, text } from "./errors.js";
+import { CoreError, EnvironmentError, text } from "./errors.js";
 import { tarEntries } from "./tar.js";
 
 /** Of the format. */
@@ -164,6 +164,10 @@ function isFull(error) {
 
 /** Why storing failed, and how much is needed. */
 export async function storageFailure(name, needed, error) {
+  if (error instanceof CoreError) {
+    const message = `project ${name} cannot be saved: ${error.message}; what was last saved is kept: open the project again in a new page or process`;
+    return new EnvironmentError("io", message, { cause: error });
+  }
   const denied = isDenial(error) || error?.name === "InvalidStateError";
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.().catch(() => undefined)) ?? {};
   // Browsers have more than one name for a full disk, and count more than the bytes.

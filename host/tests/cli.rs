@@ -151,6 +151,10 @@ fn settings_that_are_none() {
             r#"{"max_tool_rounds_per_input": 0}"#,
             "`max_tool_rounds_per_input` must be at least 1",
         ),
+        (
+            r#"{"max_tokens": 0}"#,
+            "`max_tokens` must be at least 1; leave it out for the model's own limit",
+        ),
     ] {
         let path = scratch.write("settings.json", content);
         check(

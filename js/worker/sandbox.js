@@ -1,7 +1,7 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
-import { guardSandbox, guardShell, readInSession } from "../arguments.js";
+import { acceptOwn, guardSandbox, guardShell, readInSession } from "../arguments.js";
 import { CoreError, EnvironmentError } from "../errors.js";
 import { replaceContent } from "../handle.js";
 import { hear, quiet } from "../quiet.js";
@@ -368,6 +368,7 @@ export async function place(env, link) {
 }
 
 async function tell(env, number, link) {
+  acceptOwn(env);
   const object = readInSession("options.env", () => described(env));
   const scope = new Scope();
   await connection.call(link, ROOT, "addCustom", [number, object], { scope });

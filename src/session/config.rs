@@ -312,6 +312,8 @@ impl SessionConfig {
         }
         let problem = if self.max_tool_rounds_per_input == 0 {
             "`max_tool_rounds_per_input` must be at least 1"
+        } else if self.max_tokens == Some(0) {
+            "`max_tokens` must be at least 1; leave it out for the model's own limit"
         } else if self.max_command_timeout_ms == 0 {
             "`max_command_timeout_ms` must be at least 1"
         } else if self.default_command_timeout_ms == Some(0) {

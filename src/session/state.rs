@@ -334,7 +334,7 @@ impl Session {
         self.begin(
             "submit",
             Work::Input(input.into()),
-            "use steer() or follow_up(), or interrupt() first",
+            "steer it or send a follow-up, or interrupt it first",
         )
     }
 

@@ -21,3 +21,6 @@ export const {
   openProject,
   scriptedFetch,
 } = inWorker ? worker : here;
+
+/** The entry that is not under test. */
+export const other = inWorker ? here : worker;

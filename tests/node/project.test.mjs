@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 
 import { openProjectIn } from "../../js/projects.js";
 import { storageFailure } from "../../js/stored-project.js";
-import { EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, listProjects, openProject } from "./face.mjs";
+import { CoreError, EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, inWorker, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -580,6 +580,30 @@ for (const [bytes, said] of [[0, "0 kB"], [700, "1 kB"], [99_001, "100 kB"], [10
     assert.equal(message, `saving project p needs ${said}; free some space or export the project; the work goes on in memory`);
   });
 }
+
+// The page replaces a worker whose core has failed.
+const testHere = inWorker ? () => {} : test;
+
+testHere("of a core that has failed, a project says where its last state is", async (t) => {
+  const storage = directoryStorage(await folder(t));
+  const project = await openProject("p", { storage, files: { a: "1" } });
+  await project.save();
+  const { now } = Date;
+  t.mock.method(Date, "now", () => {
+    Date.now = now;
+    throw new WebAssembly.RuntimeError("unreachable");
+  });
+  await assert.rejects(project.env.exec("echo 2 > a"), CoreError);
+  await assert.rejects(project.save(), (error) => {
+    assert.equal(error.kind, "io");
+    assert.match(error.message, /^project p cannot be saved: the core failed .*unreachable; what was last saved is kept: open the project again in a new page or process$/);
+    return error instanceof EnvironmentError;
+  });
+  await project.close().catch(() => {});
+  const again = await openProject("p", { storage });
+  assert.equal(await again.env.readText("a"), "1");
+  await again.close();
+});
 
 test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
   const files = directoryStorage(await folder(t));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CoreError, MemoryEnvironment, SessionError, createSession, inWorker } from "./face.mjs";
+import { CoreError, MemoryEnvironment, SessionError, createSession, inWorker, other } from "./face.mjs";
 import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -608,9 +608,16 @@ testHere("when the core itself fails, every session ends and says so", async (t)
   assert.equal((await other.exec("echo fine")).stdout, "fine\n");
 });
 
+test("a sandbox of another entry is no environment of the caller's", async () => {
+  const env = await other.MemoryEnvironment.create({ files: { a: "1" } });
+  const message = /^createSession: options\.env is a MemoryEnvironment of another entry or copy of this package; create sandbox and session with the same one/;
+  await assert.rejects(createSession({ apiKey: KEY, env }), (error) => error instanceof SessionError && error.kind === "invalid_input" && message.test(error.message));
+});
+
 const MISTAKES = [
   ["an unknown setting", { maxTurnz: 3 }, "invalid_config", /max_turnz/],
   ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
+  ["no room for an answer", { maxTokens: 0 }, "invalid_config", /max_tokens. must be at least 1; leave it out/],
   ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
   ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
   ["a tool with a limit that is none", { tools: [{ name: "x", description: "", parameters: {}, execute() {}, timeoutMs: "soon" }] }, "invalid_tool", /timeoutMs/],
