@@ -391,6 +391,24 @@ test("what a program prints when it is ended goes where it was sent, and nothing
   }
 });
 
+test("all that a program had printed comes out of its pipe and its `timeout`", async () => {
+  const env = await withNode();
+  const loop = `node -e 'for (let i = 1; i <= 900; i++) console.log("a line of some length", i); for (;;);'`;
+  const last = "a line of some length 900\n";
+  for (const [command, exitCode, stdout] of [
+    [loop, 124, undefined],
+    [`${loop} | cat | tail -n 1`, 124, last],
+    [`timeout 2 ${loop}; echo $?`, 0, undefined],
+    [`timeout 2 ${loop} | tail -n 1; echo on`, 0, `${last}on\n`],
+    [`timeout 2 ${loop} > out; tail -n 1 out`, 0, last],
+  ]) {
+    const result = await env.exec(command, { timeoutMs: 5000 });
+    assert.deepEqual([result.exitCode, result.stderr], [exitCode, ""], command);
+    if (stdout !== undefined) assert.equal(result.stdout, stdout, command);
+    else assert.ok(result.stdout.includes(last), command);
+  }
+});
+
 test("an abort ends the program at once", async () => {
   const env = await withNode();
   const stop = new AbortController();
