@@ -70,6 +70,8 @@ const attached = new WeakMap();
 const PLATFORMS = ["darwin", "linux", "windows", "wasm"];
 /** Time for a command to end once its limit is over, in ms. */
 const GRACE_MS = 1_000;
+/** The core gives up a command that was cancelled before so many ms have passed. */
+const GIVEN_UP_MS = 3_000;
 /** What shells call a command that its limit ended. */
 const TIMED_OUT = 124;
 
@@ -214,16 +216,19 @@ async function withLimit(ms, signal, run) {
   if (ms === 0) return { over: false, result: await run(signal) };
   const stopping = new AbortController();
   const done = new AbortController();
-  const stop = () => stopping.abort(signal.reason);
+  const waiting = new AbortController();
+  const stop = () => {
+    stopping.abort(signal.reason);
+    // A timer that nobody waits for would keep a process.
+    waiting.abort();
+  };
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   let over = false;
-  const late = sleep(ms, done.signal).then(async () => {
-    if (!done.signal.aborted) {
-      over = true;
-      stopping.abort(new EnvironmentError("cancelled", `the command did not end within ${ms} ms`));
-      await sleep(GRACE_MS, done.signal);
-    }
+  const late = sleep(ms, waiting.signal).then(async () => {
+    over = !waiting.signal.aborted;
+    if (over) stopping.abort(new EnvironmentError("cancelled", `the command did not end within ${ms} ms`));
+    await sleep(over ? GRACE_MS : GIVEN_UP_MS, done.signal);
     return undefined;
   });
   try {
@@ -235,6 +240,7 @@ async function withLimit(ms, signal, run) {
     return { result, over };
   } finally {
     done.abort();
+    waiting.abort();
     signal.removeEventListener("abort", stop);
   }
 }
