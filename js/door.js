@@ -6,6 +6,7 @@
 // comes back is replaced.
 
 import { text } from "./errors.js";
+import { violations } from "./policy.js";
 import { Keys } from "./redact.js";
 
 /**
@@ -53,12 +54,16 @@ export function createDoor(fetch, credentials, keys = new Keys()) {
       redirect: "manual",
       signal,
     };
+    const policy = violations();
     let response;
     try {
       response = await fetch(request.url, init);
     } catch (error) {
-      const { kind, message } = unreachable(url, error);
+      if (!signal?.aborted) await policy.told();
+      const { kind, message } = policy.refused(url) ? forbidden(url) : unreachable(url, error);
       throw failure(kind, keys.replace(message));
+    } finally {
+      policy.end();
     }
     if (!isResponse(response)) {
       throw failure("broken", "fetch returned something that is not a Response with an unread body");
@@ -185,6 +190,10 @@ function hides(response) {
 
 /** Causes, as Node names them, that mean: there never was a connection. */
 const NO_CONNECTION = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|EADDR|ERR_TLS|UND_ERR_CONNECT|CERT_|DEPTH_|SELF_SIGNED|UNABLE_)/;
+
+function forbidden({ origin }) {
+  return failure("connect", `cannot connect to ${origin}: the content security policy forbids it; allow it with connect-src ${origin}`);
+}
 
 function unreachable(url, error) {
   const code = error?.cause?.code;

@@ -7,10 +7,16 @@ const TELLING_MS = 100;
 /** What a content security policy refuses from now on. */
 export function violations() {
   const directives = new Set();
-  const listener = ({ effectiveDirective }) => directives.add(effectiveDirective);
+  const addresses = new Set();
+  const listener = ({ effectiveDirective, blockedURI }) => {
+    directives.add(effectiveDirective);
+    if (effectiveDirective === "connect-src") addresses.add(blockedURI);
+  };
   globalThis.addEventListener?.("securitypolicyviolation", listener);
   return {
     forbids: (...names) => names.find((name) => directives.has(name)),
+    /** Whether a connection to `url` was refused. @param {URL} url */
+    refused: ({ origin }) => [...addresses].some((address) => address === origin || address.startsWith(`${origin}/`)),
     /** Waits for what is still to be told of a failure. */
     async told() {
       if (directives.size > 0 || !globalThis.SecurityPolicyViolationEvent) return;

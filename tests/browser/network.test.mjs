@@ -6,7 +6,7 @@ import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { listen } from "../node/support.mjs";
-import { launch, serveFiles, wholeFile } from "./page.mjs";
+import { STRICT, launch, serveFiles, wholeFile } from "./page.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -21,11 +21,11 @@ before(async () => {
 });
 
 /** The `ERROR` of an input to a model at `baseUrl`. */
-async function errorOf(t, face, baseUrl, { offline = false } = {}) {
+async function errorOf(t, face, baseUrl, { offline = false, at = address } = {}) {
   const context = await browser.newContext();
   t.after(() => context.close());
   const page = await context.newPage();
-  await page.goto(`${address}/tests/browser/cases.html`);
+  await page.goto(`${at}/tests/browser/cases.html`);
   await page.waitForFunction(() => globalThis.playCase);
   // The core is loaded before the network goes.
   await page.evaluate((face) => globalThis.faces[face].init(), face);
@@ -46,6 +46,14 @@ for (const face of ["worker", "page"]) {
     const { message, retryable } = await errorOf(t, face, url);
     assert.match(message, /cannot connect to http:\/\/127\.0\.0\.1:\d+: .*\(CORS\), set baseUrl to a proxy of yours that does/);
     assert.equal(retryable, true);
+  });
+
+  test(`a policy that forbids the connection: the sentence says so, ${face}`, async (t) => {
+    const elsewhere = await listen(t, (_, response) => response.end("never asked"));
+    const policy = STRICT.replace(/connect-src [^;]*/, "connect-src 'self'");
+    const { message } = await errorOf(t, face, elsewhere, { at: await serveFiles(t, ROOT, { policy }) });
+    const sentence = `cannot connect to ${elsewhere}: the content security policy forbids it; allow it with connect-src ${elsewhere}`;
+    assert.ok(message.includes(sentence), message);
   });
 
   test(`no network: the sentence says so, ${face}`, async (t) => {
