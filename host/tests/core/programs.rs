@@ -118,7 +118,13 @@ async fn what_an_ended_program_printed_goes_where_it_would_have_gone() {
         (
             "timeout 0.2 timeout 60 p 2> err | head -n 1; timeout 1 sleep 2; echo $?",
             0,
-            "124\n",
+            "o\n124\n",
+            "",
+        ),
+        (
+            "(timeout 0.2 p 2> /dev/null | head -n 1) & (timeout 0.4 p 2>&1 | tail -n 1) & wait",
+            0,
+            "o\ne\n",
             "",
         ),
     ] {

@@ -47,8 +47,11 @@ pub(super) struct LastWords {
     timeout: RefCell<Option<(String, ProgramLimit)>>,
     /// The limit of the command that was started last, if a `timeout` calls it.
     limit: Cell<Option<ProgramLimit>>,
-    /// Polls begin before this time, as commands see it.
-    held_us: Cell<Option<u64>>,
+    /// Ends of the `timeout`s that call a program. Polls begin before the first
+    /// of them, as commands see it,
+    running: RefCell<Vec<u64>>,
+    /// and before that of one whose program has just ended.
+    ended_us: Cell<Option<u64>>,
     /// How far the clock that commands see is put back.
     behind_us: Cell<u64>,
 }
@@ -63,11 +66,13 @@ impl Timeline {
     pub fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {
         self.mark(us);
         let us = self.peek_us().saturating_add(us);
-        let limit = ProgramLimit {
+        let own = ProgramLimit {
             us,
             preserve_status,
         };
-        *self.last_words.timeout.borrow_mut() = Some((command.to_owned(), limit));
+        // One that another calls may be ended by that.
+        let outer = self.take_limit().filter(|outer| outer.us < us);
+        *self.last_words.timeout.borrow_mut() = Some((command.to_owned(), outer.unwrap_or(own)));
     }
 
     /// A command is about to start; says whether it must not, because only last
@@ -98,22 +103,36 @@ impl Timeline {
     }
 
     /// No poll begins at `us` or later, as commands see it, until
-    /// [`Timeline::release_clock`].
+    /// [`Timeline::end_hold`].
     pub fn hold_clock(&self, us: u64) {
-        self.last_words.held_us.set(Some(us));
+        self.last_words.running.borrow_mut().push(us);
     }
 
-    /// Commands see the time as it is.
-    pub fn release_clock(&self) {
-        self.last_words.held_us.set(None);
-        self.last_words.behind_us.set(0);
+    /// Ends a hold; if `us` has passed, only when the next command starts.
+    pub fn end_hold(&self, us: u64) {
+        let words = &self.last_words;
+        let mut running = words.running.borrow_mut();
+        if let Some(index) = running.iter().position(|other| *other == us) {
+            running.swap_remove(index);
+        }
+        if self.peek_us() >= us {
+            words.ended_us.set(Some(us));
+        }
+    }
+
+    /// Ends the holds of programs that have ended.
+    pub(super) fn release_clock(&self) {
+        self.last_words.ended_us.set(None);
+        self.put_back_clock();
     }
 
     /// Puts the clock back that commands see, if it is held.
     pub(super) fn put_back_clock(&self) {
         let words = &self.last_words;
         let now = self.now_us.get();
-        let held = words.held_us.get().filter(|us| now >= *us);
+        let running = words.running.borrow();
+        let held = running.iter().copied().chain(words.ended_us.get()).min();
+        let held = held.filter(|us| now >= *us);
         let seen = held.map_or(now, |us| us.saturating_sub(PUT_BACK_US));
         words.behind_us.set(now - seen);
     }

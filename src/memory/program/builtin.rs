@@ -61,16 +61,13 @@ struct Limit {
 
 impl Limit {
     fn new(timeline: Rc<Timeline>, limit: Option<ProgramLimit>) -> Self {
+        if let Some(limit) = limit {
+            timeline.hold_clock(limit.us);
+        }
         Self {
             timeline,
             limit,
             passed: false,
-        }
-    }
-
-    fn begin(&self) {
-        if let Some(limit) = self.limit {
-            self.timeline.hold_clock(limit.us);
         }
     }
 
@@ -93,8 +90,8 @@ impl Limit {
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        if !self.passed {
-            self.timeline.release_clock();
+        if let Some(limit) = self.limit {
+            self.timeline.end_hold(limit.us);
         }
     }
 }
@@ -124,7 +121,6 @@ async fn run(
         let limit_ms = timeline.until_deadline_us().div_ceil(1_000);
         Box::pin(lender.port.sleep(&timer_scope, limit_ms))
     };
-    limit.begin();
     let mut timer = Some(start_timer());
     poll_fn(|cx| {
         while let Some(running) = &mut timer
