@@ -123,7 +123,11 @@ export async function importInto(runtime, sandbox, options, fill) {
       link: (name, target) => hand((core) => core.addLink(name, target)),
     });
   } catch (error) {
-    if (!runtime.failed) handed.free();
+    try {
+      handed.free();
+    } catch {
+      // The core failed while it took something.
+    }
     throw error;
   }
   // Takes the handle, whatever comes of it.

@@ -58,8 +58,8 @@ import { Runtime } from "./runtime.js";
  * @property {(stream: "stdout" | "stderr", data: Uint8Array | string) => void} onOutput call it as output arrives
  * @typedef {{exitCode: number, timedOut?: boolean, durationMs?: number}} ExecResult
  *
- * What a runtime keeps of an environment.
- * @typedef {object} EnvironmentPart
+ * What a runtime asks of an environment.
+ * @typedef {object} EnvironmentAnswers
  * @property {(call: object, signal: AbortSignal) => Promise<object | Uint8Array>} call
  * @property {Function} exec
  * @property {import("./program.js").Programs} [programs]
@@ -100,8 +100,8 @@ async function add(environment) {
   acceptOwn(environment);
   const { info, wrapping } = readInSession("options.env", () => ({ info: facts(environment), wrapping: wrappingOf(environment) }));
   const runtime = await Runtime.create();
-  const number = runtime.call((core) => core.addEnvironment(info));
-  runtime.environments.set(number, {
+  const number = runtime.add({
+    add: (core) => core.addEnvironment(info),
     call: (call, signal) => answer(environment, call, signal),
     exec: (request, signal, onOutput) => exec(environment, request, signal, onOutput),
   });

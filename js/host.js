@@ -16,10 +16,16 @@ const READS = 32;
 export class Host {
   #runtime;
   #reads = 0;
+  /** Whether its core has failed: what that began says nothing to the next one. */
+  #ended = false;
 
   /** @param {import("./runtime.js").Runtime} runtime */
   constructor(runtime) {
     this.#runtime = runtime;
+  }
+
+  end() {
+    this.#ended = true;
   }
 
   wake() {
@@ -109,7 +115,7 @@ export class Host {
 
   /** Output may come after the end, when nobody listens any more. */
   #tell(call) {
-    if (!this.#runtime.failed) this.#runtime.call(call);
+    if (!this.#ended) this.#runtime.call(call);
   }
 
   #session(id) {

@@ -62,6 +62,10 @@ export class Programs {
     this.#programs.set(name, program);
   }
 
+  names() {
+    return [...this.#programs.keys()];
+  }
+
   /** Runs one for the core, whose names of states are its own. @param {any} request @param {AbortSignal} signal */
   async run({ since, state, ...request }, signal) {
     const program = this.#programs.get(request.name);

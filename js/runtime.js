@@ -36,6 +36,8 @@ let platform;
 let loading;
 /** @type {Platform["bindings"] | undefined} */
 let ready;
+/** Of each core that is loaded: where its stack ends. @type {WeakMap<Platform["bindings"], WebAssembly.Global>} */
+const stacks = new WeakMap();
 
 /**
  * Called by each entry file that is loaded. Where a program loads both cores,
@@ -74,7 +76,8 @@ function load(wasm, onProgress) {
   const provided = platform;
   const { bindings } = provided;
   const attempt = loaded(wasm, provided, onProgress).then(
-    () => {
+    ({ __stack_pointer: stack }) => {
+      stacks.set(bindings, stack);
       // One that another has overtaken serves until that one is loaded.
       if (loading === attempt || !ready) ready = bindings;
       return bindings;
@@ -88,10 +91,10 @@ function load(wasm, onProgress) {
   return attempt;
 }
 
-/** Is told when a core fails. @type {(failure: CoreError) => void} */
-let failed = () => {};
+/** Is told when a core fails. @type {((failure: CoreError) => void) | undefined} */
+let failed;
 
-/** What a core failed by may have damaged the others of its module. @param {(failure: CoreError) => void} callback */
+/** Who is told that a core has failed replaces all of its module; else its runtime begins anew. @param {(failure: CoreError) => void} callback */
 export function onFailure(callback) {
   failed = callback;
 }
@@ -99,11 +102,22 @@ export function onFailure(callback) {
 /** Steps in a row that a microtask may start before others get their turn. */
 const MICROTASKS = 64;
 
-/** A core instance: environments that share sessions, and their jobs. */
+/**
+ * What a runtime keeps of an environment.
+ * @typedef {object} EnvironmentPart
+ * @property {(core: Core, rescued?: any) => number} add makes it in a core, of what was
+ *   rescued from the last one, which gave it the same number
+ * @property {(core: Core) => any} [rescue] takes out of a core that has failed what is left of it
+ * @property {(core: Core) => void} [wrap] see `wrap`
+ *
+ * A core instance: environments that share sessions, and their jobs. Where a
+ * command makes it fail, its sessions are lost, and another core takes over
+ * what is left of the environments.
+ */
 export class Runtime {
   /** @type {Map<string, import("./session.js").SessionPart>} */
   sessions = new Map();
-  /** @type {Map<number, import("./environment.js").EnvironmentPart>} */
+  /** @type {Map<number, EnvironmentPart & import("./environment.js").EnvironmentAnswers>} */
   environments = new Map();
   /** Takes the lines of a log, by its number. @type {Map<number, (line: string) => void>} */
   logs = new Map();
@@ -112,7 +126,10 @@ export class Runtime {
   /** Called when the core can do nothing more. @type {Set<() => void>} */
   endings = new Set();
   #jobs = new Map();
+  #bindings;
+  #stack;
   #core;
+  #host;
   #scheduled = false;
   #inARow = 0;
   #failure;
@@ -128,15 +145,45 @@ export class Runtime {
 
   /** @param {Platform["bindings"]} bindings of a core that is loaded */
   constructor(bindings) {
-    const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
+    this.#bindings = bindings;
+    this.#stack = stacks.get(bindings);
     try {
-      this.#core = new bindings.Core(new Host(this), seed);
+      this.#begin();
     } catch (error) {
-      // The way out: nothing that this module holds can be trusted.
-      const failure = CoreError.saying(`the core has failed before and cannot begin anew: ${text(error)}; load the page or start the process again, or use hermitcrab/worker, which goes on`, { cause: error });
-      failed(failure);
+      const failure = noMore(error);
+      failed?.(failure);
       throw failure;
     }
+  }
+
+  #begin() {
+    const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
+    const host = new Host(this);
+    this.#core = this.#guarded(() => new this.#bindings.Core(host, seed));
+    this.#host = host;
+  }
+
+  /**
+   * Enters the module. A call that fails leaves the stack where it was, which
+   * all cores of the module share.
+   * @template T @param {() => T} call @returns {T}
+   */
+  #guarded(call) {
+    const stack = this.#stack;
+    const { value } = stack;
+    try {
+      return call();
+    } catch (error) {
+      stack.value = value;
+      throw error;
+    }
+  }
+
+  /** Makes an environment; returns its number. @param {EnvironmentPart} part */
+  add(part) {
+    const number = this.callSandbox((core) => part.add(core));
+    this.environments.set(number, part);
+    return number;
   }
 
   /**
@@ -147,7 +194,7 @@ export class Runtime {
   call(call, Class = SessionError) {
     if (this.#failure) throw this.#failure;
     try {
-      return call(this.#core);
+      return this.#guarded(() => call(this.#core));
     } catch (error) {
       const failure = typed(error, Class);
       if (failure instanceof CoreError) this.#fail(failure);
@@ -168,11 +215,15 @@ export class Runtime {
   /**
    * Puts around an environment what its options ask for; the log is outside and
    * has what is rejected, too.
-   * @param {number} environment @param {import("./environment.js").Wrapping} wrapping
+   * @param {number} number @param {import("./environment.js").Wrapping} wrapping
    */
-  wrap(environment, { readOnly, log }) {
-    if (readOnly) this.call((core) => core.makeReadOnly(environment, readOnly === "commands"));
-    if (log) this.logs.set(this.call((core) => core.logCalls(environment)), quiet(log));
+  wrap(number, { readOnly, log }) {
+    const wrap = (core) => {
+      if (readOnly) core.makeReadOnly(number, readOnly === "commands");
+      if (log) this.logs.set(core.logCalls(number), quiet(log));
+    };
+    this.call(wrap);
+    this.environments.get(number).wrap = wrap;
   }
 
   /** Steps the core soon. Many reasons to step make one step. */
@@ -197,12 +248,12 @@ export class Runtime {
     signal?.throwIfAborted();
     const id = this.call(start, EnvironmentError);
     const cancel = () => {
-      if (!this.#failure && this.#jobs.has(id)) this.call((core) => core.cancelJob(id));
+      if (!this.#failure && this.#jobs.get(id) === job) this.call((core) => core.cancelJob(id));
     };
     signal?.addEventListener("abort", cancel, { once: true });
-    const result = new Promise((resolve, reject) => {
-      this.#jobs.set(id, { onOutput, resolve, reject, cancel, hearing: new Set() });
-    });
+    const job = { onOutput, cancel, hearing: new Set() };
+    const result = new Promise((resolve, reject) => Object.assign(job, { resolve, reject }));
+    this.#jobs.set(id, job);
     return result.finally(() => signal?.removeEventListener("abort", cancel));
   }
 
@@ -247,13 +298,16 @@ export class Runtime {
 
   #advance() {
     if (this.#failure) return;
+    const core = this.#core;
     let busy;
     try {
-      busy = this.#core.step(Date.now());
+      busy = this.#guarded(() => core.step(Date.now()));
     } catch (error) {
       this.#fail(new CoreError(error));
       return;
     }
+    // It may have failed meanwhile, by a call of somebody whom it told its news.
+    if (core !== this.#core) return;
     for (const watcher of this.watchers) watcher();
     if (busy && !this.#scheduled) {
       this.#scheduled = true;
@@ -264,20 +318,48 @@ export class Runtime {
 
   #fail(failure) {
     if (this.#failure) return;
+    const core = this.#core;
     try {
-      this.#core.stop();
+      this.#guarded(() => core.stop());
     } catch {
       // A core that has failed may fail again; there is nothing left to stop.
     }
     this.#lose(failure);
-    failed(failure);
+    if (failed) failed(failure);
+    else this.#beginAnew(core);
+    // It is in the middle of something, and must not be looked at again: also
+    // not to give its memory back.
+    core.__destroy_into_raw();
+  }
+
+  /** Another core takes over what is left of the environments. */
+  #beginAnew(old) {
+    try {
+      const parts = [...this.environments].map(([number, part]) => ({ number, part, rescued: part.rescue?.(old) }));
+      this.#begin();
+      this.logs.clear();
+      for (const { number, part, rescued } of parts) {
+        if (this.#guarded(() => part.add(this.#core, rescued)) !== number) throw new Error(`environment ${number} has another number`);
+        this.#guarded(() => part.wrap?.(this.#core));
+      }
+      this.#failure = undefined;
+    } catch (error) {
+      this.#failure = noMore(error);
+    }
   }
 
   #lose(failure) {
     this.#failure = failure;
-    for (const job of this.#jobs.values()) job.reject(failure);
+    this.#host.end();
+    const jobs = [...this.#jobs.values()];
     this.#jobs.clear();
-    for (const session of this.sessions.values()) session.lost(failure, Date.now());
-    for (const end of this.endings) end();
+    for (const job of jobs) job.reject(failure);
+    for (const session of [...this.sessions.values()]) session.lost(failure, Date.now());
+    for (const end of [...this.endings]) end();
   }
+}
+
+/** Nothing that the module holds can be trusted. */
+function noMore(error) {
+  return CoreError.saying(`the core has failed before and cannot begin anew: ${text(error)}; load the page or start the process again, or use hermitcrab/worker, which goes on`, { cause: error });
 }

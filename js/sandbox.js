@@ -41,15 +41,19 @@ export class MemoryEnvironment {
   /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
   static async create({ files = {}, programs = {}, limits = {}, readOnly, log, ...options } = {}) {
     const runtime = await Runtime.create();
-    const wanted = snakeCase({
-      utcOffsetMinutes: -new Date().getTimezoneOffset(),
-      ...options,
-      limits: snakeCase(limits),
-      programs: Object.keys(programs),
-    });
+    const lent = new Programs(programs);
+    const wanted = snakeCase({ utcOffsetMinutes: -new Date().getTimezoneOffset(), ...options, limits: snakeCase(limits) });
     try {
-      const number = runtime.callSandbox((core) => core.addSandbox(wanted));
-      runtime.environments.set(number, { programs: new Programs(programs) });
+      const number = runtime.add({
+        programs: lent,
+        add(core, rescued) {
+          const number = core.addSandbox({ ...wanted, programs: lent.names() });
+          if (rescued) core.restore(number, rescued);
+          rescued?.free();
+          return number;
+        },
+        rescue: (core) => core.rescue(number),
+      });
       const environment = new MemoryEnvironment(runtime, number);
       environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
       environment.#readOnly = readOnly;

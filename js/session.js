@@ -130,6 +130,8 @@ export class Session {
   #part;
   /** What its last `ERROR` said. */
   #failure;
+  /** Why its core is gone. @type {Error | undefined} */
+  #lost;
 
   /** A UUID. @type {string} @readonly */
   id;
@@ -156,6 +158,9 @@ export class Session {
       close();
     };
     part.lost = (failure, now) => {
+      this.#lost = failure;
+      // Whatever its core was in the middle of: nothing looks at it again.
+      core.__destroy_into_raw();
       const event = (kind, data) => {
         seq += 1;
         return { kind, data, seq, timestamp: new Date(now).toISOString(), session_id: this.id };
@@ -172,7 +177,7 @@ export class Session {
 
   /** What it is doing. @type {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
   get state() {
-    return this.#runtime.failed ? "CLOSED" : this.#core.state;
+    return this.#lost ? "CLOSED" : this.#call((core) => core.state);
   }
 
   /**
@@ -265,13 +270,13 @@ export class Session {
 
   /** Ends the session from any state, gracefully; resolves when it is over. */
   async abort() {
-    if (!this.#runtime.failed) this.#call((core) => core.abort());
+    if (!this.#lost) this.#call((core) => core.abort());
     await this.closed;
   }
 
   /** Closes a session that is not processing; resolves when it is over. */
   async close() {
-    if (!this.#runtime.failed) this.#call((core) => core.close());
+    if (!this.#lost) this.#call((core) => core.close());
     await this.closed;
   }
 
@@ -332,6 +337,7 @@ export class Session {
   }
 
   #call(call) {
+    if (this.#lost) throw this.#lost;
     try {
       return this.#runtime.call(() => call(this.#core));
     } catch (error) {

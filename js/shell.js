@@ -54,6 +54,8 @@ export class Shell {
   #decoder = new TextDecoder();
   #history;
   #closed = false;
+  /** Whether the sandbox's core is gone, and the shell with it. */
+  #isLost = false;
   #end;
 
   /** Resolves with the exit code when the shell has ended, by `exit`, Ctrl-D or `close`. @type {Promise<number>} */
@@ -195,7 +197,7 @@ export class Shell {
       if (last !== "\n" || status.cancelled) this.#show("\r\n");
     } catch (error) {
       this.#show(`hermitcrab: ${error.message}\r\n`);
-      if (this.#runtime.failed) return this.#finish(1);
+      if (this.#isLost) return this.#finish(1);
     } finally {
       this.#running = undefined;
     }
@@ -251,6 +253,7 @@ export class Shell {
 
   /** The sandbox is gone; what runs in it ends the shell itself. */
   #lost = () => {
+    this.#isLost = true;
     if (!this.#running) this.#finish(1);
   };
 
@@ -258,7 +261,7 @@ export class Shell {
     this.#closed = true;
     this.#runtime.endings.delete(this.#lost);
     this.#show(PASTE_OFF);
-    if (!this.#runtime.failed) this.#core((core) => core.closeTerminal(this.#number));
+    if (!this.#isLost) this.#core((core) => core.closeTerminal(this.#number));
     this.#end(code);
   }
 

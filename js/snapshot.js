@@ -28,7 +28,11 @@ export class Snapshots {
     // Given back once, however often it is asked for.
     const free = snapshot.free.bind(snapshot);
     snapshot.free = () => {
-      if (snapshot.__wbg_ptr !== 0) free();
+      try {
+        if (snapshot.__wbg_ptr !== 0) free();
+      } catch {
+        // The core failed while it read it.
+      }
     };
     this.#taken.add(snapshot);
     for (const name of READS) this.#guard(snapshot, name);

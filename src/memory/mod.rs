@@ -315,6 +315,22 @@ impl MemoryEnvironment {
         }
     }
 
+    /// What is left of a sandbox whose instance has failed: what it was before
+    /// the commands that ran then, or what it is now if there were none. `None`:
+    /// it failed in the middle of a change. In the web face only: the host of a
+    /// component has its journal.
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox", feature = "web"))]
+    pub fn rescue(&self) -> Option<Snapshot> {
+        clock::abandon();
+        let tree = self.tree.try_borrow().ok()?.clone();
+        let now = || Snapshot {
+            tree,
+            clock: self.clock.state(),
+            random: self.random.state(),
+        };
+        Some(self.clock.before().unwrap_or_else(now))
+    }
+
     /// Goes back to `snapshot`. The clock goes on, it never goes back.
     pub fn restore(&self, snapshot: &Snapshot) {
         *self.tree.borrow_mut() = snapshot.tree.clone();

@@ -19,6 +19,8 @@ use bashkit::{
     SessionLimits, ShellState,
 };
 
+#[cfg(feature = "web")]
+use super::Snapshot;
 use super::builtins;
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
@@ -289,6 +291,12 @@ impl Shells {
     ) -> Rc<Timeline> {
         let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
         let timeline = clock.start(timeout_us, self.ground.limits.work_bound, random.clone());
+        #[cfg(feature = "web")]
+        timeline.set_before(Snapshot {
+            tree: self.ground.tree.borrow().clone(),
+            clock: clock.state(),
+            random: random.state(),
+        });
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
         timeline.set_script(&request.command);

@@ -261,6 +261,15 @@ impl Core {
         Ok(Snapshot(self.sandbox(environment)?.snapshot()))
     }
 
+    /// What is left of a sandbox of a core that has failed, for another core:
+    /// its state before the commands that ran then.
+    pub fn rescue(&self, environment: u32) -> Result<Snapshot, JsValue> {
+        let rescued = self.sandbox(environment)?.rescue();
+        rescued
+            .map(Snapshot)
+            .ok_or_else(|| invalid("the core failed in the middle of a change of its files"))
+    }
+
     /// Puts a sandbox back, in constant time.
     pub fn restore(&self, environment: u32, snapshot: &Snapshot) -> Result<(), JsValue> {
         self.sandbox(environment)?.restore(&snapshot.0);

@@ -581,27 +581,29 @@ for (const [bytes, said] of [[0, "0 kB"], [700, "1 kB"], [99_001, "100 kB"], [10
   });
 }
 
+test("of a core that cannot begin anew, a project says where its last state is", async () => {
+  const { kind, message } = await storageFailure("p", 0, CoreError.saying("the core has failed before"));
+  assert.equal(kind, "io");
+  assert.equal(message, "project p cannot be saved: the core has failed before; what was last saved is kept: open the project again in a new page or process");
+});
+
 // The page replaces a worker whose core has failed.
 const testHere = inWorker ? () => {} : test;
 
-testHere("of a core that has failed, a project says where its last state is", async (t) => {
+testHere("a project goes on where its core has failed, with what was known of the conversation", async (t) => {
   const storage = directoryStorage(await folder(t));
   const project = await openProject("p", { storage, files: { a: "1" } });
+  const session = await createSession({ env: project.env, script: { steps: [{ text: "known" }] } });
+  project.keep(session);
+  await collect(session.run("go"));
   await project.save();
-  const { now } = Date;
-  t.mock.method(Date, "now", () => {
-    Date.now = now;
-    throw new WebAssembly.RuntimeError("unreachable");
-  });
-  await assert.rejects(project.env.exec("echo 2 > a"), CoreError);
-  await assert.rejects(project.save(), (error) => {
-    assert.equal(error.kind, "io");
-    assert.match(error.message, /^project p cannot be saved: the core failed .*unreachable; what was last saved is kept: open the project again in a new page or process$/);
-    return error instanceof EnvironmentError;
-  });
-  await project.close().catch(() => {});
+  await assert.rejects(project.env.exec("echo 2 > a; jq -n 'def f: 1+f; f'"), CoreError);
+  await project.env.write("b", "3");
+  await project.close();
   const again = await openProject("p", { storage });
-  assert.equal(await again.env.readText("a"), "1");
+  assert.deepEqual([await again.env.readText("a"), await again.env.readText("b")], ["1", "3"]);
+  const resumed = await createSession({ env: again.env, script: { steps: [{ text: "-" }] }, history: again.history });
+  assert.match(JSON.stringify(await resumed.history()), /known/);
   await again.close();
 });
 

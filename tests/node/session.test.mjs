@@ -584,8 +584,8 @@ test("leaving the loop ends listening, not the work", async (t) => {
 // In a worker the core fails there: worker.test.mjs.
 const testHere = inWorker ? () => {} : test;
 
-testHere("when the core itself fails, every session ends and says so", async (t) => {
-  const env = await MemoryEnvironment.create();
+testHere("when the core itself fails, every session of it ends and says so, and its sandbox goes on", async (t) => {
+  const env = await MemoryEnvironment.create({ files: { a: "1" } });
   const session = await createSession({ apiKey: KEY, env });
   const events = session.events();
   assert.equal((await events.next()).value.kind, "SESSION_START");
@@ -602,10 +602,63 @@ testHere("when the core itself fails, every session ends and says so", async (t)
   assert.match(rest[0].data.message, /unreachable/);
   assert.equal(session.state, "CLOSED");
   await assert.rejects(session.submit("hello"), CoreError);
-  await assert.rejects(env.exec("true"), CoreError);
   await session.abort();
-  const other = await MemoryEnvironment.create();
-  assert.equal((await other.exec("echo fine")).stdout, "fine\n");
+  assert.equal((await env.exec("cat a")).stdout, "1");
+  const another = await createSession({ apiKey: KEY, env });
+  await another.close();
+});
+
+/** Commands that use up a stack, the shell's own or the engine's: no count of work ends them before. */
+const DEEP = {
+  "a function of jq that calls itself": "jq -n 'def f: 1+f; f'",
+  "a hundred thousand brackets": `awk 'BEGIN{for(i=0;i<300000;i++) printf "("}' > deep; bc < deep`,
+};
+
+for (const [what, command] of Object.entries(DEEP)) {
+  testHere(`of ${what}, only the core that runs it fails, however often`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: `echo lost > b; ${command}` }), { text: "x" }] });
+    const silent = await serveModel(t, { steps: [{ text: "fine", delay_ms: 500 }] });
+    const elsewhere = await createSession({ apiKey: KEY, baseUrl: silent.url, env: await MemoryEnvironment.create({ files: { a: "1" } }) });
+    const working = collect(elsewhere.run("go"));
+
+    const env = await MemoryEnvironment.create({ files: { a: "1" }, programs: { hey: async () => ({ exitCode: 0, stdout: "hey\n" }) } });
+    const early = await env.snapshot();
+    await env.program("you", async () => ({ exitCode: 0, stdout: "you\n" }));
+    await env.write("b", "2");
+    const shell = await env.openShell({ onData() {} });
+    const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+    const [error, end] = (await collect(session.run("go"))).slice(-2);
+    assert.deepEqual([error.kind, error.data.code, end.kind], ["ERROR", "core", "SESSION_END"]);
+    assert.equal(await shell.closed, 1);
+    assert.equal(session.state, "CLOSED");
+    await assert.rejects(session.record(), CoreError);
+
+    // Each of them would leave the stack that all cores share a piece shorter.
+    for (let round = 0; round < 5; round += 1) {
+      const sleeper = assert.rejects(env.exec("sleep 1; cat /dev/zero"), CoreError);
+      await assert.rejects(env.exec(`echo lost > b; ${command}`), CoreError);
+      await sleeper;
+      assert.equal((await env.exec("cat a b; hey; you; sleep 5; jq -n '[1, 2] | add'")).stdout, "12hey\nyou\n3\n");
+    }
+    assert.deepEqual((await env.changesSince(early)).map(({ path }) => path).filter((path) => path.startsWith("/workspace")), ["/workspace/b"]);
+    await env.restore(early);
+    assert.equal(await env.exists("b"), false);
+    assert.equal((await working).at(-1).kind, "STATE_CHANGED");
+    assert.match(JSON.stringify(await elsewhere.history()), /fine/);
+    await elsewhere.close();
+    await (await MemoryEnvironment.create()).dispose();
+  });
+}
+
+testHere("a core that has failed leaves a sandbox as read-only as it was, and logged", async () => {
+  const lines = [];
+  const log = (line) => lines.push(line);
+  const env = await MemoryEnvironment.create({ files: { a: "1" }, readOnly: "commands", log });
+  await assert.rejects(env.exec(DEEP["a function of jq that calls itself"]), CoreError);
+  lines.length = 0;
+  await assert.rejects(env.write("a", "2"), { kind: "read_only" });
+  assert.equal((await env.exec("cat a")).stdout, "1");
+  assert.deepEqual(lines.map((line) => line.replace(/ in [0-9].*/, "")), ["write a (1 bytes)", "write a (1 bytes): write operations are disabled in read-only mode", "exec: cat a", "exit: 0"]);
 });
 
 test("a sandbox of another entry is no environment of the caller's", async () => {

@@ -102,6 +102,10 @@ impl Core {
     }
 }
 
+/// A call that traps leaves the stack where it was. JavaScript puts it back, so
+/// that the failure of one core is not that of the others (`js/runtime.js`).
+const STACK_POINTER: &str = "-Clink-arg=--export=__stack_pointer";
+
 /// What messages of panics call the places where this machine keeps sources:
 /// nothing. A build is the same wherever it is made.
 fn unnamed_places(shell: &Shell) -> Result<Vec<String>> {
@@ -137,11 +141,12 @@ fn write(out: &Path, core: Core) -> Result<u64> {
     let flags: Vec<String> = llvm.chain(unnamed_places(&shell)?).collect();
     let flags = format!("target.{WASM_TARGET}.rustflags={flags:?}");
     cargo(&shell)
-        .args(["build", "--package", "hermitcrab", "--lib"])
+        .args(["rustc", "--package", "hermitcrab", "--lib"])
         .arg("--no-default-features")
         .args(["--profile", profile, "--target", WASM_TARGET])
         .args(["--features", core.features()])
         .args(["--config", &flags])
+        .args(["--", STACK_POINTER])
         .quiet()
         .run()?;
     let module = target_dir()

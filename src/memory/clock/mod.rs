@@ -23,6 +23,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use super::Snapshot;
 use super::random::Random;
 
 /// Tells the time of the current step, in ms since 1970-01-01 UTC.
@@ -57,6 +58,12 @@ pub fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
     }
     let _leave = Leave(CURRENT.with(|current| current.replace(Some(timeline.clone()))));
     body()
+}
+
+/// Nothing is polled: what was when the instance failed never ended.
+pub fn abandon() {
+    // Kept for good: it is in the middle of whatever it did.
+    std::mem::forget(CURRENT.take());
 }
 
 /// The timeline whose command is being polled.
@@ -180,6 +187,14 @@ impl Clock {
         running.retain(|other| other.strong_count() > 0);
         running.push(Rc::downgrade(&timeline));
         timeline
+    }
+
+    /// What the sandbox was when the first of the commands that run now began;
+    /// `None`: none runs.
+    pub fn before(&self) -> Option<Snapshot> {
+        let running = self.running.borrow();
+        let mut timelines = running.iter().filter_map(Weak::upgrade);
+        timelines.find_map(|timeline| timeline.before())
     }
 
     fn end(&self, timeline: &Timeline) {

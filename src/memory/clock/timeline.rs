@@ -1,6 +1,6 @@
 //! `Timeline`: the time of one running command, its limits and why it must end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use super::last_words::LastWords;
 use super::meter::Meter;
 use super::order::Turns;
 use crate::environment::Scope;
+use crate::memory::Snapshot;
 use crate::memory::heap;
 use crate::memory::narrow::Narrow;
 use crate::memory::random::Random;
@@ -60,6 +61,7 @@ pub struct Timeline {
     pub(super) last_words: LastWords,
     cancelled: Cell<bool>,
     refusal: RefCell<Option<String>>,
+    before: OnceCell<Snapshot>,
     /// Bytes of all that may be allocated while it runs.
     memory_bytes: usize,
     heap_limit: usize,
@@ -98,9 +100,20 @@ impl Timeline {
             last_words: LastWords::default(),
             cancelled: Cell::new(false),
             refusal: RefCell::default(),
+            before: OnceCell::new(),
             memory_bytes: memory_bytes(held),
             heap_limit: held + memory_bytes(held),
         }
+    }
+
+    /// Remembers what the sandbox was when the command began.
+    pub fn set_before(&self, before: Snapshot) {
+        let _ = self.before.set(before);
+    }
+
+    /// What the sandbox was when the command began, if that was remembered.
+    pub(super) fn before(&self) -> Option<Snapshot> {
+        self.before.get().cloned()
     }
 
     /// Memory that the command may hold.
