@@ -13,10 +13,10 @@ const USAGE = `Usage: node [options] [-e code | -p code | file | -] [arguments]
        node --test [files]
 `;
 
-/** Ways out of the sandbox. What `network` opens comes after the bar. */
+/** Ways out of the sandbox; `Bun` first, which is made in parts that look for the others. */
 const OUTSIDE = (
-  "postMessage onmessage importScripts Worker SharedWorker BroadcastChannel MessageChannel indexedDB caches " +
-  "navigator cookieStore close self name location process require module Deno Bun"
+  "Bun Deno postMessage onmessage importScripts Worker SharedWorker BroadcastChannel MessageChannel indexedDB caches " +
+  "navigator cookieStore close self name location process require module"
 ).split(" ");
 const NETWORK = "fetch XMLHttpRequest WebSocket WebSocketStream EventSource WebTransport RTCPeerConnection".split(" ");
 
@@ -29,7 +29,9 @@ const host = globalThis.process;
  * that began as a blob knows it by that alone.
  */
 const ADDRESS = globalThis.location?.protocol === "blob:" ? import.meta.url : (globalThis.location?.href ?? import.meta.url);
-const OURS = new URL(".", ADDRESS).href;
+const OURS = new URL(".", ADDRESS);
+/** What frames of code begin with that is not the program's. Bun and Deno name files by their paths. */
+const OUTER = [OURS.href, "node:", "ext:", "native", ...(OURS.protocol === "file:" ? [decodeURI(OURS.pathname)] : [])];
 
 let settings;
 const receive = ({ data: { kind, ...data } }) => {
@@ -185,10 +187,18 @@ function mayEvaluate() {
 function close(names) {
   for (const name of [...OUTSIDE, ...names]) {
     for (let object = globalThis; object && object !== Object.prototype; object = Object.getPrototypeOf(object)) {
-      if (Object.hasOwn(object, name)) delete object[name];
+      if (Object.hasOwn(object, name)) take(object, name);
     }
-    if (name in globalThis)
-      Object.defineProperty(globalThis, name, { value: undefined, writable: true, configurable: true });
+    if (name in globalThis) Reflect.defineProperty(globalThis, name, { value: undefined, writable: true, configurable: true });
+  }
+}
+
+/** What cannot be taken away, as `Bun`, is emptied. */
+function take(object, name) {
+  if (Reflect.deleteProperty(object, name)) return;
+  const held = object[name];
+  for (const key of Reflect.ownKeys(held)) {
+    if (!Reflect.deleteProperty(held, key)) Reflect.defineProperty(held, key, { value: undefined });
   }
 }
 
@@ -198,7 +208,7 @@ function showOwnFrames() {
     const lines = frames
       .filter((frame) => {
         const file = frame.getFileName() ?? frame.getScriptNameOrSourceURL();
-        return file && !file.startsWith(OURS) && !file.startsWith("node:");
+        return file && !OUTER.some((start) => file.startsWith(start));
       })
       .map((frame) => `    at ${String(frame).replace(/^(?:\w+\.)?eval \(/, "<module> (")}`);
     return [Error.prototype.toString.call(error), ...lines].join("\n");

@@ -1,5 +1,5 @@
-// The packed tarball, installed into fresh projects: Node, Vite, webpack,
-// esbuild, pages without a bundler, an edge isolate, TypeScript. `TARBALL` is
+// The packed tarball, installed into fresh projects: Node, Bun, Deno,
+// Vite, webpack, esbuild, pages without a bundler, an edge isolate, TypeScript. `TARBALL` is
 // the file that `cargo xtask npm` made.
 
 import assert from "node:assert/strict";
@@ -86,6 +86,17 @@ test("Node", async (t) => {
     files: ["hermitcrab_bg.wasm", "hermitcrab_bg.wasm"],
   });
 });
+
+for (const [name, order] of [["bun", ["run", "main.js"]], ["deno", ["run", "--allow-all", "main.js"]]]) {
+  test(`the same in ${name}`, async (t) => {
+    const directory = await project(t, "runtimes");
+    const program = join(directory, "node_modules/.bin", name);
+    const { stdout } = await run(program, [...order, ...(await models(t))], { cwd: directory, timeout: 60_000 });
+    // Engines differ in what they call the top of a program, and where in its line they see a call.
+    const told = stdout.replaceAll(/at <\w+> \(([^:]*:\d+):\d+\)/g, "at <module> ($1:1)");
+    assert.deepEqual(JSON.parse(told), { ...RESULT, lent: LENT });
+  });
+}
 
 test("the example of the README, as it stands", async (t) => {
   const directory = await project(t, "node");
