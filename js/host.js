@@ -12,10 +12,14 @@ import { runTool } from "./tool.js";
  * say that it is too fast.
  */
 const READS = 32;
+/** How often the core is told that a response waits for a consumer, in ms: it takes silence for the provider's. */
+const BEAT_MS = 250;
 
 export class Host {
   #runtime;
   #reads = 0;
+  /** For when the consumers of a session's events have room. @type {Map<string, Promise<void>>} */
+  #rooms = new Map();
   /** Whether its core has failed: what that began says nothing to the next one. */
   #ended = false;
 
@@ -48,14 +52,31 @@ export class Host {
     return sleep(ms, signal);
   }
 
-  /** A promise for when the next piece of a response may be read; `undefined`: now. */
+  /**
+   * A promise for when the next piece of a response may be read; `undefined`: now.
+   * It resolves with `true`, or with `false` if this is to be asked again.
+   */
   room(owner) {
-    const room = this.#runtime.sessions.get(owner)?.hub.room();
-    if (room) return room;
+    const room = this.#rooms.get(owner) ?? this.#runtime.sessions.get(owner)?.hub.room();
+    if (room) {
+      this.#rooms.set(owner, room);
+      return this.#waited(owner, room);
+    }
     this.#reads += 1;
     if (this.#reads < READS) return undefined;
     this.#reads = 0;
-    return new Promise(macrotask);
+    return new Promise((resolve) => macrotask(() => resolve(true)));
+  }
+
+  #waited(owner, room) {
+    return new Promise((resolve) => {
+      const beat = setTimeout(() => resolve(false), BEAT_MS);
+      room.then(() => {
+        clearTimeout(beat);
+        this.#rooms.delete(owner);
+        resolve(true);
+      });
+    });
   }
 
   async fetch(owner, request, signal) {

@@ -45,7 +45,8 @@ extern "C" {
     ) -> Result<Promise, JsValue>;
 
     /// Whether the consumer of `owner`'s events has room for more: `undefined`,
-    /// or a promise for when it has. Response bodies are read no faster.
+    /// or a promise of `true` for when it has, or of `false` to be asked again.
+    /// Response bodies are read no faster.
     #[wasm_bindgen(method, catch)]
     pub(super) fn room(this: &Host, owner: &str) -> Result<Option<Promise>, JsValue>;
 

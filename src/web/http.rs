@@ -60,8 +60,12 @@ impl Reader {
 
     /// The next piece, once the consumer has room for it; `None` at the end.
     async fn next(&self, call: &Call) -> Result<Option<Bytes>, JsValue> {
-        if let Some(room) = call.host().room(&call.owner)? {
-            JsFuture::from(room).await?;
+        while let Some(room) = call.host().room(&call.owner)? {
+            if !JsFuture::from(room).await?.is_falsy() {
+                break;
+            }
+            // The silence is the consumer's, not the provider's.
+            call.stream(OutcomeKind::HttpChunk(Bytes::new()));
         }
         let result = JsFuture::from(self.0.read()).await?;
         if convert::flag(&result, "done") {

@@ -528,6 +528,26 @@ test("a consumer that does not read holds the stream back, and loses nothing", a
   assert.equal(texts.join(""), pieces.join(""));
 });
 
+test("a consumer that pauses is not taken for a provider that is silent", async () => {
+  let asked = 0;
+  const fetch = async () => {
+    asked += 1;
+    const pieces = answerOf(6_000);
+    const pull = (controller) => (pieces.length > 0 ? controller.enqueue(pieces.shift()) : controller.close());
+    return new Response(new ReadableStream({ pull }), { headers: { "content-type": "text/event-stream" } });
+  };
+  const settings = { apiKey: KEY, baseUrl: "https://model.example", fetch, streamIdleTimeoutMs: 600 };
+  const session = await createSession(settings);
+  const events = [];
+  for await (const event of session.run("count")) {
+    events.push(event);
+    if (events.length === 100) await new Promise((resolve) => setTimeout(resolve, 1_500));
+  }
+  assert.deepEqual(dataOf(events, "RETRY"), []);
+  assert.equal(asked, 1);
+  assert.equal(dataOf(events, "ASSISTANT_TEXT_DELTA").length, 6_000);
+});
+
 test("a fetch whose body has everything at hand is read no faster than its consumer reads", GUARD, async () => {
   const pieces = answerOf(20_000);
   let read = 0;
