@@ -163,10 +163,14 @@ const recordOf = (item, key = () => undefined) => (value, name) => {
   return first(Object.entries(value).map(checked));
 };
 
+/** Not one of the platform's own, such as a `File` or a `Date`, whose contents are no fields. */
+const isPlain = (value) => isObject(value) && Object.prototype.toString.call(value) === "[object Object]";
+
 /** Files by path, or a list of them. @type {Check} */
 const files = (value, name) => {
-  if (isObject(value) && isFunction(value[Symbol.iterator])) return undefined;
-  return isObject(value) ? recordOf(content, utf8)(value, name) : kind("an object of contents by path, or a list of files", () => false)(value, name);
+  if (isObject(value) && isFunction(value.then)) return `${name} is a promise; await it`;
+  if (isObject(value) && isFunction(value[Symbol.iterator]) && !ArrayBuffer.isView(value)) return undefined;
+  return isPlain(value) ? recordOf(content, utf8)(value, name) : kind("an object of contents by path, or a list of files", () => false)(value, name);
 };
 
 const first = (problems) => problems.find((problem) => problem !== undefined);
@@ -176,9 +180,12 @@ const importing = maybe(
 );
 const flag = kind("true or false", (value) => typeof value === "boolean");
 const readOnly = kind('true, false or "commands"', (value) => typeof value === "boolean" || value === "commands");
+const LIMITS = Object.fromEntries(
+  ["totalBytes", "fileBytes", "entries", "pathBytes", "outputBytes", "workBound", "idleShells"].map((name) => [name, maybe(whole)]),
+);
 const memory = {
   files: maybe(files), workingDirectory: maybe(all(unicode, absolute)), utcOffsetMinutes: maybe(offset),
-  limits: maybe(all(object, data)), programs: maybe(recordOf(callback, program)), log: maybe(callback),
+  limits: maybe(only(LIMITS)), programs: maybe(recordOf(callback, program)), log: maybe(callback),
 };
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
@@ -192,7 +199,7 @@ const worked = { workers: maybe(count), worker: maybe(callback) };
 
 /** @type {Signatures} */
 const SANDBOX = {
-  create: [["options", maybe(fields({ ...memory, readOnly: maybe(readOnly) }))]],
+  create: [["options", maybe(only({ ...memory, readOnly: maybe(readOnly) }))]],
   exec: [
     ["command", unicode],
     ["options", maybe(only({
@@ -205,17 +212,17 @@ const SANDBOX = {
   stat: [["path", unicode]],
   exists: [["path", unicode]],
   list: [["path", maybe(unicode)], ["options", maybe(fields({ depth: maybe(whole) }))]],
-  remove: [["path", unicode]],
+  remove: [["path", all(unicode, (value, name) => (value === "" ? `${name} is empty; name a file or a directory` : undefined))]],
   rename: [["from", unicode], ["to", unicode]],
   makeDir: [["path", unicode]],
   importFiles: [["files", files], ["options", importing]],
   importTar: [["archive", packed], ["options", importing]],
   importZip: [["archive", packed], ["options", importing]],
   importArchive: [["archive", packed], ["options", importing]],
-  importDirectory: [["handle", kind("a directory handle", (value) => hasMethods(value, ["entries"]))], ["options", importing]],
+  importDirectory: [["handle", kind("a directory handle", (value) => hasMethods(value, ["entries"]) && !isFunction(value[Symbol.iterator]))], ["options", importing]],
   exportDirectory: [["handle", handle]],
   program: [["name", program], ["program", callback]],
-  openShell: [["options", fields({
+  openShell: [["options", only({
     onData: callback, cols: maybe(count), rows: maybe(count), history: maybe(listOf(text)), env: maybe(recordOf(unicode, utf8)),
   })]],
   restore: [["snapshot", snapshot]],
@@ -251,8 +258,8 @@ const PROJECT = { keep: [["session", maybe(session)]] };
 
 /** @type {Signatures} */
 const FUNCTIONS = {
-  init: [["options", maybe(fields({
-    onProgress: maybe(callback), worker: maybe(callback), onRestart: maybe(callback), unresponsiveMs: maybe(limit), stopMs: maybe(limit),
+  init: [["options", maybe(only({
+    wasm: () => undefined, onProgress: maybe(callback), worker: maybe(callback), onRestart: maybe(callback), unresponsiveMs: maybe(limit), stopMs: maybe(limit),
   }))]],
   createSession: [["options", all(maybe(fields({
     apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(tools), history: orNull(history),
@@ -261,13 +268,13 @@ const FUNCTIONS = {
   scriptedFetch: [["script", all(script, data)]],
   openProject: [
     ["name", project],
-    ["options", maybe(fields({ ...memory, readOnly: maybe(flag), storage: orNull(storage), onStatus: orNull(callback) }))],
+    ["options", maybe(only({ ...memory, readOnly: maybe(flag), takeOver: maybe(flag), storage: orNull(storage), onStatus: orNull(callback) }))],
   ],
   listProjects: [["options", stored]],
   deleteProject: [["name", project], ["options", stored]],
   directoryStorage: [["directory", kind("the path of a directory", (value) => typeof value === "string" && value !== "")]],
-  pythonProgram: [["options", maybe(fields({ ...worked, url: maybe(address), onProgress: maybe(callback) }))]],
-  jsProgram: [["options", maybe(fields(worked))]],
+  pythonProgram: [["options", maybe(only({ ...worked, url: maybe(address), onProgress: maybe(callback) }))]],
+  jsProgram: [["options", maybe(only({ ...worked, network: maybe(flag) }))]],
 };
 
 /** @param {[string, Check][]} signature @param {unknown[]} given @param {string} call */

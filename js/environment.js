@@ -44,8 +44,9 @@ import { Runtime } from "./runtime.js";
  * @property {(query: GrepQuery, options: {signal: AbortSignal}) => Promise<{matches: {path: string, line: number, text: string}[], truncated?: boolean}>} [grep]
  * @property {(query: {pattern: string, path: string, maxResults: number}, options: {signal: AbortSignal}) => Promise<Entry[]>} [glob]
  *   newest first
- * @property {() => Promise<void>} [initialize] before the first session's first use
- * @property {() => Promise<void>} [cleanup] after the last session closed
+ * @property {() => Promise<void>} [initialize] before the first session's first use; `abort` does
+ *   not wait for it, and after 10 minutes nobody does
+ * @property {() => Promise<void>} [cleanup] after the last session closed, whose end waits for it, 10 s at most
  *
  * @typedef {{isDir: boolean, size?: number, modifiedMs?: number}} Stat
  * @typedef {Stat & {path: string}} Entry
@@ -72,6 +73,8 @@ const PLATFORMS = ["darwin", "linux", "windows", "wasm"];
 const GRACE_MS = 1_000;
 /** The core gives up a command that was cancelled before so many ms have passed. */
 const GIVEN_UP_MS = 3_000;
+/** Time for what nobody can cancel, in ms. */
+const PATIENCE_MS = { initialize: 600_000, cleanup: 10_000 };
 /** What shells call a command that its limit ended. */
 const TIMED_OUT = 124;
 
@@ -144,7 +147,7 @@ async function answer(environment, call, signal) {
   switch (call.call) {
     case "initialize":
     case "cleanup":
-      await environment[call.call]?.();
+      await within(PATIENCE_MS[call.call], call.call, async () => environment[call.call]?.());
       return DONE;
     case "read":
       return bytes(await method(environment, "read")(call.path, { maxBytes: call.max_bytes, signal }), call);
@@ -209,6 +212,19 @@ async function exec(environment, { command, timeoutMs, cwd, env }, signal, onOut
     cancelled: false,
     duration_ms: whole(durationMs ?? performance.now() - start),
   };
+}
+
+/** What never ends must not hold up the end of its sessions. */
+async function within(ms, name, work) {
+  const done = new AbortController();
+  const late = sleep(ms, done.signal).then(() => {
+    if (!done.signal.aborted) throw new EnvironmentError("io", `the environment's ${name} did not end within ${ms} ms`);
+  });
+  try {
+    await Promise.race([work(), late]);
+  } finally {
+    done.abort();
+  }
 }
 
 /** The limit holds also for a command that does not end itself; 0: there is none. */

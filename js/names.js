@@ -13,3 +13,8 @@ export function snakeCase(object) {
   }
   return named;
 }
+
+/** Names in snake case within a text as this API has them. @param {string} text */
+export function camelCase(text) {
+  return text.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+}

@@ -132,7 +132,7 @@ export class MemoryEnvironment {
       await this.stat(path);
       return true;
     } catch (error) {
-      if (error.kind === "not_found") return false;
+      if (error.kind === "not_found" || error.kind === "not_directory") return false;
       throw error;
     }
   }

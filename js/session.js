@@ -6,7 +6,7 @@ import { checkAddress, checkCredential, createDoor } from "./door.js";
 import { attach } from "./environment.js";
 import { SessionError } from "./errors.js";
 import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
-import { snakeCase } from "./names.js";
+import { camelCase, snakeCase } from "./names.js";
 import { Keys } from "./redact.js";
 import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
@@ -109,7 +109,7 @@ export async function openSession(options, hub, makeEnvironment) {
     approve,
     send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys), keys),
   };
-  const core = runtime.call((core) => core.openSession(number, JSON.stringify(config), record));
+  const core = inNamesOf(settings, () => runtime.call((core) => core.openSession(number, JSON.stringify(config), record)));
   const session = new Session(runtime, core, part);
   if (signal) {
     const abort = () => void session.abort().catch(() => {});
@@ -286,7 +286,7 @@ export class Session {
    */
   async configure(settings) {
     const patch = coreNames(taken(settings, "settings"));
-    this.#call((core) => core.configure(patch));
+    inNamesOf(settings, () => this.#call((core) => core.configure(patch)));
   }
 
   /** The settings in force, in the core's own names. @returns {Promise<Record<string, unknown>>} */
@@ -379,6 +379,24 @@ function taken(value, name) {
   } catch (error) {
     if (error instanceof NotData) throw new SessionError("invalid_input", error.message);
     throw error;
+  }
+}
+
+/**
+ * Calls the core; what it refuses of `settings` bears the names of this API.
+ * @template T @param {object} settings @param {() => T} call @returns {T}
+ */
+function inNamesOf(settings, call) {
+  try {
+    return call();
+  } catch (error) {
+    if (error?.kind !== "invalid_config") throw error;
+    const names = [settings, settings.retry, settings.approval].flatMap((given) => Object.keys(given ?? {}));
+    const given = new Map(names.map((name) => [Object.keys(snakeCase({ [name]: 0 }))[0], name]));
+    // Behind it stand the names of all settings.
+    const [said, ...known] = error.message.split(/(?<=, expected one of )/);
+    const ours = said.replace(/(?<=[`.])[a-z_0-9]+(?=[`.])/g, (name) => given.get(name) ?? name);
+    throw new SessionError(error.kind, ours + known.map(camelCase).join(""), { cause: error });
   }
 }
 

@@ -11,11 +11,16 @@ import { SessionError, text } from "./errors.js";
 /** Time for a tool that names none, in ms: that of the longest command. */
 const TIMEOUT_MS = 600_000;
 
+/** Fields of a tool that the core is told. */
+const TOLD = ["name", "description", "parameters", "custom", "strict"];
+
 /** What the core is told of a tool, as plain data. @param {Tool} tool */
 export function definition(tool) {
   try {
     const { execute, timeoutMs = 1, ...told } = tool;
     const name = `tool \`${told.name}\``;
+    const other = Object.keys(told).find((field) => !TOLD.includes(field) && told[field] !== undefined);
+    if (other) throw new NotData(`${name} has a field ${other} that is not known; there are ${[...TOLD, "timeoutMs", "execute"].join(", ")}`);
     if (typeof execute !== "function") throw new NotData(`${name} has no execute function`);
     if (!(timeoutMs >= 0)) throw new NotData(`timeoutMs of ${name} is not a number of ms`);
     if (typeof told.description !== "string") throw new NotData(`${name} has no description; say for the model what it does`);

@@ -166,13 +166,14 @@ impl Terminal {
         if let Some(seed) = self.seed.take() {
             let _ = write!(preamble, "RANDOM={seed} SECONDS=0; ");
         }
+        // From here on lines are remembered as they are read: this one is not.
+        preamble.push_str("set -o history; ");
         let code = state.last_exit_code;
-        if code != 0 && !preamble.contains("errexit") {
-            let _ = write!(preamble, "(exit {code})");
+        if code != 0 {
+            // Within a list that goes on, it ends no shell (`set -e`).
+            let _ = write!(preamble, "(exit {code}) && :");
         }
-        if !preamble.is_empty() {
-            preamble.push('\n');
-        }
+        preamble.push('\n');
         preamble
     }
 }

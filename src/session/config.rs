@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::SessionError;
 use crate::llm::{Endpoint, RetryPolicy, ToolDefinition, model_info};
@@ -189,11 +189,11 @@ const FIXED: [&str; 10] = [
 impl SessionConfig {
     /// Parses a JSON object; the error names the field.
     pub fn from_json(json: &str) -> Result<Self, SessionError> {
-        let invalid = |error: serde_json::Error| SessionError::invalid_config(error.to_string());
-        let given: Value = serde_json::from_str(json).map_err(invalid)?;
+        let given: Value = serde_json::from_str(json)
+            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
         // The default is to say nothing; who gives an empty name meant one.
         let empty = given.get("model").is_some_and(|model| model == "");
-        let config: Self = serde_json::from_value(given).map_err(invalid)?;
+        let config = Self::from_value(&given)?;
         config.check()?;
         if empty {
             return Err(no_model());
@@ -225,10 +225,44 @@ impl SessionConfig {
                 fields.insert(name.clone(), new.clone());
             }
         }
-        let config: Self = serde_json::from_value(value)
-            .map_err(|error| SessionError::invalid_config(error.to_string()))?;
+        let config = Self::from_value(&value)?;
         config.check()?;
         Ok(config)
+    }
+
+    fn from_value(given: &Value) -> Result<Self, SessionError> {
+        serde_json::from_value(given.clone()).map_err(|error| {
+            let problem = error.to_string();
+            let place = Self::place_of(&problem, given, &mut |field| field);
+            let mut told = place.map_or(problem.clone(), |place| format!("`{place}`: {problem}"));
+            for number in ["u32", "u64", "usize"] {
+                let expected = format!("expected {number}");
+                told = told.replace(&expected, "expected a whole number, 0 or more");
+            }
+            SessionError::invalid_config(told)
+        })
+    }
+
+    /// The field of `fields` that has the problem, such as `retry.max_retries`:
+    /// the one that has it alone. serde says what is wrong, not where.
+    fn place_of(
+        problem: &str,
+        fields: &Value,
+        around: &mut dyn FnMut(Value) -> Value,
+    ) -> Option<String> {
+        let fields = fields.as_object()?;
+        fields.iter().find_map(|(name, value)| {
+            let mut alone = |value: Value| around(json!({ name.as_str(): value }));
+            let error = serde_json::from_value::<Self>(alone(value.clone())).err()?;
+            if error.to_string() != problem || problem.starts_with("unknown field") {
+                return None;
+            }
+            let place = match Self::place_of(problem, value, &mut alone) {
+                Some(inner) => format!("{name}.{inner}"),
+                None => name.clone(),
+            };
+            Some(place)
+        })
     }
 
     /// The tools that `profile` declares, or that this configuration declares
@@ -340,8 +374,6 @@ fn no_model() -> SessionError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn check_tools(config: Value, expected: Result<&[&str], &str>) {
@@ -504,6 +536,40 @@ mod tests {
         config["base_url"] = json!("http://c");
         config["credential"] = json!("other");
         check_endpoint(config, "http://c", "other", options);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_field() {
+        let check = |config: Value, expected: &str| {
+            let error = SessionConfig::from_json(&config.to_string());
+            let message = error.expect_err("an error").message;
+            let expected = format!("invalid session configuration: {expected}");
+            assert_eq!(message, expected);
+            // So do those of a patch.
+            let error = SessionConfig::default().patched(&config);
+            assert_eq!(error.expect_err("an error").message, expected);
+        };
+        check(
+            json!({"max_turns": -1, "user_instructions": "x"}),
+            "`max_turns`: invalid value: integer `-1`, expected a whole number, 0 or more",
+        );
+        check(
+            json!({"retry": {"max_retries": "two"}}),
+            "`retry.max_retries`: invalid type: string \"two\", expected a whole number, 0 or more",
+        );
+        check(
+            json!({"tool_output_limits": {"shell": -1}}),
+            "`tool_output_limits.shell`: invalid value: integer `-1`, expected a whole number, 0 or more",
+        );
+        check(
+            json!({"reasoning_effort": 5}),
+            "`reasoning_effort`: invalid type: integer `5`, expected a string",
+        );
+        let error = SessionConfig::from_json(r#"{"retry": {"max": 1}}"#);
+        let message = error.expect_err("an error").message;
+        assert!(
+            message.starts_with("invalid session configuration: unknown field `max`, expected")
+        );
     }
 
     #[test]

@@ -75,6 +75,21 @@ const SANDBOX = [
   [() => env.makeDir([]), "path must be a string, not an array"],
   [() => env.importFiles(null), "files must be an object of contents by path, or a list of files, not null"],
   [() => env.importFiles("keep"), "files must be an object of contents by path, or a list of files, not a string"],
+  ...[["a Blob", new Blob(["x"])], ["a buffer", new ArrayBuffer(2)], ["bytes", new Uint8Array(2)], ["a date", new Date()], ["an address", new URL("file:///a")]].map(
+    ([, given]) => [() => env.importFiles(given), "files must be an object of contents by path, or a list of files, not an object"],
+  ),
+  [() => env.importFiles(Promise.resolve({ keep: "" })), "files is a promise; await it"],
+  [() => MemoryEnvironment.create({ files: Promise.resolve([]) }), "options.files is a promise; await it"],
+  [() => MemoryEnvironment.create({ readonly: true }), "options.readonly is not known; there are files, workingDirectory, utcOffsetMinutes, limits, programs, log, readOnly"],
+  [() => MemoryEnvironment.create({ limits: { bytes: 1 } }), "options.limits.bytes is not known; there are totalBytes, fileBytes, entries, pathBytes, outputBytes, workBound, idleShells"],
+  [() => MemoryEnvironment.create({ limits: { totalBytes: -1 } }), "options.limits.totalBytes must be a whole number, 0 or more, not the number -1"],
+  [() => env.remove(""), "path is empty; name a file or a directory"],
+  [() => env.importDirectory([]), "handle must be a directory handle, not an array"],
+  [() => env.openShell({ onData, columns: 80 }), "options.columns is not known; there are onData, cols, rows, history, env"],
+  [() => face.openProject("x", { takeOver: 5 }), "options.takeOver must be true or false, not a number"],
+  [() => face.openProject("x", { takeover: true }), "options.takeover is not known; there are files, workingDirectory, utcOffsetMinutes, limits, programs, log, readOnly, takeOver, storage, onStatus"],
+  [async () => jsProgram({ net: true }), "options.net is not known; there are workers, worker, network"],
+  [async () => pythonProgram({ network: true }), "options.network is not known; there are workers, worker, url, onProgress"],
   [() => env.importFiles([5]), "what is number 1 of the list is not a File"],
   [() => MemoryEnvironment.create({ files: { a: moved() } }), `options.files["a"] ${GONE}`],
   [() => env.importFiles({ a: moved() }), `files["a"] ${GONE}`],
@@ -202,12 +217,12 @@ const CIRCLES = [
   [() => session.configure({ contextWindow: NaN }), "settings.contextWindow must be a finite number, not the number NaN"],
 ];
 SESSION.push(...CIRCLES);
-SANDBOX.push([() => MemoryEnvironment.create({ limits: circle }), "options.limits.deep[0].back refers back to what it is in; give data that JSON holds"]);
 
 for (const [wrong, problem] of [
   [inert, "tool `x` has no execute function"],
   [silent, "tool `x` has no description; say for the model what it does"],
   [bare, 'tool `x` has no parameters; give a JSON Schema such as { type: "object", properties: {} }'],
+  [{ ...tool, timeout: 5 }, "tool `x` has a field timeout that is not known; there are name, description, parameters, custom, strict, timeoutMs, execute"],
   [{ ...tool, timeoutMs: -1 }, "timeoutMs of tool `x` is not a number of ms"],
   [{ ...tool, timeoutMs: NaN }, "timeoutMs of tool `x` is not a number of ms"],
   [{ ...tool, parameters: circle }, "tool `x`.parameters.deep[0].back refers back to what it is in; give data that JSON holds"],

@@ -300,3 +300,13 @@ for (const readOnly of [true, "commands"]) {
     assert.ok(!said.some((line) => /secret|private/.test(line)), said.join("; "));
   });
 }
+
+test("a cleanup that never ends holds up no session for good", async () => {
+  const env = { ...mapEnvironment(new Map(), async () => ({ exitCode: 0 })), cleanup: () => new Promise(() => {}) };
+  const session = await createSession({ script: { steps: [{ text: "done" }] }, env });
+  await collect(session.run("go"));
+  const started = performance.now();
+  await session.close();
+  assert.ok(performance.now() - started > 9_000);
+  assert.equal(session.state, "CLOSED");
+});

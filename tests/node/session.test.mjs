@@ -688,9 +688,11 @@ test("a sandbox of another entry is no environment of the caller's", async () =>
 });
 
 const MISTAKES = [
-  ["an unknown setting", { maxTurnz: 3 }, "invalid_config", /max_turnz/],
+  ["an unknown setting", { maxTurnz: 3 }, "invalid_config", /unknown field `maxTurnz`, expected one of `provider`, .*`maxTurns`/],
+  ["a wrong value", { maxTurns: -1 }, "invalid_config", /`maxTurns`: invalid value: integer `-1`, expected a whole number, 0 or more/],
+  ["a wrong value within a setting", { retry: { maxRetries: "x" } }, "invalid_config", /`retry\.maxRetries`: invalid type: string "x"/],
   ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
-  ["no room for an answer", { maxTokens: 0 }, "invalid_config", /max_tokens. must be at least 1; leave it out/],
+  ["no room for an answer", { maxTokens: 0 }, "invalid_config", /`maxTokens` must be at least 1; leave it out/],
   ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
   ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
   ["a tool with a limit that is none", { tools: [{ name: "x", description: "", parameters: {}, execute() {}, timeoutMs: "soon" }] }, "invalid_tool", /timeoutMs/],

@@ -55,6 +55,10 @@ check("so do aliases and options", ["alias e='echo alias'\r", "set -u\r", "e a\r
   `${P} alias e='echo alias'`, `${P} set -u`, `${P} e a`, "alias a", `${P} echo $NONE`, "bash: NONE: unbound variable", P,
 ]);
 check("the exit code is that of the last line", ["(exit 7)\r", "echo $?\r", "echo $?\r"], [`${P} (exit 7)`, `${P} echo $?`, "7", `${P} echo $?`, "0", P]);
+check("it is so with `set -e`, which ends no shell by it", ["set -e; false; echo no\r", "echo $?\r"], [`${P} set -e; false; echo no`, `${P} echo $?`, "1", P]);
+check("`history` and `fc` have the lines that were typed, and nothing else", ["false\r", "history\r", "set -u\r", "fc -l 3\r", "history -c\r", "history\r"], [
+  `${P} false`, `${P} history`, "    1  false", "    2  history", `${P} set -u`, `${P} fc -l 3`, "3\t set -u".replace("\t", "       "), `${P} history -c`, `${P} history`, "    1  history", P,
+]);
 check("a loop goes over several lines", ["for i in 1 2; do\r", "echo $i\r", "done\r"], [`${P} for i in 1 2; do`, "> echo $i", "> done", "1", "2", P]);
 check("quotes and here-documents, too", ["echo 'a\r", "b'\r", "cat <<E\r", "x\r", "E\r"], [
   `${P} echo 'a`, "> b'", "a", "b", `${P} cat <<E`, "> x", "> E", "x", P,
