@@ -19,7 +19,8 @@ import { packZip } from "./zip.js";
  * @typedef {object} MemorySettings
  * @property {Files | Iterable<File>} [files] what is there at the start
  * @property {string} [workingDirectory] absolute, default `/workspace`
- * @property {number} [utcOffsetMinutes] default: the machine's
+ * @property {number} [utcOffsetMinutes] of the date that the model is told; default: the
+ *   machine's. The sandbox's own clock shows UTC
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name

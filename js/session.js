@@ -363,8 +363,11 @@ function credentials(config, apiKey, apiKeys = {}) {
     const first = provider === own ? config : undefined;
     const name = first?.credential ?? known?.credential ?? provider;
     const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(provider);
-    // An unknown provider: opening the session says so, by name.
-    if (baseUrl === undefined) continue;
+    if (baseUrl === undefined) {
+      // Opening the session says so, by name.
+      if (provider === own) continue;
+      throw new SessionError("unknown_provider", `createSession: options.apiKeys has a key for ${JSON.stringify(provider)}, which is no provider; check the name, or leave the key out`);
+    }
     const problem = checkCredential(name, { key, baseUrl });
     if (problem) throw new SessionError("invalid_input", problem);
     held.set(name, { key, baseUrl });

@@ -88,7 +88,7 @@ export class Outgoing {
     const number = this.#link.numberOf(value);
     if (number !== undefined) return { [MARK]: "own", id: number };
     if (everProxies.has(value)) {
-      throw new EnvironmentError("not_found", "an argument was lost with the worker that had it");
+      throw new EnvironmentError("not_found", "a snapshot, or what else the worker made, was lost with that worker; take another");
     }
     if (isNative(value)) return value;
     // A page's objects travel as what they hold, the worker's stay there.

@@ -692,6 +692,7 @@ const MISTAKES = [
   ["a wrong value", { maxTurns: -1 }, "invalid_config", /`maxTurns`: invalid value: integer `-1`, expected a whole number, 0 or more/],
   ["a wrong value within a setting", { retry: { maxRetries: "x" } }, "invalid_config", /`retry\.maxRetries`: invalid type: string "x"/],
   ["an unknown provider", { provider: "acme" }, "unknown_provider", /acme/],
+  ["a key for no provider", { apiKey: KEY, apiKeys: { opnai: "sk-1" } }, "unknown_provider", /options\.apiKeys has a key for "opnai", which is no provider/],
   ["no room for an answer", { maxTokens: 0 }, "invalid_config", /`maxTokens` must be at least 1; leave it out/],
   ["a base URL that is none", { apiKey: KEY, baseUrl: "example" }, "invalid_input", /example/],
   ["an empty key", { apiKey: " " }, "invalid_input", /empty/],
