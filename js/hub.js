@@ -59,6 +59,9 @@ export class EventHub {
     }
   }
 
+  /** What is known of a session whose core has failed: it has that itself. */
+  remember() {}
+
   /** No more events will come. */
   end() {
     this.#ended = true;

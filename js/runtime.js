@@ -226,6 +226,15 @@ export class Runtime {
     this.environments.get(number).wrap = wrap;
   }
 
+  /** What can still be read of a core that has failed. @template T @param {() => T} read @returns {T | undefined} */
+  last(read) {
+    try {
+      return this.#guarded(read);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Steps the core soon. Many reasons to step make one step. */
   wake() {
     if (this.#scheduled || this.#failure) return;

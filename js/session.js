@@ -59,6 +59,8 @@ import { definition } from "./tool.js";
  *
  * @typedef {import("./events.js").SessionEvent} SessionEvent
  *
+ * @typedef {{record: object, history: object[]}} LastState of a session whose core has failed
+ *
  * What a runtime keeps of a session.
  * @typedef {object} SessionPart
  * @property {EventHub} hub
@@ -84,7 +86,7 @@ export async function createSessionIn(options, makeEnvironment) {
 /**
  * Opens a session whose events go to `hub`.
  * @param {SessionOptions} options
- * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe">} hub
+ * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe" | "remember">} hub
  * @param {() => object | Promise<object>} makeEnvironment
  */
 export async function openSession(options, hub, makeEnvironment) {
@@ -132,6 +134,8 @@ export class Session {
   #failure;
   /** Why its core is gone. @type {Error | undefined} */
   #lost;
+  /** What was known of it then. @type {LastState | undefined} */
+  #last;
 
   /** A UUID. @type {string} @readonly */
   id;
@@ -159,6 +163,8 @@ export class Session {
     };
     part.lost = (failure, now) => {
       this.#lost = failure;
+      this.#last = runtime.last(() => ({ record: JSON.parse(core.record()), history: core.history() }));
+      part.hub.remember(this.#last);
       // Whatever its core was in the middle of: nothing looks at it again.
       core.__destroy_into_raw();
       const event = (kind, data) => {
@@ -313,9 +319,9 @@ export class Session {
     return this.#call((core) => core.toolNames());
   }
 
-  /** The turns so far. @returns {Promise<import("./types.js").Turn[]>} */
+  /** The turns so far, also of a session that ended with its core. @returns {Promise<import("./types.js").Turn[]>} */
   async history() {
-    return this.#call((core) => core.history());
+    return structuredClone(this.#last?.history) ?? this.#call((core) => core.history());
   }
 
   /**
@@ -329,11 +335,12 @@ export class Session {
 
   /**
    * The session as it is now, also in the middle of a round, as plain data: turns,
-   * results so far and queues. `createSession({ history })` goes on with it.
+   * results so far and queues; of one that ended with its core, as it was then.
+   * `createSession({ history })` goes on with it.
    * @returns {Promise<object>}
    */
   async record() {
-    return JSON.parse(this.#call((core) => core.record()));
+    return structuredClone(this.#last?.record) ?? JSON.parse(this.#call((core) => core.record()));
   }
 
   #call(call) {

@@ -268,6 +268,7 @@ export class Connection {
     for (const note of message.notes) {
       if (note.type === "events") this.#sessions.get(note.session)?.publish(JSON.parse(note.json));
       else if (note.type === "mark") this.#sessions.get(note.session)?.mark(note.mark);
+      else if (note.type === "last") this.#sessions.get(note.session)?.remember(note.last);
       else this.#link.run(note);
     }
     this.tell({ type: "taken" });

@@ -95,6 +95,11 @@ export class RemoteHub {
     if (events.some(({ kind }) => kind === "TOOL_CALL_START")) this.#outbox.flush();
   }
 
+  /** The page has it when this worker is gone. @param {import("../session.js").LastState | undefined} last */
+  remember(last) {
+    this.#outbox.add({ type: "last", session: this.#session, last }, [], 0);
+  }
+
   end() {
     this.full = false;
   }

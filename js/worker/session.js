@@ -52,6 +52,8 @@ export class Session {
   #state = "IDLE";
   #seq = 0;
   #full = false;
+  /** What was known of it when its core failed. @type {import("../session.js").LastState | undefined} */
+  #last;
   #close;
   /**
    * Iterators over the events since a mark of the worker's; none before it has come.
@@ -175,6 +177,11 @@ export class Session {
   }
 
   /** @internal */
+  remember(last) {
+    this.#last = last;
+  }
+
+  /** @internal */
   lost(failure) {
     if (this.id === undefined) return connection.remove(this.#number);
     for (const [mark, events] of this.#marks) if (!events) this.mark(mark);
@@ -209,6 +216,7 @@ export class Session {
   }
 
   async #call(name, args, begins) {
+    if (this.#last && Object.hasOwn(this.#last, name)) return structuredClone(this.#last[name]);
     const { value, state } = await connection.call(
       this.#link,
       ROOT,

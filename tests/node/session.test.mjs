@@ -651,7 +651,7 @@ for (const [what, command] of Object.entries(DEEP)) {
     assert.deepEqual([error.kind, error.data.code, end.kind], ["ERROR", "core", "SESSION_END"]);
     assert.equal(await shell.closed, 1);
     assert.equal(session.state, "CLOSED");
-    await assert.rejects(session.record(), CoreError);
+    await assert.rejects(session.submit("more"), CoreError);
 
     // Each of them would leave the stack that all cores share a piece shorter.
     for (let round = 0; round < 5; round += 1) {
@@ -669,6 +669,21 @@ for (const [what, command] of Object.entries(DEEP)) {
     await (await MemoryEnvironment.create()).dispose();
   });
 }
+
+test("a conversation that ended with its core goes on with what was known of it", async (t) => {
+  const commands = ["echo kept", DEEP["a function of jq that calls itself"]];
+  const model = await serveModel(t, { steps: [...commands.map((command) => callStep("shell", { command })), { text: "x" }] });
+  const env = await MemoryEnvironment.create();
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  await collect(session.run("go"));
+  assert.match(JSON.stringify(await session.history()), /kept\\n/);
+  const history = await session.record();
+  const further = await serveModel(t, { steps: [{ text: "as if nothing had been" }] });
+  const again = await createSession({ apiKey: KEY, baseUrl: further.url, env, history });
+  await collect(again.resume());
+  assert.match(JSON.stringify(await again.history()), /kept.*interrupted before it ended.*as if nothing had been/);
+  await again.close();
+});
 
 testHere("a core that has failed leaves a sandbox as read-only as it was, and logged", async () => {
   const lines = [];
