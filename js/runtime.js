@@ -257,11 +257,13 @@ export class Runtime {
     signal?.throwIfAborted();
     const id = this.call(start, EnvironmentError);
     const cancel = () => {
+      job.stop();
       if (!this.#failure && this.#jobs.get(id) === job) this.call((core) => core.cancelJob(id));
     };
     signal?.addEventListener("abort", cancel, { once: true });
     const job = { onOutput, cancel, hearing: new Set() };
     const result = new Promise((resolve, reject) => Object.assign(job, { resolve, reject }));
+    job.stopped = new Promise((stop) => (job.stop = stop));
     this.#jobs.set(id, job);
     return result.finally(() => signal?.removeEventListener("abort", cancel));
   }
@@ -272,7 +274,7 @@ export class Runtime {
     if (kind === "output") return this.#output(job, news);
     this.#jobs.delete(id);
     if (kind === "failed") job.reject(new EnvironmentError(news.error.kind, news.error.message));
-    else if (kind === "exec") void Promise.all(job.hearing).then(() => job.resolve(news.status));
+    else if (kind === "exec") void heard(job, news.status).then(() => job.resolve(news.status));
     else job.resolve(news.reply);
   }
 
@@ -366,6 +368,11 @@ export class Runtime {
     for (const session of [...this.sessions.values()]) session.lost(failure, Date.now());
     for (const end of [...this.endings]) end();
   }
+}
+
+/** Resolves when `onOutput` has taken everything, or somebody's patience ended. */
+async function heard({ hearing, stopped }, { timed_out: timedOut }) {
+  if (!timedOut) await Promise.race([Promise.all(hearing), stopped]);
 }
 
 /** Nothing that the module holds can be trusted. */

@@ -82,7 +82,7 @@ export class MemoryEnvironment {
    * @param {string} command
    * @param {{timeoutMs?: number, cwd?: string, env?: Record<string, string>, signal?: AbortSignal,
    *   onOutput?: (stream: "stdout" | "stderr", data: Uint8Array) => unknown}} [options] the result
-   *   waits for an `onOutput` that is async; one that throws or rejects ends the command
+   *   waits for an `onOutput` that is async, unless the command timed out or was aborted; one that throws or rejects ends the command
    * @returns {Promise<{exitCode: number, stdout: string, stderr: string, timedOut: boolean,
    *   cancelled: boolean, durationMs: number}>} `durationMs` is virtual time
    */

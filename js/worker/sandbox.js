@@ -175,15 +175,18 @@ export class MemoryEnvironment {
         fail(error);
       }
     });
+    let giveUp;
+    const givenUp = new Promise((resolve) => (giveUp = resolve));
     const abort = () => {
       connection.hurry();
       stop.abort(signal.reason);
+      giveUp();
     };
     signal?.addEventListener("abort", abort, { once: true });
     const asked = { ...options, signal: stop.signal, ...(onOutput && { onOutput: output }) };
     try {
       const result = await sandboxes.get(this).call("exec", [command, asked], { scope: undefined });
-      await Promise.all(hearing);
+      if (!result.timedOut) await Promise.race([Promise.all(hearing), givenUp]);
       if (failed) throw failure;
       return result;
     } catch (error) {

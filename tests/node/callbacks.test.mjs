@@ -105,6 +105,18 @@ test("a command waits for a callback of its output that is async", async () => {
   await env.dispose();
 });
 
+test("a callback of output that never ends holds no command up that is aborted or timed out", { timeout: 30_000 }, async () => {
+  const env = await MemoryEnvironment.create();
+  const onOutput = () => new Promise(() => {});
+  const { timedOut, stdout } = await env.exec("echo hi; sleep 100", { onOutput, timeoutMs: 1_000 });
+  assert.deepEqual([timedOut, stdout], [true, "hi\n"]);
+  const stop = new AbortController();
+  const ended = env.exec("echo hi", { onOutput, signal: stop.signal });
+  setTimeout(() => stop.abort(), 200);
+  assert.equal((await ended).stdout, "hi\n");
+  await env.dispose();
+});
+
 test("a callback that is given twice is ended once at a time", async () => {
   const env = await MemoryEnvironment.create();
   let heard = 0;
