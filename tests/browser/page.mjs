@@ -98,6 +98,8 @@ export async function serveFiles(t, root, { policy, answer } = {}) {
       if (own) headers["content-security-policy"] = own;
       response.writeHead(200, headers).end(content);
     } catch (error) {
+      // What has begun can only break.
+      if (response.headersSent) return void response.destroy();
       response.writeHead(error.code === "ENOENT" || error.code === "EISDIR" ? 404 : 500).end(String(error.message));
     }
   });
