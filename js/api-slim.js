@@ -4,6 +4,7 @@ import { SessionError } from "./errors.js";
 import { createSessionIn } from "./session.js";
 
 export { init } from "./runtime.js";
+export { RunError } from "./prompt.js";
 export { Session } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
 

@@ -29,6 +29,29 @@ export function isGone(value) {
   }
 }
 
+/** Objects of this package's classes. */
+const genuine = new WeakSet();
+/** What they have, also behind a proxy. */
+const OURS = Symbol("hermitcrab");
+
+/** Notes an object of this package; each constructor does. @param {object} object */
+export function ours(object) {
+  genuine.add(object);
+}
+
+/**
+ * What an object of ours is wrapped in, and the way out. Reactive state takes
+ * classes for data, and gives them out behind proxies that see no private field.
+ * @param {any} value not one of ours itself
+ */
+function wrapperOf(value) {
+  if (value?.__v_raw !== undefined) return "behind a proxy of Vue; keep it in a shallowRef, or give it to markRaw before it goes into reactive state";
+  if (isObject(value) && Object.getOwnPropertySymbols(value).some(({ description }) => description === "mobx administration")) {
+    return "behind a proxy of MobX; declare its field as observable.ref";
+  }
+  return value?.[OURS] ? "behind a proxy; give the object itself, and keep it out of reactive state" : undefined;
+}
+
 /** May be left out. @param {Check} check @returns {Check} */
 const maybe = (check) => (value, name) => (value === undefined ? undefined : check(value, name));
 
@@ -87,7 +110,12 @@ const archive = all(
 const filled = (value, name) => ((value.size ?? value.byteLength) > 0 ? undefined : `${name} is empty; give the bytes of an archive`);
 const packed = all(archive, filled);
 const bytes = all(kind("a Uint8Array", (value) => value instanceof Uint8Array), there);
-const snapshot = kind("what snapshot() gave", isObject);
+/** An object of ours that is not behind a proxy. @type {Check} */
+const bare = (value, name) => {
+  const wrapper = isObject(value) && !genuine.has(value) && wrapperOf(value);
+  return wrapper ? `${name} is ${wrapper}` : undefined;
+};
+const snapshot = all(kind("what snapshot() gave", isObject), (value, name) => (value.__v_raw ? bare(value, name) : undefined));
 const handle = kind("a directory handle", (value) => hasMethods(value, ["getFileHandle", "getDirectoryHandle"]));
 const key = kind("a string, a function or null", (value) => value === null || typeof value === "string" || isFunction(value));
 const address = kind("a string or a URL", (value) => typeof value === "string" || value instanceof URL);
@@ -104,16 +132,22 @@ export function acceptOwn(environment) {
   throw new SessionError("invalid_input", message);
 }
 
-/** What an environment of the caller's can do; one that lacks some of it says so when it is asked. */
+/** What an environment of the caller's must be able to do. */
 const ENVIRONMENT = ["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"];
 const environment = all(
   kind("a MemoryEnvironment or an object with the methods of an environment", isObject),
   (value, name) => (isFunction(value.then) ? `${name} is a promise; await it` : undefined),
-  (value, name) => (ENVIRONMENT.some((method) => isFunction(value[method]))
-    ? undefined
-    : `${name} has no method of an environment; give a MemoryEnvironment (of a project: project.env), or an object with ${ENVIRONMENT.join(", ")}`),
+  (value, name) => (value[OURS] ? bare(value, name) : undefined),
+  (value, name) => {
+    if (isSandbox(value)) return undefined;
+    const missing = ENVIRONMENT.filter((method) => !isFunction(value[method]));
+    if (missing.length === ENVIRONMENT.length) {
+      return `${name} has no method of an environment; give a MemoryEnvironment (of a project: project.env), or an object with ${ENVIRONMENT.join(", ")}`;
+    }
+    return missing.length === 0 ? undefined : `${name} lacks ${missing.join(", ")}; one that cannot do it throws an EnvironmentError of kind "unsupported"`;
+  },
 );
-const session = kind("a session", (value) => hasMethods(value, ["record", "onActivity"]));
+const session = all(bare, kind("a session", (value) => hasMethods(value, ["record", "onActivity"])));
 const program = kind("one word without a slash", (value) => typeof value === "string" && /^[^\s/]+$/.test(value));
 const project = all(
   kind("a text of 1 to 100 characters", (value) => typeof value === "string" && value !== ""),
@@ -240,6 +274,7 @@ const SHELL = {
 
 /** @type {Signatures} */
 const SESSION = {
+  prompt: [["input", input], ["options", listening]],
   run: [["input", input], ["options", listening]],
   resume: [["options", listening]],
   submit: [["input", input]],
@@ -273,6 +308,11 @@ const FUNCTIONS = {
   listProjects: [["options", stored]],
   deleteProject: [["name", project], ["options", stored]],
   directoryStorage: [["directory", kind("the path of a directory", (value) => typeof value === "string" && value !== "")]],
+  NodeEnvironment: [["options", only({
+    root: kind("the path of a directory", (value) => typeof value === "string" && value !== ""),
+    inherit: maybe(kind("one of filtered, all, core, none", (value) => ["filtered", "all", "core", "none"].includes(value))),
+    variables: maybe(recordOf(unicode, utf8)), secrets: maybe(listOf(text)), readOnly: maybe(readOnly), log: maybe(callback),
+  })]],
   pythonProgram: [["options", maybe(only({ ...worked, url: maybe(address), onProgress: maybe(callback) }))]],
   jsProgram: [["options", maybe(only({ ...worked, network: maybe(flag) }))]],
 };
@@ -353,27 +393,47 @@ export const acceptInEnvironment = (call, ...given) => accept(call, given, Envir
 const guarded = new WeakSet();
 
 /**
- * Has the methods of `Class` that `table` knows check what they are given; those
- * that do so already are left alone.
+ * Has the methods of `Class` check whether they are called of an object of its
+ * own, and those that `table` knows what they are given; those that do so
+ * already are left alone.
  * @param {Function} Class @param {Signatures} table @param {typeof HermitcrabError} Refusal
  * @param {Record<string, (error: HermitcrabError) => unknown>} [refuse] what a
  *   call that returns no promise does with a refusal
  */
 function guard(Class, table, Refusal, refuse = {}) {
-  for (const [name, signature] of Object.entries(table)) {
-    const holder = Object.hasOwn(Class.prototype, name) ? Class.prototype : Class;
-    if (!Object.hasOwn(holder, name)) continue;
-    const method = holder[name];
-    if (guarded.has(method)) continue;
-    const { [name]: value } = {
+  Object.defineProperty(Class.prototype, OURS, { value: true, configurable: true });
+  for (const [holder, name, { value: method, get }] of [...members(Class.prototype), ...members(Class)]) {
+    if (guarded.has(method ?? get)) continue;
+    const isStatic = holder === Class;
+    const call = isStatic ? `MemoryEnvironment.${name}` : name;
+    const refusalOf = (self, given) => {
+      const wrapper = isStatic || genuine.has(self) ? undefined : wrapperOf(self);
+      const problem = wrapper ? `${call}: the ${KINDS.get(table)} is ${wrapper}` : problemOf(table[name] ?? [], given, call);
+      return problem && new Refusal("invalid_input", problem);
+    };
+    const checked = {
       [name](...given) {
-        const problem = problemOf(signature, given, holder === Class ? `MemoryEnvironment.${name}` : name);
-        if (!problem) return method.apply(this, given);
-        return (refuse[name] ?? rejected)(new Refusal("invalid_input", problem));
+        const refusal = refusalOf(this, given);
+        return refusal ? (refuse[name] ?? rejected)(refusal) : method.apply(this, given);
+      },
+      get value() {
+        const refusal = refusalOf(this, []);
+        if (refusal) throw refusal;
+        return get.call(this);
       },
     };
-    guarded.add(value);
-    Object.defineProperty(holder, name, { value, writable: true, configurable: true });
+    const replaced = get
+      ? { get: Object.getOwnPropertyDescriptor(checked, "value").get }
+      : { value: checked[name], writable: true };
+    guarded.add(replaced.get ?? replaced.value);
+    Object.defineProperty(holder, name, { ...replaced, configurable: true });
+  }
+}
+
+/** Methods and getters of a class, or of its objects. */
+function* members(holder) {
+  for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+    if (name !== "constructor" && typeof (descriptor.value ?? descriptor.get) === "function") yield [holder, name, descriptor];
   }
 }
 
@@ -381,6 +441,10 @@ const rejected = (error) => Promise.reject(error);
 const thrown = (error) => {
   throw error;
 };
+const told = (error) => late(rejected(error));
+
+/** What the objects are called. */
+const KINDS = new Map([[SANDBOX, "environment"], [SHELL, "shell"], [PROJECT, "project"], [SESSION, "session"]]);
 
 /** @param {Function} Class of sandboxes, here or in a page whose worker has them */
 export const guardSandbox = (Class) => guard(Class, SANDBOX, EnvironmentError, { onActivity: thrown });
@@ -392,10 +456,8 @@ export const guardShell = (Class) => guard(Class, SHELL, EnvironmentError);
 export const guardProject = (Class) => guard(Class, PROJECT, EnvironmentError, { keep: thrown });
 
 /** @param {Function} Class of sessions */
-export const guardSession = (Class) => {
-  const told = (error) => late(rejected(error));
-  guard(Class, SESSION, SessionError, { run: told, resume: told, onActivity: thrown });
-};
+export const guardSession = (Class) =>
+  guard(Class, SESSION, SessionError, { run: told, resume: told, events: told, onActivity: thrown });
 
 /** What a value is, without what is in it: it may be a key. */
 function said(value) {

@@ -45,10 +45,11 @@ export function createDoor(fetch, credentials, keys = new Keys()) {
         headers.set(request.auth.header, request.auth.prefix + key);
       }
     }
+    // Plain data, which every `fetch` of a caller's takes and shows.
     const init = {
       method: request.method,
-      headers,
-      body: request.body.length > 0 ? request.body : undefined,
+      headers: Object.fromEntries(headers),
+      body: request.body.length > 0 ? new TextDecoder().decode(request.body) : undefined,
       // Not "error": that looks like any broken connection, and some runtimes
       // do not have it.
       redirect: "manual",

@@ -35,7 +35,7 @@ import { Runtime } from "./runtime.js";
  * @property {(path: string, options: {signal: AbortSignal}) => Promise<string>} [realPath]
  *   where the path leads: absolute, every symbolic link followed, what does not exist kept as it is
  *   named; without it every path leads where it says
- * @property {(path: string, options: {depth: number, signal: AbortSignal}) => Promise<Entry[]>} list
+ * @property {(path: string, options: {depth: number, signal: AbortSignal}) => Promise<Entry[] | {entries: Entry[], truncated: boolean}>} list
  *   paths relative to `path`; depth 1 is the directory itself
  * @property {(path: string, options: {signal: AbortSignal}) => Promise<void>} remove
  * @property {(from: string, to: string, options: {signal: AbortSignal}) => Promise<void>} rename
@@ -66,6 +66,12 @@ import { Runtime } from "./runtime.js";
  * @property {import("./program.js").Programs} [programs]
  */
 
+/**
+ * Where an environment lives: the promise of its runtime and number, and how
+ * many sessions use it or are being opened in it.
+ * @typedef {{runtime: Runtime, number: number}} Place
+ * @type {WeakMap<object, {place: Promise<Place>, users: number, isSandbox?: boolean}>}
+ */
 const attached = new WeakMap();
 
 const PLATFORMS = ["darwin", "linux", "windows", "wasm"];
@@ -82,21 +88,43 @@ const TIMED_OUT = 124;
  * The runtime and number of an environment; sessions that are given the same
  * object share them.
  * @param {CustomEnvironment} environment
- * @returns {Promise<{runtime: Runtime, number: number}>}
+ * @returns {Promise<Place>}
  */
 export function attach(environment) {
-  let place = attached.get(environment);
-  if (!place) {
-    place = add(environment);
-    attached.set(environment, place);
-    place.catch(() => attached.delete(environment));
-  }
-  return place;
+  return held(environment).place;
 }
 
-/** Remembers where an environment of the core lives. */
+function held(environment) {
+  let entry = attached.get(environment);
+  if (!entry) {
+    entry = { place: add(environment), users: 0 };
+    attached.set(environment, entry);
+    entry.place.catch(() => attached.delete(environment));
+  }
+  return entry;
+}
+
+/**
+ * `attach` for a session, which calls `leave` once it needs the environment no
+ * more. The core of an object that no session uses is given back: it holds nothing.
+ * @param {CustomEnvironment} environment
+ * @returns {{entered: Promise<Place>, leave: () => void}}
+ */
+export function enter(environment) {
+  const entry = held(environment);
+  entry.users += 1;
+  const leave = () => {
+    entry.users -= 1;
+    if (entry.users > 0 || entry.isSandbox) return;
+    attached.delete(environment);
+    entry.place.then(({ runtime }) => runtime.free(), () => {});
+  };
+  return { entered: entry.place, leave };
+}
+
+/** Remembers where an environment of the core lives. @param {object} environment @param {Place} place */
 export function attachTo(environment, place) {
-  attached.set(environment, Promise.resolve(place));
+  attached.set(environment, { place: Promise.resolve(place), users: 0, isSandbox: true });
 }
 
 async function add(environment) {
@@ -305,7 +333,8 @@ function stat(value, { path }) {
 }
 
 function entries(value, call, order) {
-  const list = shaped(value, call, (value) => Array.isArray(value) && value.every(isEntry), "a list of {path, isDir}");
+  const { entries: list, truncated } = Array.isArray(value) ? { entries: value } : Object(value);
+  shaped(list, call, (list) => Array.isArray(list) && list.every(isEntry), "a list of {path, isDir}");
   const found = list.map(({ path, isDir, size, modifiedMs }) => ({
     path,
     is_dir: Boolean(isDir),
@@ -313,7 +342,7 @@ function entries(value, call, order) {
     modified_ms: maybeWhole(modifiedMs),
   }));
   if (order) found.sort(order);
-  return { reply: "entries", value: { entries: found, truncated: false } };
+  return { reply: "entries", value: { entries: found, truncated: Boolean(truncated) } };
 }
 
 function matches(found) {

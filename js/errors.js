@@ -99,12 +99,15 @@ const CODES = {
   ENOTSUP: "unsupported",
 };
 
+/** @param {unknown} code of Node's @returns {string | undefined} */
+export const kindOfCode = (code) => CODES[/** @type {string} */ (code)];
+
 /**
  * What an environment of the user's threw, as `{kind, message}` for the core.
  * @param {unknown} error
  */
 export function environmentFailure(error) {
-  const kind = CODES[error?.code] ?? (error?.name === "AbortError" ? "cancelled" : error?.kind);
+  const kind = kindOfCode(error?.code) ?? (error?.name === "AbortError" ? "cancelled" : error?.kind);
   return { kind: kind ?? "io", message: text(error) };
 }
 

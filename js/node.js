@@ -14,3 +14,4 @@ setPlatform({
 
 export * from "./api.js";
 export { directoryStorage } from "./directory-storage.js";
+export { NodeEnvironment } from "./node-environment.js";

@@ -3,7 +3,7 @@
 // run finds at its next load what was there, finished results of the running
 // round included, and `session.resume()` goes on.
 
-import { guardProject } from "./arguments.js";
+import { guardProject, ours } from "./arguments.js";
 import { data as dataProblem } from "./data.js";
 import { EnvironmentError } from "./errors.js";
 import { ProjectStore, free } from "./project-store.js";
@@ -64,6 +64,7 @@ export class Project {
 
   /** @private use `openProject` */
   constructor(name, storage, onStatus) {
+    ours(this);
     this.name = name;
     this.#store = storage && new ProjectStore(name, storage, () => this.#own());
     this.#onStatus = onStatus && quiet(onStatus);

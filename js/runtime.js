@@ -293,6 +293,17 @@ export class Runtime {
     }
   }
 
+  /** Nobody has its sandbox any more: gives the memory back, once no job is under way. */
+  leave() {
+    const free = () => {
+      if (this.#jobs.size > 0) return;
+      this.watchers.delete(free);
+      this.free();
+    };
+    this.watchers.add(free);
+    free();
+  }
+
   /** Gives the core's memory back; whatever runs is cancelled. */
   free() {
     if (this.#failure) return;

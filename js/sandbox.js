@@ -1,7 +1,9 @@
 // MemoryEnvironment: a file tree and a bash-compatible shell inside the core.
 
 import { budgetOf, exportHandle, importContents, importFileList, importHandle, importInto, importZip, kindOf, tarBytes } from "./archive.js";
-import { guardSandbox } from "./arguments.js";
+import { guardSandbox, ours } from "./arguments.js";
+import { collected } from "./collected.js";
+import { asyncDispose } from "./disposable.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
 import { snakeCase } from "./names.js";
@@ -70,10 +72,12 @@ export class MemoryEnvironment {
 
   /** @private use `MemoryEnvironment.create` */
   constructor(runtime, number) {
+    ours(this);
     this.#runtime = runtime;
     this.#number = number;
-    this.#snapshots = new Snapshots(runtime, number);
+    this.#snapshots = new Snapshots(runtime, number, this);
     attachTo(this, { runtime, number });
+    collected(this, leaving(runtime));
   }
 
   /**
@@ -318,6 +322,11 @@ export class MemoryEnvironment {
     this.#runtime.free();
   }
 
+  /** `dispose()`, for `await using`. @returns {Promise<void>} */
+  async [asyncDispose]() {
+    await this.dispose();
+  }
+
   /** @param {ImportOptions} options @param {(sink: import("./archive.js").Sink) => Promise<void>} fill */
   #import(options, fill) {
     return importInto(this.#runtime, this.#number, options, fill);
@@ -338,6 +347,9 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/** Not made where the environment is in sight: a function keeps all that is. @param {Runtime} runtime */
+const leaving = (runtime) => () => runtime.leave();
 
 /** @param {string | Uint8Array | ArrayBuffer} content */
 function toBytes(content) {

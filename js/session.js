@@ -1,12 +1,16 @@
 // Session: a conversation with a model that uses tools.
 
-import { acceptInSession, guardSession } from "./arguments.js";
+import { acceptInSession, guardSession, ours } from "./arguments.js";
+import { collected } from "./collected.js";
 import { NotData, plainData } from "./data.js";
+import { asyncDispose } from "./disposable.js";
 import { checkAddress, checkCredential, createDoor } from "./door.js";
-import { attach } from "./environment.js";
+import { enter } from "./environment.js";
 import { SessionError } from "./errors.js";
-import { EventHub, endsInput, isSessionEnd, late } from "./hub.js";
+import { EventHub, endsInput, late } from "./hub.js";
 import { camelCase, snakeCase } from "./names.js";
+import { OpenSession } from "./open-session.js";
+import { outcomeOf } from "./prompt.js";
 import { Keys } from "./redact.js";
 import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
@@ -26,8 +30,9 @@ import { definition } from "./tool.js";
  * @property {number} [timeoutMs] a call that gives no result within it is an
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
- *   what it resolves to goes to the model: a string, bytes of UTF-8, `{content,
- *   isError}` with one of these, or anything else as JSON; what it throws is an error that the model can read
+ *   what it resolves to goes to the model: a string, bytes of UTF-8, a stream or an async iterator
+ *   of these, `{content, isError}` with one of these, or anything else as JSON; what it throws is
+ *   an error that the model can read
  *
  * @typedef {object} ApprovalCall a call that needs approval
  * @property {string} name of the tool
@@ -36,13 +41,21 @@ import { definition } from "./tool.js";
  * @property {string} reason why it needs approval
  * @property {AbortSignal} signal fires when nobody waits for the answer any more
  *
+ * What a `fetch` is given: plain data, but for the signal.
+ * @typedef {object} FetchInit
+ * @property {string} method
+ * @property {Record<string, string>} headers names in lower case
+ * @property {string} [body]
+ * @property {"manual"} redirect
+ * @property {AbortSignal} signal
+ *
  * @typedef {object} OwnOptions
  * @property {string | null | (() => string | Promise<string>)} [apiKey] never
  *   enters the core; `null`: what stands at `baseUrl` adds it
  * @property {Record<string, string | null | (() => string | Promise<string>)>} [apiKeys]
  *   by provider: for subagents whose model is another provider's
  * @property {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} [env]
- *   default: an empty sandbox
+ *   default: an empty sandbox, which ends with `close()` or `abort()`
  * @property {Tool[]} [tools]
  * @property {object | object[] | undefined} [history] what `record()` or `history()` of an
  *   earlier session gave: goes on with its conversation; provider, model and
@@ -50,7 +63,8 @@ import { definition } from "./tool.js";
  * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
  *   run it; `false`, or the reason as a string: do not. What it throws is a no whose reason the
  *   model reads
- * @property {(url: string, init: RequestInit) => Promise<Response>} [fetch] sends the requests
+ * @property {(url: string, init: FetchInit) => Promise<Response>} [fetch] sends the requests;
+ *   `globalThis.fetch` takes the same
  * @property {string | object} [script] a scripted model plays it instead of the provider's
  *   model, in the provider's format and without a key: src/script/mod.rs
  * @property {AbortSignal} [signal] aborts the session
@@ -59,11 +73,10 @@ import { definition } from "./tool.js";
  *
  * @typedef {import("./events.js").SessionEvent} SessionEvent
  *
- * @typedef {{record: object, history: object[]}} LastState of a session whose core has failed
- *
  * What a runtime keeps of a session.
  * @typedef {object} SessionPart
  * @property {EventHub} hub
+ * @property {object} env kept as long as the session is open
  * @property {Keys} keys its own, to be kept out of what the core is told
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
@@ -87,39 +100,55 @@ export async function createSessionIn(options, makeEnvironment) {
  * Opens a session whose events go to `hub`.
  * @param {SessionOptions} options
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe" | "remember">} hub
- * @param {() => object | Promise<object>} makeEnvironment
+ * @param {() => any} [makeEnvironment] for one that is given none
  */
 export async function openSession(options, hub, makeEnvironment) {
-  const { apiKey, apiKeys, env, tools = [], approve, fetch, script, signal, history, ...settings } = options;
+  const { env, tools = [], signal, history, apiKey, apiKeys, approve, fetch, script, ...settings } = options;
   signal?.throwIfAborted();
   // Judged and copied before anything happens.
   const told = { ...taken(settings, "options"), tools: tools.map(definition) };
   const record = history === undefined || history === null ? undefined : JSON.stringify(taken(history, "options.history"));
-  const { runtime, number } = await attach(env ?? (await makeEnvironment()));
-  const fetching = await sender(fetch, script);
-  // Nothing below waits, so no abort can get lost.
-  signal?.throwIfAborted();
-  const config = coreNames({
-    browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
-    ...told,
-  });
-  const keys = new Keys();
-  const part = {
-    hub,
-    keys,
-    tools: new Map(tools.map((tool) => [tool.name, tool])),
-    approve,
-    send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys), keys),
-  };
-  const core = inNamesOf(settings, () => runtime.call((core) => core.openSession(number, JSON.stringify(config), record)));
-  const session = new Session(runtime, core, part);
-  if (signal) {
-    const abort = () => void session.abort().catch(() => {});
-    signal.addEventListener("abort", abort, { once: true });
-    session.closed.then(() => signal.removeEventListener("abort", abort));
+  const made = env ? undefined : await makeEnvironment();
+  const place = enter(env ?? made);
+  try {
+    const { runtime, number } = await place.entered;
+    const fetching = await sender(fetch, script);
+    // Nothing below waits, so no abort can get lost.
+    signal?.throwIfAborted();
+    const config = coreNames({
+      browser: typeof globalThis.document !== "undefined" || typeof globalThis.importScripts === "function",
+      ...told,
+    });
+    const keys = new Keys();
+    const part = {
+      hub,
+      keys,
+      env: env ?? made,
+      tools: new Map(tools.map((tool) => [tool.name, tool])),
+      approve,
+      send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys), keys),
+    };
+    const core = inNamesOf(settings, () => runtime.call((core) => core.openSession(number, JSON.stringify(config), record)));
+    const open = new OpenSession(runtime, core, part, { made, leave: place.leave });
+    abortBy(signal, open);
+    return new Session(open, part);
+  } catch (error) {
+    place.leave();
+    await made?.dispose();
+    throw error;
   }
-  return session;
 }
+
+/** @param {AbortSignal | undefined} signal @param {OpenSession} open */
+function abortBy(signal, open) {
+  if (!signal) return;
+  const abort = () => void open.end("abort").catch(() => {});
+  signal.addEventListener("abort", abort, { once: true });
+  open.closed.then(() => signal.removeEventListener("abort", abort));
+}
+
+/** Not made where the `Session` is in sight: a function keeps all that is. @param {OpenSession} open */
+const leaving = (open) => () => open.leave();
 
 function sender(fetch, script) {
   if (script !== undefined) return scriptedFetch(script);
@@ -127,15 +156,8 @@ function sender(fetch, script) {
 }
 
 export class Session {
-  #runtime;
-  #core;
+  #open;
   #part;
-  /** What its last `ERROR` said. */
-  #failure;
-  /** Why its core is gone. @type {Error | undefined} */
-  #lost;
-  /** What was known of it then. @type {LastState | undefined} */
-  #last;
 
   /** A UUID. @type {string} @readonly */
   id;
@@ -143,47 +165,38 @@ export class Session {
   /** Resolves when the session is over. @type {Promise<void>} @readonly */
   closed;
 
-  /** @private use `createSession` */
-  constructor(runtime, core, part) {
-    this.#runtime = runtime;
-    this.#core = core;
+  /**
+   * What it works in: the environment that it was given, or the sandbox that was made for it.
+   * @type {import("./sandbox.js").MemoryEnvironment | import("./environment.js").CustomEnvironment} @readonly
+   */
+  env;
+
+  /** @private use `createSession` @param {OpenSession} open @param {SessionPart} part */
+  constructor(open, part) {
+    ours(this);
+    this.#open = open;
     this.#part = part;
-    this.id = core.id;
-    let close;
-    this.closed = new Promise((resolve) => (close = resolve));
-    let seq = 0;
-    part.publish = (events, json) => {
-      seq = events.at(-1)?.seq ?? seq;
-      this.#failure = events.findLast(({ kind, agent_id: agent }) => kind === "ERROR" && !agent)?.data.message ?? this.#failure;
-      part.hub.publish(events, json);
-      if (!events.some(isSessionEnd)) return;
-      part.hub.end();
-      runtime.sessions.delete(this.id);
-      close();
-    };
-    part.lost = (failure, now) => {
-      this.#lost = failure;
-      this.#last = runtime.last(() => ({ record: JSON.parse(core.record()), history: core.history() }));
-      part.hub.remember(this.#last);
-      // Whatever its core was in the middle of: nothing looks at it again.
-      core.__destroy_into_raw();
-      const event = (kind, data) => {
-        seq += 1;
-        return { kind, data, seq, timestamp: new Date(now).toISOString(), session_id: this.id };
-      };
-      const error = { code: failure.kind, message: failure.message, retryable: false };
-      const events = [
-        event("ERROR", error),
-        event("SESSION_END", { state: "CLOSED", reason: "error" }),
-      ];
-      part.publish(events, JSON.stringify(events));
-    };
-    runtime.sessions.set(this.id, part);
+    this.id = open.id;
+    this.closed = open.closed;
+    this.env = part.env;
+    collected(this, leaving(open));
   }
 
   /** What it is doing. @type {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
   get state() {
-    return this.#lost ? "CLOSED" : this.#call((core) => core.state);
+    return this.#open.state;
+  }
+
+  /**
+   * Submits an input and resolves when it and the follow-ups behind it are done.
+   * Rejects with a `RunError` where the run failed; a limit, an interruption and
+   * a question of the model's are results, whose `reason` says so.
+   * @param {string} input
+   * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
+   * @returns {Promise<import("./prompt.js").PromptResult>}
+   */
+  async prompt(input, options) {
+    return outcomeOf(this.run(input, options));
   }
 
   /**
@@ -224,10 +237,8 @@ export class Session {
     } catch (error) {
       return late(Promise.reject(error));
     }
-    const interrupt = () => {
-      if (this.state === "PROCESSING") this.#call((core) => core.interrupt());
-    };
-    this.#part.hub.interruptBy(signal, interrupt);
+    const open = this.#open;
+    this.#part.hub.interruptBy(signal, () => open.call((core) => core.interrupt()));
     return this.#part.hub.subscribe(endsInput);
   }
 
@@ -269,21 +280,24 @@ export class Session {
     this.#call((core) => core.addSystemTurn(content));
   }
 
-  /** Ends the current input only; the session goes on. */
+  /** Ends the current input only; the session goes on. Where no input is worked on, nothing happens. */
   async interrupt() {
     this.#call((core) => core.interrupt());
   }
 
-  /** Ends the session from any state, gracefully; resolves when it is over. */
+  /** Ends the session from any state, gracefully; resolves when it is over. A sandbox that was made for it ends, too. */
   async abort() {
-    if (!this.#lost) this.#call((core) => core.abort());
-    await this.closed;
+    await this.#open.end("abort");
   }
 
-  /** Closes a session that is not processing; resolves when it is over. */
+  /** Closes the session; one that works is aborted first. Otherwise as `abort`. */
   async close() {
-    if (!this.#lost) this.#call((core) => core.close());
-    await this.closed;
+    await this.#open.end("close");
+  }
+
+  /** `close()`, for `await using`. @returns {Promise<void>} */
+  async [asyncDispose]() {
+    await this.close();
   }
 
   /**
@@ -297,7 +311,7 @@ export class Session {
 
   /** The settings in force, in the core's own names. @returns {Promise<Record<string, unknown>>} */
   async config() {
-    return this.#call((core) => core.config());
+    return structuredClone(this.#open.remains?.config) ?? this.#call((core) => core.config());
   }
 
   /** Adds a tool from the next model call on. @param {Tool} tool */
@@ -316,12 +330,12 @@ export class Session {
 
   /** Names of the tools that the model is offered. @returns {Promise<string[]>} */
   async toolNames() {
-    return this.#call((core) => core.toolNames());
+    return structuredClone(this.#open.remains?.toolNames) ?? this.#call((core) => core.toolNames());
   }
 
-  /** The turns so far, also of a session that ended with its core. @returns {Promise<import("./types.js").Turn[]>} */
+  /** The turns so far, also of a session that is over. @returns {Promise<import("./types.js").Turn[]>} */
   async history() {
-    return structuredClone(this.#last?.history) ?? this.#call((core) => core.history());
+    return structuredClone(this.#open.remains?.history) ?? this.#call((core) => core.history());
   }
 
   /**
@@ -335,23 +349,16 @@ export class Session {
 
   /**
    * The session as it is now, also in the middle of a round, as plain data: turns,
-   * results so far and queues; of one that ended with its core, as it was then.
+   * results so far and queues; of one that is over, as it was then.
    * `createSession({ history })` goes on with it.
    * @returns {Promise<object>}
    */
   async record() {
-    return structuredClone(this.#last?.record) ?? JSON.parse(this.#call((core) => core.record()));
+    return structuredClone(this.#open.remains?.record) ?? JSON.parse(this.#call((core) => core.record()));
   }
 
   #call(call) {
-    if (this.#lost) throw this.#lost;
-    try {
-      return this.#runtime.call(() => call(this.#core));
-    } catch (error) {
-      // It may have ended before anybody listened.
-      if (error.kind !== "closed" || this.#failure === undefined) throw error;
-      throw new SessionError("closed", `${error.message}; it ended with an error: ${this.#failure}`, { cause: error });
-    }
+    return this.#open.call(call);
   }
 }
 

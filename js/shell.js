@@ -9,7 +9,7 @@
 // What runs reads no keys: its standard input is empty. What is typed meanwhile
 // waits for the next prompt, except Ctrl-C, which ends what runs.
 
-import { guardShell } from "./arguments.js";
+import { guardShell, ours } from "./arguments.js";
 import { macrotask } from "./clock.js";
 import { complete } from "./completion.js";
 import { Line } from "./line.js";
@@ -63,6 +63,7 @@ export class Shell {
 
   /** @private use `MemoryEnvironment.openShell` */
   constructor(runtime, environment, files, { onData, cols = 80, rows = 24, history = [], env = {} } = {}) {
+    ours(this);
     this.#runtime = runtime;
     this.#env = files;
     this.#onData = quiet(onData);

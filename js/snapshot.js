@@ -15,11 +15,14 @@ export class Snapshots {
   #runtime;
   #number;
   #taken = new WeakSet();
+  /** Who has a snapshot needs its sandbox. */
+  #owner;
 
-  /** @param {import("./runtime.js").Runtime} runtime @param {number} number of the sandbox */
-  constructor(runtime, number) {
+  /** @param {import("./runtime.js").Runtime} runtime @param {number} number of the sandbox @param {object} owner */
+  constructor(runtime, number, owner) {
     this.#runtime = runtime;
     this.#number = number;
+    this.#owner = owner;
   }
 
   /** Remembers the state as it is now. */

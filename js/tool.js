@@ -4,6 +4,7 @@
 
 import { sleep } from "./clock.js";
 import { NotData, plainData } from "./data.js";
+import { drained, isStreamed } from "./drain.js";
 import { SessionError, text } from "./errors.js";
 
 /** @typedef {import("./session.js").Tool} Tool */
@@ -40,7 +41,7 @@ export function definition(tool) {
  */
 export async function runTool(tool, args, { signal, progress, ...context }) {
   const show = (piece) => progress(String(piece));
-  const execute = (signal) => tool.execute(args, { ...context, signal, progress: show });
+  const execute = async (signal) => whole(await tool.execute(args, { ...context, signal, progress: show }), signal, show);
   try {
     return toolResult(tool, await withLimit(tool, signal, execute));
   } catch (error) {
@@ -72,6 +73,12 @@ async function withLimit({ name, timeoutMs = TIMEOUT_MS }, signal, execute) {
     done.abort();
     signal.removeEventListener("abort", stop);
   }
+}
+
+/** A result that comes in pieces, once it is there. */
+async function whole(result, signal, show) {
+  if (isStreamed(result)) return drained(result, signal, show);
+  return isStreamed(result?.content) ? { ...result, content: await drained(result.content, signal, show) } : result;
 }
 
 function toolResult({ name }, result) {

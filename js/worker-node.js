@@ -9,3 +9,4 @@ setSpawn(() => new Worker(new URL("./worker/main-node.js", import.meta.url), { n
 
 export * from "./worker/api.js";
 export { directoryStorage } from "./directory-storage.js";
+export { NodeEnvironment } from "./node-environment.js";

@@ -1,6 +1,7 @@
 // Connection: the page's end. It starts the worker, hands its news to sessions,
 // notices when it has become deaf, and replaces it.
 
+import { collected } from "../collected.js";
 import { CoreError, SessionError, text } from "../errors.js";
 import { Arrival, answered } from "../load.js";
 import { violations } from "../policy.js";
@@ -41,6 +42,7 @@ export class Connection {
   /** Tells who waits for a worker that it does not come. @type {(error: Error) => void} */
   #giveUp = () => {};
   #number = 0;
+  /** References to what gets a session's events: see `add`. @type {Map<number, {deref: () => any}>} */
   #sessions = new Map();
   #sandboxes = new Map();
   #heardAt = 0;
@@ -96,9 +98,13 @@ export class Connection {
     return (this.#number += 1);
   }
 
-  /** A session that gets its events from the worker. */
+  /** A session that gets its events from the worker; one that works must not be a weak reference. */
   add(number, session) {
     this.#sessions.set(number, session);
+  }
+
+  #session(number) {
+    return this.#sessions.get(number)?.deref();
   }
 
   remove(number) {
@@ -266,9 +272,9 @@ export class Connection {
     if (message.type === "failed") this.#fail(CoreError.saying(message.message));
     if (message.type !== "notes") return;
     for (const note of message.notes) {
-      if (note.type === "events") this.#sessions.get(note.session)?.publish(JSON.parse(note.json));
-      else if (note.type === "mark") this.#sessions.get(note.session)?.mark(note.mark);
-      else if (note.type === "last") this.#sessions.get(note.session)?.remember(note.last);
+      if (note.type === "events") this.#session(note.session)?.publish(JSON.parse(note.json));
+      else if (note.type === "mark") this.#session(note.session)?.mark(note.mark);
+      else if (note.type === "last") this.#session(note.session)?.remember(note.last);
       else this.#link.run(note);
     }
     this.tell({ type: "taken" });
@@ -277,7 +283,7 @@ export class Connection {
 
   #busy() {
     if (this.#link.waiting > 0) return true;
-    for (const session of this.#sessions.values()) if (session.state === "PROCESSING") return true;
+    for (const session of this.#sessions.values()) if (session.deref()?.state === "PROCESSING") return true;
     return false;
   }
 
@@ -315,7 +321,7 @@ export class Connection {
     this.#giveUp(error);
     this.#link?.close(error);
     void port?.terminate();
-    for (const session of [...this.#sessions.values()]) session.lost(error);
+    for (const session of [...this.#sessions.values()]) session.deref()?.lost(error);
   }
 }
 
@@ -380,14 +386,6 @@ export class Remote {
 
 /** Not made where the object is in sight: a function keeps all that is. */
 const releaseOf = (link, ids) => () => link.release(ids);
-
-const left =
-  typeof FinalizationRegistry === "function" ? new FinalizationRegistry((release) => release()) : undefined;
-
-/** Calls `release`, which must not hold `object`, some time after nobody has that any more. */
-export function collected(object, release) {
-  left?.register(object, release);
-}
 
 /** What the worker's objects can do, the page's can. */
 export function complete(Class, methods, call) {

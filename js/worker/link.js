@@ -325,8 +325,6 @@ export class Link {
         return this.#signal(value, found);
       case "error":
         return decodeError(value, (item) => this.#decode(item, found));
-      case "headers":
-        return new Headers(value.entries);
       case "response":
         return { ...value, headers: new Headers(value.headers), body: this.#decode(value.body, found) };
       case "file":

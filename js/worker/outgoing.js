@@ -80,7 +80,6 @@ export class Outgoing {
     if (value instanceof ArrayBuffer && value.byteLength > 0) return this.#bytes(new Uint8Array(value)).buffer;
     if (value instanceof AbortSignal) return this.#signal(value);
     if (isError(value)) return this.#error(value);
-    if (value instanceof Headers) return { [MARK]: "headers", entries: [...value.entries()] };
     if (value instanceof ReadableStream) return this.#stream(value);
     if (value instanceof URL) return value.href;
     if (typeof File === "function" && value instanceof File) return this.#file(value);

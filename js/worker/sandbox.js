@@ -1,11 +1,13 @@
 // Environments, in the page: sandboxes of the worker, and objects of the page's
 // that the worker calls.
 
-import { acceptOwn, guardSandbox, guardShell, readInSession } from "../arguments.js";
+import { acceptOwn, guardSandbox, guardShell, ours, readInSession } from "../arguments.js";
+import { collected, weakly } from "../collected.js";
+import { asyncDispose } from "../disposable.js";
 import { CoreError, EnvironmentError } from "../errors.js";
 import { replaceContent } from "../handle.js";
 import { hear, quiet } from "../quiet.js";
-import { collected, complete, connection } from "./connection.js";
+import { complete, connection } from "./connection.js";
 import { ROOT, oneWay } from "./link.js";
 import { Scope } from "./outgoing.js";
 import { pack } from "./parcel.js";
@@ -31,6 +33,10 @@ class Sandbox {
   #made;
   #here;
   #disposing;
+  /** Calls that have no answer yet. */
+  #calls = 0;
+  /** Whether nobody has its environment any more. */
+  #isLeft = false;
   /** Whether no worker could take it, as without a network. */
   #stranded = false;
   watchers = new Set();
@@ -99,6 +105,16 @@ class Sandbox {
   }
 
   async #call(asked, name, options) {
+    this.#calls += 1;
+    try {
+      return await this.#asked(asked, name, options);
+    } finally {
+      this.#calls -= 1;
+      if (this.#isLeft) this.leave();
+    }
+  }
+
+  async #asked(asked, name, options) {
     // Called at once where that is possible: what follows may be an abort.
     const { link, remote } = this.#here ?? (await this.ready());
     try {
@@ -113,6 +129,12 @@ class Sandbox {
   dispose() {
     this.#disposing ??= this.#dispose();
     return this.#disposing;
+  }
+
+  /** Nobody has its environment any more: it goes, once no call is under way. */
+  leave() {
+    this.#isLeft = true;
+    if (this.#calls === 0 && !this.#disposing) void this.dispose().catch(() => {});
   }
 
   async #dispose() {
@@ -148,9 +170,11 @@ export class MemoryEnvironment {
   /** @param {import("../sandbox.js").MemoryOptions} [options] */
   static async create(options = {}) {
     const environment = new MemoryEnvironment();
+    ours(environment);
     const sandbox = new Sandbox(options);
     sandboxes.set(environment, sandbox);
     await sandbox.ready();
+    collected(environment, leaving(sandbox));
     return environment;
   }
 
@@ -242,9 +266,16 @@ export class MemoryEnvironment {
   async dispose() {
     await sandboxes.get(this).dispose();
   }
+
+  async [asyncDispose]() {
+    await this.dispose();
+  }
 }
 
 guardSandbox(MemoryEnvironment);
+
+/** Not made where the environment is in sight: a function keeps all that is. @param {Sandbox} sandbox */
+const leaving = (sandbox) => () => sandbox.leave();
 
 /** Bytes are those of this moment; a blob of Node's that is a file's cannot be sent to a worker, its bytes can. */
 async function callWithArchive(sandbox, method, archive, options) {
@@ -309,6 +340,7 @@ class Shell {
   #remote;
 
   constructor(remote) {
+    ours(this);
     this.#remote = remote;
   }
 
@@ -391,11 +423,6 @@ function functionsOf(held, methods, logs) {
   const functions = Object.fromEntries(methods.map((name) => [name, (...args) => held.deref()[name](...args)]));
   if (logs) functions.log = oneWay(quiet((line) => held.deref()?.log(line)));
   return functions;
-}
-
-/** A reference that does not keep `object`, where there is such a thing. */
-function weakly(object) {
-  return typeof WeakRef === "function" ? new WeakRef(object) : { deref: () => object };
 }
 
 /** Holds nothing else, so that the environment can go. */

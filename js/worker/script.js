@@ -1,8 +1,9 @@
 // The scripted model, in the page: it plays in the worker, beside the sessions.
 
 import { acceptInSession } from "../arguments.js";
+import { collected } from "../collected.js";
 import { SessionError } from "../errors.js";
-import { collected, connection } from "./connection.js";
+import { connection } from "./connection.js";
 import { ROOT } from "./link.js";
 import { asResponse } from "./outgoing.js";
 

@@ -64,7 +64,7 @@ class Root {
     if (player !== undefined) options.fetch = this.#players.get(player);
     if (custom !== undefined) options.env = this.#customs.get(custom);
     const hub = new RemoteHub(this.#outbox, number, () => (this.#changed = true));
-    const session = await openSession(options, hub, () => this.#api.MemoryEnvironment.create());
+    const session = await openSession(options, hub);
     this.#hubs.set(number, hub);
     session.closed.then(() => this.#hubs.delete(number));
     return { session, id: session.id };

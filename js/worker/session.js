@@ -1,12 +1,15 @@
 // Session, in the page: the worker has the real one.
 
-import { acceptInSession, guardSession } from "../arguments.js";
+import { acceptInSession, guardSession, ours } from "../arguments.js";
+import { collected, weakly } from "../collected.js";
+import { asyncDispose } from "../disposable.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
+import { outcomeOf } from "../prompt.js";
 import { definition, runTool } from "../tool.js";
 import { complete, connection } from "./connection.js";
 import { ROOT } from "./link.js";
 import { Scope } from "./outgoing.js";
-import { place } from "./sandbox.js";
+import { MemoryEnvironment, place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 
 /** @type {typeof import("../api.js").createSession} */
@@ -19,14 +22,16 @@ export async function createSession(given = {}) {
   const link = await connection.link();
   const scope = new Scope();
   const number = connection.nextNumber();
-  const session = new Session(number, link, scope, env);
+  // Made here, so that another worker has it, too.
+  const made = env ? undefined : await MemoryEnvironment.create();
+  const session = new Session(number, link, scope, { env: env ?? made, made });
   try {
-    const asked = { ...rest, ...told, ...(await place(env, link)), ...(await playerOf(fetch, link)) };
-    const made = await connection.call(link, ROOT, "createSession", [number, asked], { scope });
-    session.open(made);
+    const asked = { ...rest, ...told, ...(await place(session.env, link)), ...(await playerOf(fetch, link)) };
+    session.open(await connection.call(link, ROOT, "createSession", [number, asked], { scope }));
   } catch (error) {
     connection.remove(number);
     link.forget(scope);
+    await made?.dispose();
     throw error;
   }
   if (signal) {
@@ -52,7 +57,7 @@ export class Session {
   #state = "IDLE";
   #seq = 0;
   #full = false;
-  /** What was known of it when its core failed. @type {import("../session.js").LastState | undefined} */
+  /** What was known of it when its core failed. @type {import("../open-session.js").LastState | undefined} */
   #last;
   #close;
   /**
@@ -60,21 +65,36 @@ export class Session {
    * @type {Map<number, AsyncIterableIterator<object> | undefined>}
    */
   #marks = new Map();
-  /** Kept as long as the worker may call it. */
-  #env;
+  /** The sandbox that was made for it. */
+  #made;
+  env;
 
-  constructor(number, link, scope, env) {
+  constructor(number, link, scope, { env, made }) {
+    ours(this);
     this.#number = number;
     this.#link = link;
     this.#scope = scope;
-    this.#env = env;
+    this.env = env;
+    this.#made = made;
     this.closed = new Promise((resolve) => (this.#close = resolve));
     // Its first events may come before the answer that it is open.
-    connection.add(number, this);
+    connection.add(number, { deref: () => this });
+    collected(this, leaving(number, link, scope, this.#hub));
   }
 
   get state() {
     return this.#state;
+  }
+
+  /** One that does nothing, and that nobody has, is given back. */
+  #become(state) {
+    if (state === this.#state || this.#state === "CLOSED") return;
+    this.#state = state;
+    if (state !== "CLOSED") connection.add(this.#number, state === "PROCESSING" ? { deref: () => this } : weakly(this));
+  }
+
+  async prompt(input, options) {
+    return outcomeOf(this.run(input, options));
   }
 
   run(input, options) {
@@ -91,9 +111,7 @@ export class Session {
 
   #begin(method, args, { signal } = {}) {
     signal?.throwIfAborted();
-    const interrupt = () => {
-      if (this.state === "PROCESSING") void this.interrupt().catch(() => {});
-    };
+    const interrupt = () => void this.interrupt().catch(() => {});
     // What the worker tells before it gets to the call belongs to what was before.
     const mark = connection.nextNumber();
     this.#marks.set(mark, undefined);
@@ -132,16 +150,26 @@ export class Session {
   }
 
   async abort() {
-    if (this.#state === "CLOSED") return;
-    connection.hurry();
-    await Promise.race([this.#call("abort", []), this.closed]);
-    await this.closed;
+    await this.#end("abort");
   }
 
   async close() {
-    if (this.#remote && this.#link.ended) return;
-    await this.#call("close", []);
-    await this.closed;
+    await this.#end("close");
+  }
+
+  async [asyncDispose]() {
+    await this.close();
+  }
+
+  async #end(how) {
+    if (this.#state !== "CLOSED") {
+      if (how === "abort" || this.#state === "PROCESSING") connection.hurry();
+      await Promise.race([this.#call(how, []), this.closed]);
+      await this.closed;
+    }
+    const made = this.#made;
+    this.#made = undefined;
+    await made?.dispose();
   }
 
   async registerTool(tool) {
@@ -156,6 +184,7 @@ export class Session {
   open({ id, session }) {
     this.id = id;
     this.#remote = session;
+    connection.add(this.#number, weakly(this));
     complete(Session, session.handle.methods, (self, name, args) => self.#call(name, args));
     guardSession(Session);
   }
@@ -164,7 +193,7 @@ export class Session {
   publish(events) {
     for (const event of events) {
       this.#seq = event.seq;
-      if (event.kind === "STATE_CHANGED" && !event.agent_id) this.#state = event.data.to;
+      if (event.kind === "STATE_CHANGED" && !event.agent_id) this.#become(event.data.to);
     }
     this.#hub.publish(events);
     if (events.some(isSessionEnd)) return this.#over();
@@ -194,8 +223,7 @@ export class Session {
   }
 
   #over() {
-    this.#state = "CLOSED";
-    this.#env = undefined;
+    this.#become("CLOSED");
     connection.remove(this.#number);
     this.#hub.end();
     this.#link.forget(this.#scope);
@@ -224,7 +252,7 @@ export class Session {
       [this.#remote, name, args, begins],
       { scope: this.#scope },
     );
-    if (this.#state !== "CLOSED") this.#state = state;
+    this.#become(state);
     connection.watch();
     if (name !== "record") this.#hub.touch();
     return value;
@@ -232,6 +260,13 @@ export class Session {
 }
 
 guardSession(Session);
+
+/** Nobody has a session any more. The worker closes its own: not made where the session is in sight, because a function keeps all that is. */
+const leaving = (number, link, scope, hub) => () => {
+  connection.remove(number);
+  link.forget(scope);
+  hub.end();
+};
 
 /** A tool that runs here: its limit, its result and its errors are judged where it is. */
 function bound(tool) {

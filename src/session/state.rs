@@ -424,19 +424,14 @@ impl Session {
     }
 
     /// Ends the current input only: effects are cancelled, open tool calls get
-    /// results, and the session becomes `IDLE`. Legal in `PROCESSING` only.
+    /// results, and the session becomes `IDLE`. Does nothing where no input is
+    /// processed: it may have ended just before.
     pub fn interrupt(&self) -> Result<(), SessionError> {
-        match self.state() {
-            SessionState::Processing => {
-                self.0.stop_input(EndReason::Interrupted);
-                Ok(())
-            }
-            state => Err(SessionError::illegal(
-                "interrupt",
-                state,
-                "nothing is being processed",
-            )),
+        self.open("interrupt")?;
+        if self.state() == SessionState::Processing {
+            self.0.stop_input(EndReason::Interrupted);
         }
+        Ok(())
     }
 
     /// Ends the session from any state, gracefully (spec appendix B). Calling
@@ -451,20 +446,17 @@ impl Session {
         self.0.agents.abort();
     }
 
-    /// Closes a session that is not processing. Closing it again changes nothing.
+    /// Closes the session; one that is processing is aborted. Closing it again
+    /// changes nothing.
     pub fn close(&self) -> Result<(), SessionError> {
         match self.state() {
-            SessionState::Closed => Ok(()),
-            SessionState::Processing => Err(SessionError::illegal(
-                "close",
-                SessionState::Processing,
-                "use abort(), or interrupt() first",
-            )),
+            SessionState::Closed => {}
+            SessionState::Processing => self.abort(),
             SessionState::Idle | SessionState::AwaitingInput => {
                 self.0.begin_closing(CloseReason::Closed);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// The configuration in force.

@@ -1,30 +1,45 @@
 // The contract of an execution environment (tests/contract/README.md) over the
-// environments of the web face: the sandbox, and a JavaScript object of the
-// user's, which tools reach through effects.
+// environments of the web face: the sandbox, a JavaScript object of the user's,
+// which tools reach through effects, and the machine below Node.
 
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, realpathSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { attach } from "../../js/environment.js";
 import { EnvironmentError } from "../../js/errors.js";
-import { MemoryEnvironment } from "../../js/node.js";
+import { MemoryEnvironment, NodeEnvironment } from "../../js/node.js";
 import { bytes, expand } from "./play.mjs";
 
 const CLAUSES = new URL("../contract/", import.meta.url);
 const WORK = "/workspace";
 
-/** Where a clause is checked: the environment, wrapped, and the sandbox that has its files. */
+/**
+ * Where a clause is checked: the environment, wrapped, what has its files, and
+ * how that ends.
+ */
 const SUBJECTS = {
-  async sandbox(options, wrapping) {
-    const sandbox = await MemoryEnvironment.create({ ...options, ...wrapping });
-    return { sandbox, env: sandbox };
+  async sandbox(files, wrapping) {
+    const sandbox = await MemoryEnvironment.create({ workingDirectory: WORK, files, ...wrapping });
+    return { env: sandbox, directory: WORK, disk: diskOf(sandbox), end: () => sandbox.dispose() };
   },
-  async custom(options, wrapping) {
-    const sandbox = await MemoryEnvironment.create(options);
-    return { sandbox, env: { ...forwarding(sandbox), ...wrapping } };
+  async custom(files, wrapping) {
+    const sandbox = await MemoryEnvironment.create({ workingDirectory: WORK, files });
+    return { env: { ...forwarding(sandbox), ...wrapping }, directory: WORK, disk: diskOf(sandbox), end: () => sandbox.dispose() };
+  },
+  async node(files, wrapping) {
+    const root = await mkdtemp(join(realpathSync(tmpdir()), "hermitcrab-contract-"));
+    const plain = new NodeEnvironment({ root });
+    for (const [path, content] of Object.entries(files)) await plain.write(path, content);
+    const disk = { list: async () => (await plain.list(".", { depth: 1000 })).entries, read: (path) => plain.read(path) };
+    return { env: new NodeEnvironment({ root, ...wrapping }), directory: root, disk, end: () => rm(root, { recursive: true }) };
   },
 };
+
+const diskOf = (sandbox) => ({ list: () => sandbox.list(".", { depth: 1000 }), read: (path) => sandbox.readBytes(path) });
 
 /** What is around the environment, by the name that clauses have for it. */
 const WRAPPINGS = {
@@ -61,9 +76,9 @@ function forwarding(sandbox) {
 
 for (const file of readdirSync(CLAUSES).filter((file) => file.endsWith(".json")).sort()) {
   const clause = expand(JSON.parse(readFileSync(new URL(file, CLAUSES), "utf8")));
-  // Real time is not to be had in this face.
-  if (clause.needs?.includes("local")) continue;
   for (const [subject, make] of Object.entries(SUBJECTS)) {
+    // Real time is not to be had in the sandbox.
+    if (clause.needs?.includes("local") && subject !== "node") continue;
     test(`${subject}::${file.slice(0, -".json".length)}`, () => check(clause, make));
   }
 }
@@ -73,24 +88,28 @@ async function check({ wrap = "none", files = {}, steps, after = {}, log = [] },
     Object.fromEntries(Object.entries(entries).map(([path, content]) => [path, content === null ? null : bytes(content)]));
   const before = contents(files);
   const lines = [];
-  const wrapping = WRAPPINGS[wrap]((line) => lines.push(placeless(line)));
-  const { sandbox, env } = await make({ workingDirectory: WORK, files: before }, wrapping);
-  const place = await attach(env);
-  for (const [index, step] of steps.entries()) {
-    await checkStep(place, step, `step ${index + 1}`);
+  const wrapping = WRAPPINGS[wrap]((line) => lines.push(line));
+  const { env, directory, disk, end } = await make(before, wrapping);
+  try {
+    const place = { ...(await attach(env)), directory };
+    for (const [index, step] of steps.entries()) {
+      await checkStep(place, step, `step ${index + 1}`);
+    }
+    // A duration differs from run to run.
+    const said = lines.map((line) => placeless(place, line));
+    const open = log.map((line, index) => (line.endsWith("…") && said[index]?.startsWith(line.slice(0, -1)) ? said[index] : line));
+    assert.deepEqual(said, open);
+    const expected = Object.entries({ ...before, ...contents(after) })
+      .filter(([, content]) => content !== null)
+      .map(([path, content]) => [path, Buffer.from(content).toString()]);
+    const found = [];
+    for (const { path, isDir } of await disk.list()) {
+      if (!isDir) found.push([path, Buffer.from(await disk.read(path)).toString()]);
+    }
+    assert.deepEqual(Object.fromEntries(found), Object.fromEntries(expected));
+  } finally {
+    await end();
   }
-  // A duration differs from run to run.
-  const open = log.map((line, index) => (line.endsWith("…") && lines[index]?.startsWith(line.slice(0, -1)) ? lines[index] : line));
-  assert.deepEqual(lines, open);
-  const expected = Object.entries({ ...before, ...contents(after) })
-    .filter(([, content]) => content !== null)
-    .map(([path, content]) => [path, Buffer.from(content).toString()]);
-  const found = [];
-  for (const { path, isDir } of await sandbox.list(".", { depth: 1000 })) {
-    if (!isDir) found.push([path, Buffer.from(await sandbox.readBytes(path)).toString()]);
-  }
-  assert.deepEqual(Object.fromEntries(found), Object.fromEntries(expected));
-  await sandbox.dispose();
 }
 
 async function checkStep(place, step, name) {
@@ -102,7 +121,7 @@ async function checkStep(place, step, name) {
       (error) => error,
     );
     assert.equal(error.kind, step.error.kind, `${name}: ${error.message}`);
-    assert.ok(error.message.includes(placed(step.error.names ?? "")), `${name}: ${error.message}`);
+    assert.ok(error.message.includes(placed(place, step.error.names ?? "")), `${name}: ${error.message}`);
     return;
   }
   const found = await work;
@@ -118,19 +137,20 @@ async function checkStep(place, step, name) {
 }
 
 /** `<dir>` in a clause. */
-function placed(text) {
-  return text.replaceAll("<dir>", WORK);
+function placed({ directory }, text) {
+  return text.replaceAll("<dir>", directory);
 }
 
-function placeless(text) {
-  return text.replaceAll(WORK, "<dir>");
+function placeless({ directory }, text) {
+  return text.replaceAll(directory, "<dir>");
 }
 
-async function run({ runtime, number }, step) {
+async function run(place, step) {
+  const { runtime, number } = place;
   const request = {
-    command: placed(step.exec),
+    command: placed(place, step.exec),
     timeout_ms: step.timeout_ms ?? 20_000,
-    working_dir: step.cwd === undefined ? null : placed(step.cwd),
+    working_dir: step.cwd === undefined ? null : placed(place, step.cwd),
     env: step.env ?? {},
   };
   const stop = new AbortController();
@@ -142,26 +162,27 @@ async function run({ runtime, number }, step) {
       if (step.cancel_on_output) stop.abort();
     },
   });
-  const text = (pieces) => placeless(Buffer.concat(pieces).toString());
+  const text = (pieces) => placeless(place, Buffer.concat(pieces).toString());
   return { stdout: text(output.stdout), stderr: text(output.stderr), exit_code, timed_out, cancelled };
 }
 
-async function makeCall({ runtime, number }, step) {
-  const { content, ...call } = toCall(step);
-  return simple(await runtime.job((core) => core.startCall(number, call, content)));
+async function makeCall(place, step) {
+  const { runtime, number } = place;
+  const { content, ...call } = toCall(place, step);
+  return simple(place, await runtime.job((core) => core.startCall(number, call, content)));
 }
 
-function toCall(step) {
-  const path = placed(step.path ?? "");
+function toCall(place, step) {
+  const path = placed(place, step.path ?? "");
   const max_results = step.max_results ?? 0;
   if (step.read !== undefined) {
-    return { call: "read", path: placed(step.read), max_bytes: step.max_bytes ?? Number.MAX_SAFE_INTEGER };
+    return { call: "read", path: placed(place, step.read), max_bytes: step.max_bytes ?? Number.MAX_SAFE_INTEGER };
   }
-  if (step.write !== undefined) return { call: "write", path: placed(step.write), content: bytes(step.content) };
-  if (step.list !== undefined) return { call: "list", path: placed(step.list), depth: step.depth ?? 1 };
-  if (step.rename !== undefined) return { call: "rename", from: placed(step.rename), to: placed(step.to) };
+  if (step.write !== undefined) return { call: "write", path: placed(place, step.write), content: bytes(step.content) };
+  if (step.list !== undefined) return { call: "list", path: placed(place, step.list), depth: step.depth ?? 1 };
+  if (step.rename !== undefined) return { call: "rename", from: placed(place, step.rename), to: placed(place, step.to) };
   for (const call of ["stat", "remove", "make_dir", "real_path"]) {
-    if (step[call] !== undefined) return { call, path: placed(step[call]) };
+    if (step[call] !== undefined) return { call, path: placed(place, step[call]) };
   }
   if (step.grep !== undefined) {
     const { glob_filter = null, case_insensitive = false } = step;
@@ -172,7 +193,7 @@ function toCall(step) {
 }
 
 /** A reply as the contract writes it: times left out, bytes as text. */
-function simple(reply) {
+function simple(place, reply) {
   if (reply instanceof Uint8Array) {
     const text = Buffer.from(reply).toString();
     return Buffer.from(text).equals(reply) ? { text } : { bytes: [...reply] };
@@ -182,17 +203,17 @@ function simple(reply) {
     case "done":
       return "done";
     case "path":
-      return { path: placeless(value) };
+      return { path: placeless(place, value) };
     case "stat": {
       const dated = value.modified_ms !== null;
       return value.is_dir ? { dir: dated } : { size: value.size, dated };
     }
     case "entries": {
-      const entries = value.entries.map(({ path, is_dir: isDir }) => placeless(path) + (isDir ? "/" : ""));
+      const entries = value.entries.map(({ path, is_dir: isDir }) => placeless(place, path) + (isDir ? "/" : ""));
       return { entries, truncated: value.truncated };
     }
     default: {
-      const matches = value.matches.map(({ path, line, text }) => placeless(`${path}:${line}:${text}`));
+      const matches = value.matches.map(({ path, line, text }) => placeless(place, `${path}:${line}:${text}`));
       return { matches, truncated: value.truncated };
     }
   }

@@ -200,7 +200,7 @@ test("a key may come from a function, which is asked for each request", async (t
     apiKey: async () => `${KEY}-${(count += 1)}`,
     baseUrl: model.url,
     fetch: (url, init) => {
-      sent.push(init.headers.get("x-api-key"));
+      sent.push(init.headers["x-api-key"]);
       return fetch(url, init);
     },
   });

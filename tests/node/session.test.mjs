@@ -393,7 +393,7 @@ test("a subagent on another provider, with its key and options", async (t) => {
     baseUrl: model.url,
     endpoints: { openai: { baseUrl: `${model.url}/v1`, options: { organization: "org-1" } } },
     fetch: (url, init) => {
-      const header = (name) => init.headers.get(name);
+      const header = (name) => init.headers[name];
       sent.push([new URL(url).pathname, header("x-api-key") ?? header("authorization"), header("openai-organization")]);
       return fetch(url, init);
     },

@@ -262,7 +262,7 @@ test("a fetch of the page's sends the requests; its body streams, its errors are
     baseUrl: model.url,
     retry: { maxRetries: 0 },
     fetch: async (url, init) => {
-      seen.push([new URL(url).pathname, init.headers.get("x-api-key"), init.signal instanceof AbortSignal]);
+      seen.push([new URL(url).pathname, init.headers["x-api-key"], init.signal instanceof AbortSignal]);
       if (broken) throw new TypeError("Failed to fetch");
       return fetch(url, init);
     },

@@ -1,0 +1,136 @@
+// A session as its runtime keeps it, from opening to end. It knows no `Session`,
+// so that one that nobody has any more can be closed.
+
+import { SessionError } from "./errors.js";
+import { endsInput, isSessionEnd } from "./hub.js";
+
+/**
+ * @typedef {{record: object, history: object[]}} LastState of a session whose core has failed
+ *
+ * What stays known of a session that is over.
+ * @typedef {LastState & {config?: object, toolNames?: string[]}} Remains
+ */
+
+export class OpenSession {
+  #runtime;
+  #core;
+  /** The sandbox that was made for it. @type {{dispose: () => Promise<void>} | undefined} */
+  #made;
+  /** What its last `ERROR` said. */
+  #failure;
+  /** Why its core is gone. @type {Error | undefined} */
+  #lost;
+  /** @type {Remains | undefined} */
+  #remains;
+  #isOver = false;
+  /** Whether nobody has its `Session` any more. */
+  #isLeft = false;
+  #seq = 0;
+
+  /** @type {string} @readonly */
+  id;
+  /** Resolves when the session is over. @type {Promise<void>} @readonly */
+  closed;
+
+  /**
+   * @param {import("./runtime.js").Runtime} runtime @param {any} core
+   * @param {import("./session.js").SessionPart} part
+   * @param {{made?: object, leave: () => void}} environment `leave` says that the session needs it no more
+   */
+  constructor(runtime, core, part, { made, leave }) {
+    this.#runtime = runtime;
+    this.#core = core;
+    this.#made = made;
+    this.id = core.id;
+    let close;
+    this.closed = new Promise((resolve) => (close = resolve));
+    const end = () => {
+      if (!this.#lost) this.#remember();
+      this.#core = undefined;
+      leave();
+      close();
+    };
+    part.publish = (events, json) => {
+      this.#seq = events.at(-1)?.seq ?? this.#seq;
+      this.#failure = events.findLast(({ kind, agent_id: agent }) => kind === "ERROR" && !agent)?.data.message ?? this.#failure;
+      part.hub.publish(events, json);
+      if (this.#isLeft && events.some(endsInput)) this.#closeSoon();
+      if (!events.some(isSessionEnd)) return;
+      this.#isOver = true;
+      part.hub.end();
+      runtime.sessions.delete(this.id);
+      // Not now: the core is in the middle of telling its news.
+      queueMicrotask(end);
+    };
+    part.lost = (failure, now) => this.#lose(failure, now, part);
+    runtime.sessions.set(this.id, part);
+  }
+
+  /** @returns {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
+  get state() {
+    return this.#isOver ? "CLOSED" : this.call((core) => core.state);
+  }
+
+  /** What stays known of it, once it is over. */
+  get remains() {
+    return this.#remains;
+  }
+
+  /** Calls an export of its core. @template T @param {(core: any) => T} call @returns {T} */
+  call(call) {
+    if (this.#lost) throw this.#lost;
+    try {
+      if (!this.#core) throw new SessionError("closed", "the session is closed; open a new one");
+      return this.#runtime.call(() => call(this.#core));
+    } catch (error) {
+      // It may have ended before anybody listened.
+      if (error.kind !== "closed" || this.#failure === undefined) throw error;
+      throw new SessionError("closed", `${error.message}; it ended with an error: ${this.#failure}`, { cause: error });
+    }
+  }
+
+  /** @param {"abort" | "close"} how */
+  async end(how) {
+    if (!this.#isOver) this.call((core) => core[how]());
+    await this.closed;
+    const made = this.#made;
+    this.#made = undefined;
+    await made?.dispose();
+  }
+
+  /** Nobody has its `Session` any more: nothing can be asked of it once its input is done. */
+  leave() {
+    this.#isLeft = true;
+    if (this.state !== "PROCESSING") this.#closeSoon();
+  }
+
+  /** Not now: the core may be in the middle of telling its news. */
+  #closeSoon() {
+    queueMicrotask(() => void this.end("close").catch(() => {}));
+  }
+
+  #remember() {
+    this.#remains = this.#runtime.last(() => ({
+      record: JSON.parse(this.#core.record()),
+      history: this.#core.history(),
+      config: this.#core.config(),
+      toolNames: this.#core.toolNames(),
+    }));
+    this.#runtime.last(() => this.#core.free());
+  }
+
+  #lose(failure, now, part) {
+    this.#lost = failure;
+    this.#remains = this.#runtime.last(() => ({ record: JSON.parse(this.#core.record()), history: this.#core.history() }));
+    part.hub.remember(this.#remains);
+    // Whatever its core was in the middle of: nothing looks at it again.
+    this.#core.__destroy_into_raw();
+    const event = (kind, data) => {
+      this.#seq += 1;
+      return { kind, data, seq: this.#seq, timestamp: new Date(now).toISOString(), session_id: this.id };
+    };
+    const error = { code: failure.kind, message: failure.message, retryable: false };
+    const events = [event("ERROR", error), event("SESSION_END", { state: "CLOSED", reason: "error" })];
+    part.publish(events, JSON.stringify(events));
+  }
+}
