@@ -28,15 +28,31 @@ export function createSession(options = {}) {
  * @typedef {import("./session.js").SessionOptions} SessionOptions
  * @typedef {import("./session.js").Tool} Tool
  * @typedef {import("./session.js").ToolContext} ToolContext
+ * @typedef {import("./session.js").CustomFormat} CustomFormat
+ * @typedef {import("./session.js").FetchInit} FetchInit
+ * @typedef {import("./prompt.js").PromptResult} PromptResult
+ * @typedef {import("./prompt.js").RunUsage} RunUsage
  * @typedef {import("./session.js").ApprovalCall} ApprovalCall
  * @typedef {import("./events.js").SessionEvent} SessionEvent
  * @typedef {import("./events.js").EventKind} EventKind
  * @typedef {import("./types.js").SessionSettings} SessionSettings
  * @typedef {import("./types.js").ChangeableSettings} ChangeableSettings
+ * @typedef {import("./events.js").EventBase} EventBase
+ * @typedef {import("./events.js").SessionState} SessionState
+ * @typedef {import("./events.js").CloseReason} CloseReason
+ * @typedef {import("./events.js").EndReason} EndReason
+ * @typedef {import("./events.js").Refusal} Refusal
+ * @typedef {import("./events.js").LimitKind} LimitKind
+ * @typedef {import("./types.js").Provider} Provider
  * @typedef {import("./types.js").Turn} Turn
+ * @typedef {import("./types.js").Usage} Usage
+ * @typedef {import("./types.js").ToolCall} ToolCall
+ * @typedef {import("./types.js").ToolResult} ToolResult
  * @typedef {import("./runtime.js").InitOptions} InitOptions
  * @typedef {import("./runtime.js").WasmSource} WasmSource
  * @typedef {import("./environment.js").CustomEnvironment} CustomEnvironment
+ * @typedef {import("./environment.js").CustomCalls} CustomCalls
+ * @typedef {import("./environment.js").Wrapping} Wrapping
  * @typedef {import("./environment.js").ExecOptions} ExecOptions
  * @typedef {import("./environment.js").ExecResult} ExecResult
  * @typedef {import("./environment.js").Stat} Stat

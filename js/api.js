@@ -41,8 +41,18 @@ export function openProject(name, options) {
 
 /**
  * @typedef {import("./sandbox.js").MemoryOptions} MemoryOptions
+ * @typedef {import("./sandbox.js").MemorySettings} MemorySettings
  * @typedef {import("./sandbox.js").Files} Files
+ * @typedef {import("./sandbox.js").Archive} Archive
+ * @typedef {import("./archive.js").ImportOptions} ImportOptions
+ * @typedef {import("./shell.js").Shell} Shell
+ * @typedef {import("./shell.js").ShellOptions} ShellOptions
+ * @typedef {import("./projects.js").ProjectOptions} ProjectOptions
+ * @typedef {import("./project.js").SaveStatus} SaveStatus
+ * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
  * @typedef {import("./program.js").Program} Program
+ * @typedef {import("./program.js").ProgramCall} ProgramCall
+ * @typedef {import("./program.js").ProgramResult} ProgramResult
  * @typedef {import("./program.js").FileChange} FileChange
  * @typedef {import("./snapshot.js").Snapshot} Snapshot
  */

@@ -8,6 +8,8 @@ import { replaceContent } from "./handle.js";
 import { BLOCK, beginsTar, packTar, tarEntries } from "./tar.js";
 import { batches, endsZip, openZip, pump } from "./zip.js";
 
+/** @import { Blob, File, FileSystemDirectoryHandle } from "./platform.js" */
+
 /**
  * @typedef {object} ImportOptions
  * @property {number} [maxBytes] of all files together; default: what fits the sandbox

@@ -41,15 +41,14 @@ export function ours(object) {
 
 /**
  * What an object of ours is wrapped in, and the way out. Reactive state takes
- * classes for data, and gives them out behind proxies that see no private field.
+ * objects of classes for data, and gives them out behind proxies, which see no
+ * private field.
  * @param {any} value not one of ours itself
  */
 function wrapperOf(value) {
-  if (value?.__v_raw !== undefined) return "behind a proxy of Vue; keep it in a shallowRef, or give it to markRaw before it goes into reactive state";
-  if (isObject(value) && Object.getOwnPropertySymbols(value).some(({ description }) => description === "mobx administration")) {
-    return "behind a proxy of MobX; declare its field as observable.ref";
-  }
-  return value?.[OURS] ? "behind a proxy; give the object itself, and keep it out of reactive state" : undefined;
+  // Vue's own mark, also on objects that are not of our classes.
+  if (!value?.[OURS] && value?.__v_raw === undefined) return undefined;
+  return "behind a proxy, as reactive state makes them: keep it out of that with shallowRef or markRaw (Vue), observable.ref (MobX)";
 }
 
 /** May be left out. @param {Check} check @returns {Check} */

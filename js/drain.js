@@ -1,6 +1,8 @@
 // Results of tools that come in pieces: streams of the web and of Node, and
 // async iterators. Pieces are text, bytes of UTF-8, or else JSON, a line each.
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /** Characters that a result may have. */
 const MAX_LENGTH = 64 << 20;
 

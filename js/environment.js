@@ -12,6 +12,8 @@ import { sleep } from "./clock.js";
 import { EnvironmentError, SessionError } from "./errors.js";
 import { Runtime } from "./runtime.js";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /**
  * What an environment may ask for.
  * @typedef {object} Wrapping

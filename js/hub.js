@@ -2,6 +2,8 @@
 
 import { quiet } from "./quiet.js";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /** Events that may wait for a consumer before model streams are read no further. */
 const HIGH_WATER = 1024;
 

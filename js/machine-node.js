@@ -4,13 +4,15 @@ import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { setMachine } from "./machine.js";
 
+/** Bundlers recognise this form and ship the workers. Nothing of this process is a program's business. */
+const START = {
+  javascript: () => new Worker(new URL("./programs/javascript-worker-node.js", import.meta.url), { env: {}, argv: [], execArgv: [] }),
+  python: () => new Worker(new URL("./programs/python-worker-node.js", import.meta.url), { env: {}, argv: [], execArgv: [] }),
+};
+
 setMachine({
   readFile: async (url) => new Uint8Array(await readFile(url)),
-  startWorker: (url) => {
-    const script = new URL("./programs/node-worker.js", import.meta.url);
-    // Nothing of this process is a program's business.
-    return nodeWorker(new Worker(script, { workerData: { url: url.href }, env: {}, argv: [], execArgv: [] }));
-  },
+  startWorker: (program) => nodeWorker(START[program]()),
 });
 
 /** @param {Worker} worker @returns {import("./machine.js").WorkerHandle} */

@@ -4,7 +4,7 @@
 /**
  * @typedef {object} Machine
  * @property {(url: URL) => Promise<Uint8Array>} [readFile] where `fetch` reads no files
- * @property {(url: URL) => WorkerHandle} [startWorker] where there is no `Worker`
+ * @property {(program: "javascript" | "python") => WorkerHandle} [startWorker] where there is no `Worker`
  *
  * @typedef {object} WorkerHandle a worker, whatever the host calls its parts
  * @property {(message: unknown, transfer?: ArrayBuffer[]) => void} post it has work from now on

@@ -12,6 +12,8 @@ import { EnvironmentError, kindOfCode } from "./errors.js";
 import { run } from "./processes.js";
 import { select } from "./secrets.js";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /** More entries than this are cut off a listing. */
 const MAX_ENTRIES = 100_000;
 /** Links followed before it is a loop, as on Linux. */

@@ -15,3 +15,8 @@ setPlatform({
 export * from "./api.js";
 export { directoryStorage } from "./directory-storage.js";
 export { NodeEnvironment } from "./node-environment.js";
+
+/**
+ * @typedef {import("./node-environment.js").NodeEnvironmentOptions} NodeEnvironmentOptions
+ * @typedef {import("./node-environment.js").NodeOptions} NodeOptions
+ */

@@ -1,7 +1,8 @@
 // A session as its runtime keeps it, from opening to end. It knows no `Session`,
 // so that one that nobody has any more can be closed.
 
-import { SessionError } from "./errors.js";
+import { macrotask } from "./clock.js";
+import { CoreError, SessionError } from "./errors.js";
 import { endsInput, isSessionEnd } from "./hub.js";
 
 /**
@@ -123,8 +124,11 @@ export class OpenSession {
     this.#lost = failure;
     this.#remains = this.#runtime.last(() => ({ record: JSON.parse(this.#core.record()), history: this.#core.history() }));
     part.hub.remember(this.#remains);
-    // Whatever its core was in the middle of: nothing looks at it again.
-    this.#core.__destroy_into_raw();
+    const core = this.#core;
+    // Whatever a core was in the middle of that failed: nothing looks at it again.
+    if (failure instanceof CoreError) core.__destroy_into_raw();
+    // Not now: the caller may be called by the core.
+    else macrotask(() => core.free());
     const event = (kind, data) => {
       this.#seq += 1;
       return { kind, data, seq: this.#seq, timestamp: new Date(now).toISOString(), session_id: this.id };

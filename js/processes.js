@@ -5,6 +5,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /** Between SIGTERM and SIGKILL, in ms. */
 const POLITE_MS = 2_000;
 /** How often a wait without a notification looks again, in ms. */

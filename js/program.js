@@ -3,6 +3,8 @@
 
 import { acceptProgramResult } from "./arguments.js";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /**
  * @typedef {(call: ProgramCall) => Promise<ProgramResult>} Program what it
  *   throws is exit code 126 and a sentence on standard error; so is a result

@@ -11,6 +11,8 @@
 
 import { text } from "./errors.js";
 
+/** @import { Response } from "./platform.js" */
+
 /** What stands in the place of a key. */
 const REDACTED = "[redacted]";
 

@@ -8,6 +8,8 @@ import { Host } from "./host.js";
 import { loaded } from "./load.js";
 import { hear, quiet } from "./quiet.js";
 
+/** @import { AbortSignal, Response, URL, WasmModule } from "./platform.js" */
+
 /** @typedef {import("./wasm/hermitcrab.js").Core} Core */
 
 /**
@@ -20,7 +22,7 @@ import { hear, quiet } from "./quiet.js";
  *   module, a response or a URL
  *
  * What can be compiled to the core, or was.
- * @typedef {WebAssembly.Module | BufferSource | Response | URL | string} WasmSource
+ * @typedef {WasmModule | ArrayBuffer | ArrayBufferView | Response | URL | string} WasmSource
  *
  * @typedef {object} InitOptions
  * @property {WasmSource | Promise<WasmSource>} [wasm] the module, its bytes or where they are;

@@ -14,6 +14,8 @@ import { Shell } from "./shell.js";
 import { Snapshots, using } from "./snapshot.js";
 import { packZip } from "./zip.js";
 
+/** @import { AbortSignal, Blob, File, FileSystemDirectoryHandle } from "./platform.js" */
+
 /**
  * @typedef {Record<string, string | Uint8Array>} Files path → content; relative
  *   paths start at the working directory

@@ -7,10 +7,12 @@ import { sleep } from "./clock.js";
 import { SessionError, typed } from "./errors.js";
 import { bindings, init } from "./runtime.js";
 
+/** @import { Response } from "./platform.js" */
+
 /**
  * A `fetch` for `createSession` that answers from `script`, in order.
  * @param {string | object} script
- * @returns {Promise<(url: string, init: RequestInit) => Promise<Response>>}
+ * @returns {Promise<(url: string, init: import("./session.js").FetchInit) => Promise<Response>>}
  */
 export async function scriptedFetch(script) {
   acceptInSession("scriptedFetch", script);

@@ -16,6 +16,8 @@ import { bindings } from "./runtime.js";
 import { scriptedFetch } from "./script.js";
 import { definition } from "./tool.js";
 
+/** @import { AbortSignal, Response } from "./platform.js" */
+
 /**
  * @typedef {object} ToolContext
  * @property {string} callId
@@ -27,12 +29,19 @@ import { definition } from "./tool.js";
  * @property {string} description what it does, for the model
  * @property {object} parameters JSON Schema of the arguments; the root is an object. Keywords
  *   that are not checked, such as `pattern` and `$ref`, are refused: js/README.md lists the others
+ * @property {boolean} [strict] asks the provider to enforce `parameters`, where it can
+ * @property {CustomFormat} [custom] freeform: the model writes a text instead of JSON, where its
+ *   provider has such tools; `execute` gets it as the first required property of `parameters`, or
+ *   else as `input`
  * @property {number} [timeoutMs] a call that gives no result within it is an
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, bytes of UTF-8, a stream or an async iterator
  *   of these, `{content, isError}` with one of these, or anything else as JSON; what it throws is
  *   an error that the model can read
+ *
+ * What a freeform text looks like.
+ * @typedef {{type: "text"} | {type: "grammar", syntax: "lark" | "regex", definition: string}} CustomFormat
  *
  * @typedef {object} ApprovalCall a call that needs approval
  * @property {string} name of the tool

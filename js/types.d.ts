@@ -77,10 +77,13 @@ export interface ChangeableSettings {
   providerOptions?: Record<string, Record<string, unknown>>;
 }
 
+/** Whose API, and whose tools and prompt. */
+export type Provider = "anthropic" | "openai" | "gemini" | "chat";
+
 /** Settings of a session. */
 export interface SessionSettings extends ChangeableSettings {
-  /** `anthropic`, `openai`, `gemini` or `chat`; default `anthropic`. */
-  provider?: string;
+  /** Default `anthropic`; `chat` is everything that copies the chat completions of the OpenAI API. */
+  provider?: Provider;
   /** Name under which the core asks for the key; default: the provider's name. */
   credential?: string;
   /** Text that replaces the profile's base instructions. */

@@ -80,6 +80,7 @@ export default defineConfig({
       "hermitcrab/javascript": here("../js/programs/javascript.js"),
       "hermitcrab/python": here("../js/programs/python.js"),
       "hermitcrab/worker": here("../js/worker.js"),
+      "hermitcrab-python": here("../js/python/index.js"),
     },
   },
   // Servers that compress the core do not say how large it becomes.

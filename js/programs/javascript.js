@@ -4,6 +4,8 @@ import { acceptInEnvironment } from "../arguments.js";
 import { machine, webWorker } from "../machine.js";
 import { Pool } from "./pool.js";
 
+/** @import { Worker } from "../platform.js" */
+
 /** Bytes that one call may print to each stream. */
 const OUTPUT_BYTES = 64 << 20;
 
@@ -47,9 +49,8 @@ export function jsProgram(options = {}) {
 }
 
 function startWorker() {
-  const here = import.meta.url;
   const { startWorker } = machine();
-  if (startWorker) return startWorker(new URL("./javascript-worker.js", here));
+  if (startWorker) return startWorker("javascript");
   // Bundlers recognise this form and ship the worker.
   return webWorker(new Worker(new URL("./javascript-worker.js", import.meta.url), { type: "module" }), REMEDY);
 }

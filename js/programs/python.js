@@ -6,6 +6,8 @@ import { machine, webWorker } from "../machine.js";
 import { NotThere, unpack } from "./pack.js";
 import { Pool } from "./pool.js";
 
+/** @import { URL, Worker } from "../platform.js" */
+
 /** Bytes that one call may print to each stream. */
 const OUTPUT_BYTES = 64 << 20;
 /** A worker without a call lives this long. */
@@ -14,10 +16,12 @@ const IDLE_MS = 60_000;
 /** What bundlers need that ship no worker by themselves. */
 const REMEDY = "make hermitcrab/python/worker an entry point of your bundle, and say with pythonProgram({ worker }) where it is";
 
+const MISSING = "the package hermitcrab-python, which holds Python, is not there; install it with npm install hermitcrab-python, or say with pythonProgram({ url }) where its python.tar.gz is";
+
 /**
  * @typedef {object} PythonOptions
- * @property {string | URL} [url] of `hermitcrab/python.tar.gz`; by default the
- *   copy beside this file
+ * @property {string | URL} [url] of `hermitcrab-python/python.tar.gz`; default: that of the
+ *   installed package
  * @property {(progress: {loaded: number, total?: number}) => void} [onProgress]
  *   bytes that have arrived, of how many
  * @property {number} [workers] calls that may run at the same time, 4 by default
@@ -42,7 +46,7 @@ export function pythonProgram(options = {}) {
   const { url, onProgress, workers = 4, worker } = options;
   let loading;
   const load = () => {
-    loading ??= loadPython(url ?? new URL("../python/python.tar.gz", import.meta.url), onProgress).catch((error) => {
+    loading ??= (url === undefined ? installed() : Promise.resolve(url)).then((url) => loadPython(url, onProgress)).catch((error) => {
       // The next call tries again.
       loading = undefined;
       throw error;
@@ -63,11 +67,21 @@ export function pythonProgram(options = {}) {
 }
 
 function startWorker() {
-  const here = import.meta.url;
   const { startWorker } = machine();
-  if (startWorker) return startWorker(new URL("./python-worker.js", here));
+  if (startWorker) return startWorker("python");
   // Bundlers recognise this form and ship the worker.
   return webWorker(new Worker(new URL("./python-worker.js", import.meta.url), { type: "module" }), REMEDY);
+}
+
+/** @returns {Promise<URL>} */
+async function installed() {
+  try {
+    // Bundlers follow it; it is in `try` because it may be missing.
+    const { url } = await import("hermitcrab-python");
+    return url;
+  } catch (error) {
+    throw new EnvironmentError("not_found", MISSING, { cause: error });
+  }
 }
 
 async function loadPython(url, onProgress) {

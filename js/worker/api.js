@@ -9,6 +9,7 @@ import { MemoryEnvironment } from "./sandbox.js";
 export { MemoryEnvironment };
 export { Project } from "../project.js";
 export { deleteProject, listProjects } from "../projects.js";
+export { RunError } from "../prompt.js";
 export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";

@@ -8,6 +8,8 @@ import { violations } from "../policy.js";
 import { quiet } from "../quiet.js";
 import { Link, ROOT, oneWay } from "./link.js";
 
+/** @import { Worker } from "../platform.js" */
+
 /** How often a worker that works is asked whether it listens, in ms. */
 const BEAT_MS = 1_000;
 

@@ -6,6 +6,8 @@
 import { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
 import { MARK, Outgoing, Scope, everProxies, isPlain, mapValues } from "./outgoing.js";
 
+/** @import { ReadableStream, Transferable } from "../platform.js" */
+
 /** Number of the worker's object that the page starts with. */
 export const ROOT = 0;
 

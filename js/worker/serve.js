@@ -150,7 +150,13 @@ class Root {
   async callSession(session, method, args, begins) {
     if (begins) this.#hubs.get(begins.number)?.mark(begins.mark);
     const value = await session[method](...args);
-    return { value, state: session.state };
+    return {
+      value,
+      // That of the moment when this leaves, with the news until then before it.
+      get state() {
+        return session.state;
+      },
+    };
   }
 
   /** The page has disposed of it. */

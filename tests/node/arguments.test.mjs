@@ -9,6 +9,9 @@ import { jsProgram } from "../../js/programs/javascript.js";
 import { pythonProgram } from "../../js/programs/python.js";
 import { collect, dataOf, moved } from "./support.mjs";
 
+/** All that an environment must be able to do. */
+const METHODS = Object.fromEntries(["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"].map((name) => [name, () => ""]));
+
 const { EnvironmentError, MemoryEnvironment, SessionError, createSession, init } = face;
 const onData = () => {};
 
@@ -186,8 +189,8 @@ const SESSION = [
   [() => session.configure(new Date(NaN)), "settings must be an object, not null"],
   [() => session.configure(new Date(0)), "settings must be an object, not a string"],
   [() => createSession({ env: {} }), "options.env has no method of an environment; give a MemoryEnvironment (of a project: project.env), or an object with read, write, stat, list, remove, rename, makeDir, exec"],
-  [() => createSession({ env: { read() {}, get workingDirectory() { throw new RangeError("a getter"); } } }), "options.env cannot be read: a getter"],
-  [() => createSession({ env: { get read() { return () => ""; }, get log() { throw new Error("a getter"); } } }), "options.env cannot be read: a getter"],
+  [() => createSession({ env: { ...METHODS, get workingDirectory() { throw new RangeError("a getter"); } } }), "options.env cannot be read: a getter"],
+  [() => createSession({ env: { ...METHODS, get log() { throw new Error("a getter"); } } }), "options.env cannot be read: a getter"],
   [() => session.registerTool(null), "tool must be an object with name, description, parameters and execute, not null"],
   [() => session.unregisterTool(5), "name must be a string, not a number"],
   [() => session.onActivity("x"), "callback must be a function, not a string"],

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync, realpathSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -33,7 +33,11 @@ const SUBJECTS = {
   async node(files, wrapping) {
     const root = await mkdtemp(join(realpathSync(tmpdir()), "hermitcrab-contract-"));
     const plain = new NodeEnvironment({ root });
-    for (const [path, content] of Object.entries(files)) await plain.write(path, content);
+    for (const [path, content] of Object.entries(files)) {
+      await plain.write(path, content);
+      // As in a sandbox, whose clock stands still meanwhile.
+      await utimes(join(root, path), 0, 1_000_000);
+    }
     const disk = { list: async () => (await plain.list(".", { depth: 1000 })).entries, read: (path) => plain.read(path) };
     return { env: new NodeEnvironment({ root, ...wrapping }), directory: root, disk, end: () => rm(root, { recursive: true }) };
   },

@@ -49,6 +49,11 @@ function mapEnvironment(files, exec) {
     async remove(path) {
       if (!files.delete(absolute(path))) throw lost(path);
     },
+    async rename(from, to) {
+      await this.write(to, new TextEncoder().encode(await this.read(from)));
+      await this.remove(from);
+    },
+    async makeDir() {},
     exec,
   };
 }
@@ -111,7 +116,6 @@ const BROKEN = [
   ["throws at once", () => { throw new Error("no container"); }, /no container/],
   ["throws something that is no error", async () => { throw { reason: 7 }; }, /reason/],
   ["returns nonsense", async () => ({}), /exitCode/],
-  ["is missing", undefined, /no method `exec`/],
 ];
 
 for (const [what, exec, message] of BROKEN) {
@@ -253,6 +257,18 @@ for (const [facts, problem] of [
     });
   });
 }
+
+test("an object that lacks a method is refused, by the names of what it lacks", async () => {
+  const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));
+  for (const [lacks, named] of [[["exec"], "exec"], [["rename", "makeDir"], "rename, makeDir"]]) {
+    const partial = { ...env, ...Object.fromEntries(lacks.map((name) => [name, undefined])) };
+    await assert.rejects(createSession({ apiKey: KEY, env: partial }), {
+      name: "SessionError",
+      kind: "invalid_input",
+      message: `createSession: options.env lacks ${named}; one that cannot do it throws an EnvironmentError of kind "unsupported"`,
+    });
+  }
+});
 
 test("sessions that are given the same object share it", async (t) => {
   const env = mapEnvironment(new Map(), async () => ({ exitCode: 0 }));

@@ -12,6 +12,7 @@ export const {
   HermitcrabError,
   MemoryEnvironment,
   Project,
+  RunError,
   SessionError,
   createSession,
   deleteProject,

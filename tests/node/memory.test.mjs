@@ -117,7 +117,9 @@ test("environments and scripted models of the page's are given back, too", async
   const ROUNDS = 10;
   const life = [];
   const use = async () => {
-    const env = { read: async () => "", exec: async () => ({ exitCode: 0 }), cleanup: async () => void life.push("cleanup") };
+    const none = async () => [];
+    const files = { read: async () => "", write: none, stat: none, list: none, remove: none, rename: none, makeDir: none };
+    const env = { ...files, exec: async () => ({ exitCode: 0 }), cleanup: async () => void life.push("cleanup") };
     const session = await createSession({ env, apiKey: null, fetch: await scriptedFetch(STEPS) });
     // As long as the session is open, it has its environment.
     gc();

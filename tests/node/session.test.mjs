@@ -343,6 +343,8 @@ function stuckOnce(files) {
     async stat(path) {
       return { isDir: false, size: (await env.read(path)).length };
     },
+    list: async () => [],
+    ...Object.fromEntries(["remove", "rename", "makeDir", "exec"].map((name) => [name, () => Promise.reject(new Error(`no ${name}`))])),
   };
   return env;
 }

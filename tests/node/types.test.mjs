@@ -53,6 +53,23 @@ function* branches(entry) {
   }
 }
 
+/** Modules whose types a program meets, and of their types those that it does not. */
+const PUBLIC = [
+  ...["session", "prompt", "environment", "sandbox", "archive", "program", "snapshot", "shell", "project", "projects", "storage"],
+  ...["runtime", "types", "events", "node-environment"],
+];
+const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs"];
+
+/** Names of the types that a program needs. An event is told apart by `kind`: the union has them all. */
+async function publicTypes(types) {
+  const found = new Set();
+  for (const module of PUBLIC) {
+    const text = await readFile(join(types, `${module}.d.ts`), "utf8");
+    for (const [, name] of text.matchAll(/^export (?:type|interface) (\w+)/gm)) found.add(name);
+  }
+  return [...found].filter((name) => !INTERNAL.includes(name) && !/.Event$/.test(name.replace("SessionEvent", "")));
+}
+
 test("each entry exports what its declarations say, and no more", { timeout: 120_000 }, async (t) => {
   const { exports } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
   // What a module of WebAssembly exports is up to who imports it.
@@ -65,7 +82,7 @@ test("each entry exports what its declarations say, and no more", { timeout: 120
     promisify(execFile)("node", [join(ROOT, "node_modules/typescript/bin/tsc"), ...args], { cwd: ROOT }).catch((error) => error);
   const { stdout: made } = await tsc("--project", "js/tsconfig.json", "--outDir", types);
   assert.equal(made, "");
-  for (const name of ["events.d.ts", "types.d.ts", "worker.d.ts", "worker-node.d.ts"]) await copyFile(join(ROOT, "js", name), join(types, name));
+  for (const name of ["events.d.ts", "types.d.ts", "platform.d.ts", "worker.d.ts", "worker-node.d.ts"]) await copyFile(join(ROOT, "js", name), join(types, name));
   const lines = [
     "type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : { lacks: Exclude<B, A> }) : { hasToo: Exclude<A, B> };",
   ];
@@ -76,6 +93,11 @@ test("each entry exports what its declarations say, and no more", { timeout: 120
       `import * as entry${index} from "./${file}";`,
       `export const check${index}: Same<keyof typeof entry${index}, ${names.map((name) => JSON.stringify(name)).join(" | ")}> = true; // ${module}`,
     );
+  }
+  for (const entry of ["node", "worker-node"]) {
+    const names = await publicTypes(types);
+    assert.ok(names.length > 45, String(names));
+    lines.push(`export type { ${names.map((name) => `${name} as ${name}${entry.replace("-", "")}`).join(", ")} } from "./${entry}.js";`);
   }
   await writeFile(join(types, "check.ts"), lines.join("\n"));
   const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--types", ""];

@@ -8,7 +8,7 @@ import { pythonProgram } from "../../js/programs/python.js";
 async function play() {
   const { files, commands } = await (await fetch("/plan")).json();
   const progress = [];
-  const python = pythonProgram({ onProgress: (news) => progress.push(news) });
+  const python = pythonProgram({ url: new URL("../../js/python/python.tar.gz", import.meta.url), onProgress: (news) => progress.push(news) });
   const env = await MemoryEnvironment.create({ files });
   env.program("python3", python);
   env.program("node", jsProgram());

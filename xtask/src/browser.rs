@@ -19,8 +19,11 @@ pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
 
 /// The packed package in fresh projects.
 pub(crate) fn package(shell: &Shell, binary: &Path) -> Result<()> {
-    let tarball = npm::pack(&root().join("target/npm"))?;
-    let environment = [("TARBALL", tarball.as_path())];
+    let tarballs = npm::pack(&root().join("target/npm"))?;
+    let environment = [
+        ("TARBALL", tarballs.main.as_path()),
+        ("PYTHON_TARBALL", tarballs.python.as_path()),
+    ];
     let files = ["tests/package/package.test.mjs".to_owned()];
     run(shell, binary, &files, &environment)
 }

@@ -1,6 +1,7 @@
-//! `cargo xtask npm`: the npm package as a tarball. What goes in is staged in
-//! `target/npm/package`: the JavaScript as it is, both cores, TypeScript
-//! declarations, and a `package.json` without what only this repository needs.
+//! `cargo xtask npm`: the npm packages as tarballs. What goes in is staged in
+//! `target/npm`: of `hermitcrab` the JavaScript as it is, both cores, TypeScript
+//! declarations, documents and examples; of `hermitcrab-python` CPython. Their
+//! `package.json` is without what only this repository needs.
 
 use std::path::{Path, PathBuf};
 
@@ -20,39 +21,113 @@ pub(crate) struct Options {
     out: PathBuf,
 }
 
-/// The licences of CPython, which stand beside it.
-const LICENSES: &str = "python/LICENSES.md";
-
-/// What a package needs at its root, beside `js/` and `types/`.
-const FILES: [(&str, &str); 3] = [
+/// What `hermitcrab` needs at its root, beside `js/`, `types/` and `docs/`.
+const FILES: [(&str, &str); 4] = [
     ("js/README.md", "README.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
 ];
 
+/// The documents that its README and its types point to.
+const DOCS: [&str; 6] = [
+    "approval.md",
+    "programs.md",
+    "projects.md",
+    "settings.md",
+    "toolsets.md",
+    "events.schema.json",
+];
+
+/// Where `hermitcrab-python` is.
+const PYTHON: &str = "js/python";
+
+/// What it holds; `cargo xtask python` makes the last two.
+const PYTHON_FILES: [&str; 5] = [
+    "index.js",
+    "index.d.ts",
+    "README.md",
+    "LICENSES.md",
+    "python.tar.gz",
+];
+
+/// The packages, packed.
+pub(crate) struct Tarballs {
+    /// `hermitcrab`.
+    pub(crate) main: PathBuf,
+    /// `hermitcrab-python`.
+    pub(crate) python: PathBuf,
+}
+
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let tarball = pack(&std::path::absolute(&options.out)?)?;
-    println!("{}: {} bytes", tarball.display(), tarball.metadata()?.len());
+    let Tarballs { main, python } = pack(&std::path::absolute(&options.out)?)?;
+    for tarball in [main, python] {
+        println!("{}: {} bytes", tarball.display(), tarball.metadata()?.len());
+    }
     Ok(())
 }
 
-/// Builds and packs everything; returns the tarball in `out`.
-pub(crate) fn pack(out: &Path) -> Result<PathBuf> {
+/// Builds and packs everything; the tarballs are in `out`.
+pub(crate) fn pack(out: &Path) -> Result<Tarballs> {
     let shell = shell()?;
     web::build_slim()?;
     web::build()?;
     python::build()?;
     tools(&shell)?;
-    let stage = root().join("target/npm/package");
-    if stage.exists() {
-        std::fs::remove_dir_all(&stage)?;
-    }
-    copy(&root().join("js"), &stage.join("js"))?;
-    declarations(&shell, &stage.join("types"))?;
+    Ok(Tarballs {
+        main: main_tarball(&shell, out)?,
+        python: python_tarball(&shell, out)?,
+    })
+}
+
+fn main_tarball(shell: &Shell, out: &Path) -> Result<PathBuf> {
+    let stage = emptied("target/npm/package")?;
+    copy(&root().join("js"), &stage.join("js"), &root().join(PYTHON))?;
+    copy(
+        &root().join("examples/js"),
+        &stage.join("examples"),
+        &root().join("examples/js/node_modules"),
+    )?;
+    declarations(shell, &stage.join("types"))?;
     for (from, to) in FILES {
         shell.copy_file(root().join(from), stage.join(to))?;
     }
-    let manifest = std::fs::read_to_string(root().join("package.json"))?;
+    shell.create_dir(stage.join("docs"))?;
+    for name in DOCS {
+        shell.copy_file(root().join("docs").join(name), stage.join("docs"))?;
+    }
+    tarball(shell, &root().join("package.json"), &stage, out)
+}
+
+fn python_tarball(shell: &Shell, out: &Path) -> Result<PathBuf> {
+    let stage = emptied("target/npm/python")?;
+    for name in PYTHON_FILES {
+        shell.copy_file(root().join(PYTHON).join(name), &stage)?;
+    }
+    for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        shell.copy_file(root().join(name), &stage)?;
+    }
+    tarball(
+        shell,
+        &root().join(PYTHON).join("package.json"),
+        &stage,
+        out,
+    )
+}
+
+/// A directory below the root, without what was in it.
+fn emptied(place: &str) -> Result<PathBuf> {
+    let place = root().join(place);
+    if place.exists() {
+        std::fs::remove_dir_all(&place)?;
+    }
+    std::fs::create_dir_all(&place)?;
+    Ok(place)
+}
+
+/// Packs `stage` with the published form of `manifest`.
+fn tarball(shell: &Shell, manifest: &Path, stage: &Path, out: &Path) -> Result<PathBuf> {
+    let manifest = std::fs::read_to_string(manifest)?;
     std::fs::write(stage.join("package.json"), published(&manifest)?)?;
     std::fs::create_dir_all(out)?;
     let name = cmd!(shell, "npm pack {stage} --pack-destination {out} --silent")
@@ -105,6 +180,7 @@ pub(crate) fn declarations(shell: &Shell, out: &Path) -> Result<()> {
     for name in [
         "events.d.ts",
         "types.d.ts",
+        "platform.d.ts",
         "worker.d.ts",
         "worker-node.d.ts",
         "wasm.d.ts",
@@ -128,8 +204,8 @@ fn published(manifest: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Copies what runs: JavaScript and the cores.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies what runs or shows how, JavaScript and the cores, but for `without`.
+fn copy(from: &Path, to: &Path, without: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in
         std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?
@@ -137,9 +213,16 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let extension = source.extension().and_then(|extension| extension.to_str());
+        if source == without {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            copy(&source, &target)?;
-        } else if matches!(extension, Some("js" | "wasm" | "gz")) || source.ends_with(LICENSES) {
+            copy(&source, &target, without)?;
+        } else if matches!(
+            extension,
+            Some("js" | "mjs" | "jsx" | "html" | "md" | "wasm")
+        ) && source.file_name() != Some("README.md".as_ref())
+        {
             std::fs::copy(&source, &target)
                 .with_context(|| format!("cannot copy {}", source.display()))?;
         }

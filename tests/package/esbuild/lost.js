@@ -5,7 +5,7 @@ import { MemoryEnvironment, init } from "hermitcrab";
 import wasm from "hermitcrab/hermitcrab.wasm";
 import { jsProgram } from "hermitcrab/javascript";
 import { pythonProgram } from "hermitcrab/python";
-import archive from "hermitcrab/python.tar.gz";
+import archive from "hermitcrab-python/python.tar.gz";
 
 import { report } from "./page.js";
 

@@ -1,6 +1,6 @@
 import { init } from "hermitcrab";
 import wasm from "hermitcrab/hermitcrab.wasm";
-import archive from "hermitcrab/python.tar.gz";
+import archive from "hermitcrab-python/python.tar.gz";
 
 import { models, play, report } from "./page.js";
 import { lent } from "./programs.js";

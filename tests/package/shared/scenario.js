@@ -55,6 +55,13 @@ export async function hosted({ createSession }, model) {
     async list() {
       return [];
     },
+    async remove(path) {
+      throw lost(path);
+    },
+    async rename(path) {
+      throw lost(path);
+    },
+    async makeDir() {},
     async exec(command, { onOutput }) {
       onOutput("stdout", files.get("/repo/add.sh").includes("+") ? "5\n" : "-1\n");
       return { exitCode: 0 };

@@ -1,0 +1,3 @@
+// Where CPython is: `pythonProgram` of `hermitcrab/python` looks here.
+
+export declare const url: { readonly href: string };
