@@ -3,7 +3,9 @@
 //! perhaps the request's `tools` and `messages`, and the events that are expected. Every stream is played
 //! whole, cut in two at every byte, and byte by byte.
 
-use hermitcrab::llm::{StreamAccumulator, StreamDecoder, StreamEvent, Warning, adapter};
+use hermitcrab::llm::{
+    LlmErrorKind, StreamAccumulator, StreamDecoder, StreamEvent, Warning, adapter,
+};
 use serde_json::{Value, json};
 
 use crate::support::{ADAPTERS, cases, endpoint, parse, request, updating, write};
@@ -221,6 +223,10 @@ cases! {
         reasoning_and_two_calls,
         without_created,
         interleaved_items,
+        known_by_item_id,
+        item_id_of_no_item,
+        delta_without_index_and_id,
+        whole_items_without_ids,
         summary_in_two_parts,
         open_reasoning_text,
         silent_reasoning,
@@ -490,6 +496,39 @@ fn assert_folds_quietly(adapter: &str, events: &[StreamEvent]) {
     assert_eq!(accumulator.into_result().is_err(), failed);
 }
 
+/// Text that is no JSON, in the place of data: what a proxy says when the
+/// server behind it fails, a line cut short, a page.
+const NOT_JSON: [&str; 6] = [
+    "upstream connect error",
+    "{\"type\":\"content_block_delta\",\"index\":0,\"del",
+    "{\"choices\":[{\"delta\":{\"content\":\"x\"}}]} {}",
+    "<html><body>502 Bad Gateway</body></html>",
+    "\u{fffd}\u{0}",
+    "[DONE",
+];
+
+/// Wherever it stands, data that is not JSON breaks the stream: what it
+/// replaced is lost, so the answer is no answer.
+fn check_not_json(adapter: &str) {
+    let fixture = long_fixture(adapter);
+    let data = fixture["data"].as_array().expect("data");
+    for place in 0..data.len() {
+        for text in NOT_JSON {
+            let mut stream = data.clone();
+            stream.insert(place, Value::from(text));
+            let events = play(adapter, &fixture, &[&body(&json!({"data": stream}))]);
+            let Some(StreamEvent::Error { error, .. }) = events.last() else {
+                panic!("{adapter}: {text:?} before event {place} is passed over: {events:?}");
+            };
+            assert_eq!(error.kind, LlmErrorKind::Stream, "{text:?}: {error}");
+            assert!(
+                error.retryable && error.message.contains("is not JSON"),
+                "{error}"
+            );
+        }
+    }
+}
+
 macro_rules! per_adapter {
     ($check:ident: $($name:ident $adapter:literal),*) => {
         $(#[test] fn $name() { $check($adapter); })*
@@ -510,6 +549,14 @@ per_adapter! {
     mutated_streams_keep_the_order_anthropic "anthropic",
     mutated_streams_keep_the_order_gemini "gemini",
     mutated_streams_keep_the_order_chat "chat"
+}
+
+per_adapter! {
+    check_not_json:
+    data_that_is_not_json_openai "openai",
+    data_that_is_not_json_anthropic "anthropic",
+    data_that_is_not_json_gemini "gemini",
+    data_that_is_not_json_chat "chat"
 }
 
 #[test]

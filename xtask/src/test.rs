@@ -1,6 +1,8 @@
 //! `cargo xtask test`: everything that must hold, in the order in which it is
 //! cheapest to fail, with the usual closing lines of cargo at the end.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
@@ -38,6 +40,8 @@ enum Suite {
     Matrix,
     /// Requests and streams against the official Python SDKs (downloads them).
     Sdk,
+    /// A real llama.cpp over the three wires that it speaks (downloads it and a model).
+    Llama,
     /// apply_patch against codex's own (downloads it).
     Peers,
     /// Everything, also what is slow or needs downloads.
@@ -53,6 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Engines,
         Suite::Matrix,
         Suite::Sdk,
+        Suite::Llama,
         Suite::Peers,
     ];
     let wants = |suite| match options.suite {
@@ -135,6 +140,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wants(Suite::Sdk) {
         sdk(&shell, &binary)?;
     }
+    if wants(Suite::Llama) {
+        llama(&shell, &binary)?;
+    }
     if wants(Suite::Peers) {
         check_node(&shell)?;
         let peers = root().join("tests/peers/apply-patch.mjs");
@@ -147,27 +155,50 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The SDKs live in a virtual environment of their own.
-fn sdk(shell: &Shell, binary: &std::path::Path) -> Result<()> {
+/// The requests and streams of the official SDKs.
+fn sdk(shell: &Shell, binary: &Path) -> Result<()> {
     let place = root().join("target/peers/sdk");
+    let python = python_with(shell, &place, "requirements.txt")
+        .context("cannot install the SDKs; they are downloaded with pip")?;
+    let script = root().join("tests/peers/sdk.py");
+    cmd!(shell, "{python} {script} {binary} {place}")
+        .run()
+        .context("a request or a stream is not what the SDKs know")
+}
+
+/// llama.cpp has no wheel for every machine: where it cannot be had, that is
+/// said, and nothing is tested.
+fn llama(shell: &Shell, binary: &Path) -> Result<()> {
+    let place = root().join("target/peers/llama");
+    let python = match python_with(shell, &place, "requirements-llama.txt") {
+        Ok(python) => python,
+        Err(error) => {
+            println!("llama.cpp is not tested: its packages cannot be installed: {error:#}");
+            return Ok(());
+        }
+    };
+    let script = root().join("tests/peers/llama.py");
+    cmd!(shell, "{python} {script} {binary}")
+        .run()
+        .context("a wire of llama.cpp does not give a whole answer")
+}
+
+/// The Python of a virtual environment at `place` that has what the file
+/// `requirements` of tests/peers lists.
+fn python_with(shell: &Shell, place: &Path, requirements: &str) -> Result<PathBuf> {
     let python = place.join("bin/python");
-    let peers = root().join("tests/peers");
     if !python.exists() {
         cmd!(shell, "python3 -m venv {place}")
             .run()
             .context("cannot make a virtual environment; install Python 3.11 or newer")?;
     }
-    let requirements = peers.join("requirements.txt");
+    let requirements = root().join("tests/peers").join(requirements);
     cmd!(
         shell,
         "{python} -m pip install --quiet --requirement {requirements}"
     )
-    .run()
-    .context("cannot install the SDKs; they are downloaded with pip")?;
-    let script = peers.join("sdk.py");
-    cmd!(shell, "{python} {script} {binary} {place}")
-        .run()
-        .context("a request or a stream is not what the SDKs know")
+    .run()?;
+    Ok(python)
 }
 
 fn lint(shell: &Shell) -> Result<()> {
@@ -221,7 +252,7 @@ fn check_node(shell: &Shell) -> Result<()> {
 }
 
 /// Test files by name: Node 20 does not expand patterns itself.
-fn node_tests(dir: &str) -> Result<Vec<std::path::PathBuf>> {
+fn node_tests(dir: &str) -> Result<Vec<PathBuf>> {
     let dir = root().join(dir);
     let mut files = Vec::new();
     for entry in

@@ -1,5 +1,9 @@
 //! The event stream of an answer (LLM-client brief §8). An item's `done` event
 //! is authoritative; deltas are for showing what arrives.
+//!
+//! Servers that copy this API, such as llama.cpp, leave out `output_index` and
+//! `content_index`: there an item is known by its id, a call also by its call
+//! id, and a text without an index is the first one.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,6 +36,8 @@ pub(in crate::llm::adapter) struct Events {
 
 struct Item {
     kind: ItemKind,
+    /// The item's id, and the call id of a call; empty where there is none.
+    ids: [String; 2],
     /// Texts of a message by content index: segment, and whether it is open.
     texts: SortedMap<u32, (u32, bool)>,
     /// The item as it goes back, once it is complete.
@@ -68,9 +74,10 @@ impl Events {
 struct DeltaEvent<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
-    output_index: u32,
-    #[serde(default)]
-    content_index: u32,
+    output_index: Option<u32>,
+    content_index: Option<u32>,
+    #[serde(borrow, default)]
+    item_id: Text<'a>,
     #[serde(borrow)]
     delta: Text<'a>,
 }
@@ -91,11 +98,11 @@ impl Answer for Events {
             }
             Some("response.output_item.added") => {
                 self.start(&Value::Null, out);
-                self.added(index(&event, "output_index")?, &event["item"], out)
+                self.added(self.place(&event)?, &event["item"], out)
             }
             Some("response.output_item.done") => {
                 self.start(&Value::Null, out);
-                self.done(index(&event, "output_index")?, &event["item"], out)
+                self.done(self.place(&event)?, &event["item"], out)
             }
             Some("response.content_part.added") => self.part_added(&event, out),
             Some("response.output_text.done") => self.text_done(&event, "text", out),
@@ -121,7 +128,7 @@ impl Answer for Events {
                 Ok(())
             }
             Some("response.function_call_arguments.delta") if event["delta"].is_object() => {
-                let item = index(&event, "output_index")?;
+                let item = self.item_of(&event)?;
                 match self.open_item(item)?.kind {
                     ItemKind::Call(segment) => {
                         let arguments = arguments_text(&event["delta"]);
@@ -187,11 +194,15 @@ impl Events {
         if !MODELED.contains(&&*event.kind) {
             return Ok(false);
         }
-        let kind = self.open_item(event.output_index)?.kind;
+        let item = match event.output_index {
+            Some(index) => index,
+            None => self.known([&*event.item_id]).ok_or_else(nameless)?,
+        };
+        let kind = self.open_item(item)?.kind;
         let segment = match (&*event.kind, kind) {
             ("response.output_text.delta" | "response.refusal.delta", ItemKind::Message) => {
                 self.refused |= *event.kind == *"response.refusal.delta";
-                self.text(event.output_index, event.content_index, out)?
+                self.text(item, event.content_index.unwrap_or(0), out)?
             }
             (
                 "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
@@ -202,7 +213,7 @@ impl Events {
                 ItemKind::Reasoning(segment),
             ) => segment,
             _ => {
-                let message = format!("output item {} got a {}", event.output_index, &*event.kind);
+                let message = format!("output item {item} got a {}", &*event.kind);
                 return Err(Misuse(message));
             }
         };
@@ -243,6 +254,8 @@ impl Events {
             index,
             Item {
                 kind,
+                ids: ["id", "call_id"]
+                    .map(|name| item[name].as_str().unwrap_or_default().to_owned()),
                 texts: SortedMap::new(),
                 done: None,
                 ended: false,
@@ -252,8 +265,8 @@ impl Events {
     }
 
     fn part_added(&mut self, event: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
-        let item = index(event, "output_index")?;
-        let content = index(event, "content_index")?;
+        let item = self.item_of(event)?;
+        let content = index(event, "content_index")?.unwrap_or(0);
         if self.open_item(item)?.kind != ItemKind::Message {
             return Ok(());
         }
@@ -284,8 +297,8 @@ impl Events {
         field: &str,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Misuse> {
-        let item = index(event, "output_index")?;
-        let content = index(event, "content_index")?;
+        let item = self.item_of(event)?;
+        let content = index(event, "content_index")?.unwrap_or(0);
         self.refused |= field == "refusal";
         self.close_text(
             item,
@@ -315,7 +328,8 @@ impl Events {
     }
 
     fn summary_part(&mut self, event: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
-        let kind = self.open_item(index(event, "output_index")?)?.kind;
+        let item = self.item_of(event)?;
+        let kind = self.open_item(item)?.kind;
         match kind {
             ItemKind::Reasoning(segment) if !self.builder.collected(segment).is_empty() => {
                 self.builder.delta(segment, "\n\n", out)
@@ -421,7 +435,8 @@ impl Events {
             return Ok(());
         }
         // What was not streamed item by item.
-        for (index, item) in (0_u32..).zip(response["output"].as_array().into_iter().flatten()) {
+        for (position, item) in (0_u32..).zip(response["output"].as_array().into_iter().flatten()) {
+            let index = self.known(names(item)).unwrap_or(position);
             if self.items.get(&index).is_none_or(|known| !known.ended) {
                 self.done(index, item, out)?;
             }
@@ -479,6 +494,33 @@ impl Events {
         })
     }
 
+    /// The item that bears one of `names`.
+    fn known<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<u32> {
+        let mut names = names.into_iter().filter(|name| !name.is_empty());
+        names.find_map(|name| {
+            let mut items = self.items.iter();
+            items.find_map(|(index, item)| item.ids.iter().any(|id| id == name).then_some(*index))
+        })
+    }
+
+    /// The item that an event speaks of.
+    fn item_of(&self, event: &Value) -> Result<u32, Misuse> {
+        match index(event, "output_index")? {
+            Some(index) => Ok(index),
+            None => self.known(event["item_id"].as_str()).ok_or_else(nameless),
+        }
+    }
+
+    /// The place of the item that an event brings: a new one is the next.
+    fn place(&self, event: &Value) -> Result<u32, Misuse> {
+        let next = || match self.items.keys().last() {
+            Some(last) => last.saturating_add(1),
+            None => 0,
+        };
+        let given = index(event, "output_index")?;
+        Ok(given.unwrap_or_else(|| self.known(names(&event["item"])).unwrap_or_else(next)))
+    }
+
     fn open_item(&mut self, index: u32) -> Result<&mut Item, Misuse> {
         match self.items.get_mut(&index) {
             Some(item) if !item.ended => Ok(item),
@@ -514,9 +556,23 @@ fn reasoning_text(item: &Value) -> String {
     }
 }
 
-fn index(event: &Value, field: &str) -> Result<u32, Misuse> {
-    event[field]
-        .as_u64()
-        .and_then(|index| u32::try_from(index).ok())
-        .ok_or_else(|| Misuse(format!("an event has no usable {field}")))
+/// The names under which events may speak of an item.
+fn names(item: &Value) -> impl Iterator<Item = &str> {
+    let names = ["id", "call_id"].into_iter();
+    names.filter_map(|name| item[name].as_str())
+}
+
+/// `None` where the event has no such field.
+fn index(event: &Value, field: &str) -> Result<Option<u32>, Misuse> {
+    match &event[field] {
+        Value::Null => Ok(None),
+        given => match given.as_u64().map(u32::try_from) {
+            Some(Ok(index)) => Ok(Some(index)),
+            _ => Err(Misuse(format!("an event has no usable {field}"))),
+        },
+    }
+}
+
+fn nameless() -> Misuse {
+    Misuse("an event names no output item that is there".to_owned())
 }
