@@ -20,6 +20,12 @@ pub(super) fn nearest<'a>(asked: &'a str, accepted: &[&'a str]) -> Option<&'a st
         .copied()
 }
 
+/// Says that `model` does not reason.
+pub(super) fn dropped(model: &str) -> Warning {
+    let message = format!("the model `{model}` does not reason; the effort is left out");
+    Warning::new("effort_dropped", message)
+}
+
 /// Says that `model` has no effort `asked`.
 pub(super) fn changed(model: &str, asked: &str, given: &str) -> Warning {
     let message = format!("the model `{model}` has no effort `{asked}`; `{given}` is used");

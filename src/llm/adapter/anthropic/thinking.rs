@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::adapter::effort::{changed, nearest};
+use crate::llm::adapter::effort::{changed, dropped, nearest};
 use crate::llm::model::{ModelInfo, ThinkingControl};
 use crate::llm::request::Warning;
 
@@ -11,6 +11,9 @@ use crate::llm::request::Warning;
 const MIN_BUDGET: u64 = 1_024;
 /// Room for the answer beside the budget.
 const ANSWER_TOKENS: u64 = 8_192;
+
+/// Output tokens that every model with budgets allows.
+const OLD_MAX_OUTPUT: u64 = 32_000;
 
 /// What goes into the body.
 #[derive(Debug, Default, PartialEq)]
@@ -45,12 +48,48 @@ pub(super) fn plan(wish: &Wish<'_>, warnings: &mut Vec<Warning>) -> Plan {
     match wish.effort {
         None => plan.thinking = by_default(wish.info),
         Some("none") => plan.thinking = off(wish, warnings),
-        Some(effort) => match wish.info.and_then(|info| info.thinking_control) {
-            Some(ThinkingControl::Budget) => by_budget(wish, effort, &mut plan, warnings),
-            Some(ThinkingControl::Level) | None => by_level(wish, effort, &mut plan, warnings),
+        Some(effort) => match control(wish) {
+            Control::Budget => by_budget(wish, effort, &mut plan, warnings),
+            Control::Level => by_level(wish, effort, &mut plan, warnings),
+            Control::None => warnings.push(dropped(wish.model)),
         },
     }
     plan
+}
+
+/// How the model's reasoning is measured out.
+enum Control {
+    Budget,
+    Level,
+    None,
+}
+
+/// What the catalogue says. A model that it does not know goes by the number
+/// in its name: reasoning came with 3.7, and up to 4.5 it takes a budget only.
+fn control(wish: &Wish<'_>) -> Control {
+    match wish.info {
+        Some(info) => match info.thinking_control {
+            Some(ThinkingControl::Budget) => Control::Budget,
+            Some(ThinkingControl::Level) | None => Control::Level,
+        },
+        None => match generation(wish.model) {
+            Some(number) if number < (3, 7) => Control::None,
+            Some(number) if number <= (4, 5) => Control::Budget,
+            _ => Control::Level,
+        },
+    }
+}
+
+/// The number in a name: `claude-opus-4-1-20250805` and `claude-opus-4.1` are
+/// 4.1, `claude-3-7-sonnet-latest` is 3.7, also behind the name of a vendor
+/// (`us.anthropic.claude-sonnet-4-20250514-v1:0` is 4.0).
+fn generation(model: &str) -> Option<(u32, u32)> {
+    let (_, name) = model.rsplit_once("claude-")?;
+    let number = |part: &str| part.parse().ok().filter(|number| *number < 100);
+    let mut parts = name.split(['-', '.', '@', ':']);
+    let major = parts.find_map(number)?;
+    let minor = parts.next().and_then(number);
+    Some((major, minor.unwrap_or(0)))
 }
 
 fn by_default(info: Option<&ModelInfo>) -> Option<Value> {
@@ -126,8 +165,8 @@ fn by_budget(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<
     if wish.max_tokens.is_none() {
         let most = wish
             .info
-            .and_then(|info| info.max_output)
-            .unwrap_or(u64::MAX);
+            .map_or(Some(OLD_MAX_OUTPUT), |info| info.max_output);
+        let most = most.unwrap_or(u64::MAX);
         plan.max_tokens = plan.max_tokens.max(budget + ANSWER_TOKENS).min(most);
     }
     // The budget is part of max_tokens and must be smaller.
@@ -147,4 +186,28 @@ fn by_budget(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<
         return;
     }
     plan.thinking = Some(json!({"type": "enabled", "budget_tokens": budget}));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::generation;
+
+    #[test]
+    fn the_number_in_a_name() {
+        for (name, expected) in [
+            ("claude-opus-4-1-20250805", Some((4, 1))),
+            ("claude-sonnet-4-20250514", Some((4, 0))),
+            ("claude-opus-4.1", Some((4, 1))),
+            ("claude-3-7-sonnet-latest", Some((3, 7))),
+            ("claude-3-5-haiku@20241022", Some((3, 5))),
+            ("claude-2.1", Some((2, 1))),
+            ("us.anthropic.claude-sonnet-4-20250514-v1:0", Some((4, 0))),
+            ("anthropic/claude-opus-6", Some((6, 0))),
+            ("claude-instant", None),
+            ("my-model-4-5", None),
+            ("", None),
+        ] {
+            assert_eq!(generation(name), expected, "{name}");
+        }
+    }
 }

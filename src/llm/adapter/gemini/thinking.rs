@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::adapter::effort::{changed, nearest};
+use crate::llm::adapter::effort::{changed, dropped, nearest};
 use crate::llm::model::ModelInfo;
 use crate::llm::request::Warning;
 
@@ -22,8 +22,7 @@ pub(super) fn config(
 ) -> Option<Value> {
     if info.is_some_and(|info| !info.supports_reasoning) {
         if effort.is_some_and(|effort| effort != "none") {
-            let message = format!("the model `{model}` does not reason; the effort is left out");
-            warnings.push(Warning::new("effort_dropped", message));
+            warnings.push(dropped(model));
         }
         return None;
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::input::InputFormat;
-use crate::llm::adapter::effort::{changed, nearest};
+use crate::llm::adapter::effort::{changed, dropped, nearest};
 use crate::llm::adapter::{body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
@@ -147,9 +147,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether the model reasons, as far as anybody knows.
+    /// Whether the model reasons, as far as anybody knows. One that the
+    /// catalogue lacks goes by its name.
     fn reasons(&self) -> bool {
-        self.info.is_none_or(|info| info.supports_reasoning)
+        match self.info {
+            Some(info) => info.supports_reasoning,
+            None => !is_without_reasoning(&self.request.model),
+        }
     }
 
     fn reasoning(&mut self) {
@@ -159,9 +163,7 @@ impl Writer<'_> {
             let model = &self.request.model;
             let known = self.info.map(ModelInfo::levels).unwrap_or_default();
             if !reasons && asked != "none" {
-                let message =
-                    format!("the model `{model}` does not reason; the effort is left out");
-                self.warn("effort_dropped", message);
+                self.warnings.push(dropped(model));
             } else if reasons {
                 let given = match known.is_empty() {
                     true => asked,
@@ -237,6 +239,15 @@ impl Writer<'_> {
     fn warn(&mut self, code: &str, message: impl Into<String>) {
         self.warnings.push(Warning::new(code, message));
     }
+}
+
+/// Whether the name is that of a model from before reasoning, or of one for
+/// chats: they refuse the fields of reasoning.
+fn is_without_reasoning(model: &str) -> bool {
+    let name = model.strip_prefix("ft:").unwrap_or(model);
+    let old = ["gpt-3", "gpt-4", "chatgpt-", "davinci", "babbage"];
+    let is_old = old.iter().any(|begin| name.starts_with(begin));
+    is_old || (name.starts_with("gpt-5") && name.contains("-chat"))
 }
 
 fn unsupported(why: &str) -> LlmError {
