@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::Conversation;
+use super::message::{Message, Role};
 use super::tool::{ToolChoice, ToolDefinition};
 
 /// One model call. Cheap to clone: tools and conversation are shared.
@@ -76,6 +77,13 @@ impl Request {
             cache_key: None,
             auto_cache: true,
         }
+    }
+
+    /// A request of one message of the user's.
+    pub fn prompt(model: impl Into<String>, text: impl Into<String>) -> Self {
+        let mut conversation = Conversation::new();
+        conversation.push(Message::text(Role::User, text));
+        Self::new(model, conversation)
     }
 
     /// The options of `provider`, if they are an object with that key.
