@@ -222,7 +222,7 @@ const memory = {
 };
 const listening = maybe(fields({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
-const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)) };
+const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)), prices: orNull(recordOf(object)) };
 const worked = { workers: maybe(count), worker: maybe(callback) };
 
 /**

@@ -38,6 +38,8 @@ export interface SessionEndEvent extends EventBase {
     state: SessionState;
     /** Why. */
     reason: CloseReason;
+    /** What the session has used; absent where the core failed, which alone knew it. */
+    totals?: Totals | null;
   };
 }
 
@@ -71,6 +73,8 @@ export interface ProcessingEndEvent extends EventBase {
     rounds: number;
     /** Assistant turns of the session so far. */
     turns: number;
+    /** What the session has used so far. */
+    totals: Totals;
   };
 }
 
@@ -113,11 +117,15 @@ export interface AssistantTextEndEvent extends EventBase {
   };
 }
 
-/** Tokens and time of one model response. */
+/** Tokens, price and time of one model response. An attempt that broke off has none. */
 export interface UsageEvent extends EventBase {
   kind: "USAGE";
   data: {
-    /** Input tokens as the provider counts them. */
+    /** Model that was asked. */
+    model: string;
+    /** Every token that the model read, cached ones included. */
+    prompt_tokens: number;
+    /** Input tokens as the provider counts them: Anthropic leaves cached tokens out, the others include them. */
     input_tokens: number;
     /** Output tokens, reasoning included. */
     output_tokens: number;
@@ -127,6 +135,8 @@ export interface UsageEvent extends EventBase {
     cache_read_tokens?: number | null;
     /** Input tokens written to the provider's cache. */
     cache_write_tokens?: number | null;
+    /** Price in US dollars; absent where the model's price is not known. */
+    cost_usd?: number | null;
     /** Time from sending the request to the end of the stream, in ms. */
     model_ms: number;
     /** 1 for the first attempt, 2 for the first retry, and so on. */
@@ -336,6 +346,24 @@ export type SessionState = "IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED";
 
 /** Why a session closed. */
 export type CloseReason = "closed" | "aborted" | "error";
+
+/** What a session, or a subagent, has used since it was opened, its own subagents included: the sum of its `USAGE` events and theirs. */
+export type Totals = {
+  /** Model responses. */
+  responses: number;
+  /** Every token that models read, cached ones included. */
+  prompt_tokens: number;
+  /** Output tokens, reasoning included. */
+  output_tokens: number;
+  /** Part of the output that was reasoning, as far as providers tell. */
+  reasoning_tokens: number;
+  /** Part of the prompts that came from the providers' caches. */
+  cache_read_tokens: number;
+  /** Part of the prompts that was written to the providers' caches. */
+  cache_write_tokens: number;
+  /** Price in US dollars; absent where that of any response is not known. */
+  cost_usd?: number | null;
+};
 
 /** Why an input ended. */
 export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";

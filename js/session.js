@@ -435,5 +435,10 @@ function coreNames(settings) {
   for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
     named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
   }
+  for (const [model, given] of Object.entries(named.prices ?? {})) {
+    const price = snakeCase(given);
+    if (price.long_prompt) price.long_prompt = snakeCase(price.long_prompt);
+    named.prices = { ...named.prices, [model]: price };
+  }
   return named;
 }

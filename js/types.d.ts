@@ -63,8 +63,10 @@ export interface ChangeableSettings {
   };
   /** Retries of a model stream that broke after content had arrived; default 2. */
   maxStreamRetries?: number;
-  /** Tokens that fit the model; default: from the model catalogue. */
+  /** Tokens that fit the model; default: from the model catalogue, for other models a guess. */
   contextWindow?: number;
+  /** Prices by model id, in place of the catalogue's or where it has none: docs/settings.md. */
+  prices?: Record<string, Prices>;
   /** Which calls need approval: docs/approval.md. */
   approval?: {
     tools?: Record<string, "allow" | "ask" | "deny">;
@@ -79,6 +81,18 @@ export interface ChangeableSettings {
 
 /** Whose API, and whose tools and prompt. */
 export type Provider = "anthropic" | "openai" | "gemini" | "chat";
+
+/** US dollars per million tokens. */
+export interface Prices {
+  input: number;
+  output: number;
+  /** Input from the prompt cache; default: as `input`. */
+  cacheRead?: number;
+  /** Input into the prompt cache; default: as `input`. */
+  cacheWrite?: number;
+  /** What a prompt of more than `aboveTokens` tokens changes. */
+  longPrompt?: { aboveTokens: number; inputFactor: number; outputFactor: number };
+}
 
 /** Settings of a session. */
 export interface SessionSettings extends ChangeableSettings {

@@ -86,6 +86,10 @@ pub enum EventKind {
         state: SessionState,
         /// Why.
         reason: CloseReason,
+        /// What the session has used; absent where the core failed, which
+        /// alone knew it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        totals: Option<Totals>,
     },
     /// The session moved to another state (spec 2.3).
     StateChanged {
@@ -108,6 +112,8 @@ pub enum EventKind {
         rounds: u32,
         /// Assistant turns of the session so far.
         turns: u32,
+        /// What the session has used so far.
+        totals: Totals,
     },
     /// The model began to answer.
     AssistantTextStart {},
@@ -135,9 +141,15 @@ pub enum EventKind {
         /// Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`, `error`, `other`.
         finish_reason: String,
     },
-    /// Tokens and time of one model response.
+    /// Tokens, price and time of one model response. An attempt that broke off
+    /// has none.
     Usage {
-        /// Input tokens as the provider counts them.
+        /// Model that was asked.
+        model: String,
+        /// Every token that the model read, cached ones included.
+        prompt_tokens: u64,
+        /// Input tokens as the provider counts them: Anthropic leaves cached
+        /// tokens out, the others include them.
         input_tokens: u64,
         /// Output tokens, reasoning included.
         output_tokens: u64,
@@ -150,6 +162,9 @@ pub enum EventKind {
         /// Input tokens written to the provider's cache.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cache_write_tokens: Option<u64>,
+        /// Price in US dollars; absent where the model's price is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
         /// Time from sending the request to the end of the stream, in ms.
         model_ms: u64,
         /// 1 for the first attempt, 2 for the first retry, and so on.
@@ -280,6 +295,28 @@ pub enum EventKind {
         /// Whether the same request may succeed later.
         retryable: bool,
     },
+}
+
+/// What a session, or a subagent, has used since it was opened, its own
+/// subagents included: the sum of its `USAGE` events and theirs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Totals {
+    /// Model responses.
+    pub responses: u64,
+    /// Every token that models read, cached ones included.
+    pub prompt_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Part of the output that was reasoning, as far as providers tell.
+    pub reasoning_tokens: u64,
+    /// Part of the prompts that came from the providers' caches.
+    pub cache_read_tokens: u64,
+    /// Part of the prompts that was written to the providers' caches.
+    pub cache_write_tokens: u64,
+    /// Price in US dollars; absent where that of any response is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 /// State of a session (spec 2.3).

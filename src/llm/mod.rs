@@ -13,6 +13,7 @@ mod head;
 mod http;
 mod message;
 mod model;
+mod price;
 mod request;
 mod response;
 mod retry;
@@ -29,6 +30,7 @@ pub use message::{
     ContentPart, MEDIA_CHARS, Media, MediaSource, Message, Replay, Role, ToolCall, ToolResult,
 };
 pub use model::{Capability, ModelInfo, ThinkingControl, latest_model, list_models, model_info};
+pub use price::{Cost, LongPrompt, Prices};
 pub use request::{Endpoint, Request, ResponseFormat, Warning};
 pub use response::{FinishKind, FinishReason, RateLimit, Response, Usage};
 pub use retry::{RetryDecision, RetryPolicy, retry_delay_ms};

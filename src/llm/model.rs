@@ -9,6 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use super::price::LongPrompt;
 use crate::text::from_json;
 
 static MODELS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -80,6 +81,15 @@ pub struct ModelInfo {
     pub input_cost: Option<f64>,
     /// US dollars per million output tokens.
     pub output_cost: Option<f64>,
+    /// US dollars per million input tokens that come from the prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_cost: Option<f64>,
+    /// US dollars per million input tokens that are written to the prompt cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_cost: Option<f64>,
+    /// What a long prompt changes in the price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_prompt: Option<LongPrompt>,
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,

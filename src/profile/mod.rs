@@ -51,6 +51,7 @@ pub struct Profile {
     command_timeout_ms: CommandTimeouts,
     parallel_tool_calls: bool,
     reasoning: bool,
+    context_window: u64,
     provider_options: Map<String, Value>,
     system: &'static str,
     spec: &'static str,
@@ -67,9 +68,10 @@ pub struct Capabilities {
     /// Whether one answer may hold several tool calls, which then run at the
     /// same time.
     pub parallel_tool_calls: bool,
-    /// Tokens that fit, input and output together; `None` for a model that the
-    /// catalogue does not know.
-    pub context_window: Option<u64>,
+    /// Tokens that fit, input and output together.
+    pub context_window: u64,
+    /// Whether `context_window` is the model's own; otherwise it is a guess.
+    pub context_window_known: bool,
 }
 
 /// `profile.json`.
@@ -83,6 +85,8 @@ struct File {
     parallel_tool_calls: bool,
     /// Of models that the catalogue does not know.
     reasoning: bool,
+    /// Of models that the catalogue does not know: a guess, rather too small.
+    context_window: u64,
     provider_options: Map<String, Value>,
 }
 
@@ -134,6 +138,7 @@ impl Profile {
             command_timeout_ms: file.command_timeout_ms,
             parallel_tool_calls: file.parallel_tool_calls,
             reasoning: file.reasoning,
+            context_window: file.context_window,
             provider_options: file.provider_options,
             system,
             spec,
@@ -191,7 +196,8 @@ impl Profile {
             streaming: true,
             parallel_tool_calls: known
                 .map_or(self.parallel_tool_calls, |known| known.parallel_tool_calls),
-            context_window: known.map(|known| known.context_window),
+            context_window: known.map_or(self.context_window, |known| known.context_window),
+            context_window_known: known.is_some(),
         }
     }
 

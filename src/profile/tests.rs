@@ -432,13 +432,15 @@ fn capabilities_come_from_the_catalogue() {
         reasoning: true,
         streaming: true,
         parallel_tool_calls: true,
-        context_window: Some(200_000),
+        context_window: 200_000,
+        context_window_known: true,
     };
     assert_eq!(known, expected);
     let unknown = profile("chat").capabilities("my-model");
     let expected = Capabilities {
         reasoning: false,
-        context_window: None,
+        context_window: 32_768,
+        context_window_known: false,
         ..expected
     };
     assert_eq!(unknown, expected);

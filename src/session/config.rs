@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::SessionError;
-use crate::llm::{Endpoint, RetryPolicy, ToolDefinition, model_info};
+use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
@@ -70,8 +70,13 @@ pub struct SessionConfig {
     /// Retries of a model stream that broke after content had arrived, as far
     /// apart as `retry` says.
     pub max_stream_retries: u32,
-    /// Tokens that fit the model; absent: from the model catalogue.
+    /// Tokens that fit the model, for the warning that they run out; 0: no
+    /// warning; absent: from the model catalogue, else what models of the
+    /// provider usually have.
     pub context_window: Option<u64>,
+    /// Prices by model id, in US dollars per million tokens: they replace those
+    /// of the catalogue, or supply what it lacks.
+    pub prices: BTreeMap<String, Prices>,
     /// Text that replaces the profile's base instructions.
     pub base_instructions: Option<String>,
     /// The user's own instructions; last part of the system prompt.
@@ -154,6 +159,7 @@ impl Default for SessionConfig {
             retry: RetryPolicy::default(),
             max_stream_retries: 2,
             context_window: None,
+            prices: BTreeMap::new(),
             base_instructions: None,
             instructions: None,
             toolset: Toolset::default(),
@@ -336,6 +342,12 @@ impl SessionConfig {
             return Err(no_model());
         }
         self.check_effort()?;
+        for (model, prices) in &self.prices {
+            if let Some(problem) = prices.problem() {
+                let problem = format!("`prices` of {model}: {problem}");
+                return Err(SessionError::invalid_config(problem));
+            }
+        }
         if let Err(problem) = HostList::parse(&self.web_fetch_hosts) {
             let problem = format!("`web_fetch_hosts`: {problem}");
             return Err(SessionError::invalid_config(problem));
@@ -590,6 +602,30 @@ mod tests {
         check(
             json!({"openai": {"options": []}}),
             "`options` of openai in `endpoints` must be an object",
+        );
+    }
+
+    #[test]
+    fn prices_that_make_no_sense() {
+        let check = |prices: Value, expected: &str| {
+            let json = json!({"prices": {"m": prices}}).to_string();
+            let message = SessionConfig::from_json(&json).expect_err("an error").message;
+            let start = format!("invalid session configuration: {expected}");
+            assert!(message.starts_with(&start), "{message}");
+        };
+        check(
+            json!({"input": -1, "output": 2}),
+            "`prices` of m: `input` is -1; give a price of 0 or more",
+        );
+        let long = json!({"above_tokens": 9, "input_factor": 2, "output_factor": -0.5});
+        check(
+            json!({"input": 1, "output": 2, "long_prompt": long}),
+            "`prices` of m: `long_prompt.output_factor` is -0.5; give",
+        );
+        check(json!({"input": 1}), "`prices.m`: missing field `output`");
+        check(
+            json!({"input": 1, "output": 2, "cached": 1}),
+            "unknown field `cached`",
         );
     }
 

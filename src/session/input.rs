@@ -97,6 +97,7 @@ async fn process(session: &Rc<Shared>, work: Work) {
             reason,
             rounds,
             turns: session.history.borrow().assistant_turns(),
+            totals: session.meter.totals(),
         });
         state = match reason {
             EndReason::AwaitingInput => SessionState::AwaitingInput,
@@ -353,16 +354,19 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
 
 /// Warns when the history passes 80 % of the context window (spec 5.5).
 fn watch_context(session: &Shared) {
-    let window = session
-        .config
-        .borrow()
-        .context_window
-        .or_else(|| model_info(&model::model_name(session)).map(|model| model.context_window))
-        .unwrap_or(0);
+    let model = model::model_name(session);
+    let usual = session.profile.capabilities(&model);
+    let configured = session.config.borrow().context_window;
+    let window = configured.unwrap_or(usual.context_window);
     let chars = session.history.borrow().conversation().approx_chars()
         + session.system_prompt.borrow().len() as u64;
     let mut watch = session.context.get();
-    if let Some(message) = watch.check(chars, window) {
+    if let Some(mut message) = watch.check(chars, window) {
+        if configured.is_none() && !usual.context_window_known {
+            message += &format!(
+                " of {window} tokens, which is a guess: set `context_window` to what fits {model}"
+            );
+        }
         session.emit(EventKind::Warning {
             code: "context_usage".to_owned(),
             message,
@@ -423,6 +427,7 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
     session.emit(EventKind::SessionEnd {
         state: SessionState::Closed,
         reason,
+        totals: Some(session.meter.totals()),
     });
 }
 

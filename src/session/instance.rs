@@ -9,6 +9,7 @@ use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::{Place, SharedEnvironment};
 use super::job::{JobReport, JobReportKind};
+use super::meter::Meter;
 use super::open;
 use super::record::SessionRecord;
 use super::state::{Parts, Session};
@@ -204,6 +205,7 @@ impl Instance {
         let id: Rc<str> = self.random.uuid().into();
         open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
+            meter: Meter::default(),
             cache_key: cache_key.map_or_else(|| id.clone(), Into::into),
             id,
             agent: None,

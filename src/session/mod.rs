@@ -14,6 +14,7 @@ mod history;
 mod input;
 mod instance;
 mod job;
+mod meter;
 mod model;
 mod open;
 mod orientation;

@@ -11,8 +11,8 @@ use super::transport::EffectTransport;
 use crate::environment::Scope;
 use crate::event::EventKind;
 use crate::llm::{
-    Client, FinishKind, LlmError, LlmErrorKind, Message, Request, Response, RetryDecision, Role,
-    StreamEvent, retry_delay_ms,
+    Client, Cost, FinishKind, LlmError, LlmErrorKind, Message, Prices, Request, Response,
+    RetryDecision, Role, StreamEvent, model_info, retry_delay_ms,
 };
 
 /// Why there is no answer.
@@ -257,15 +257,35 @@ fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) 
         response_id: Some(response.id.clone()).filter(|id| !id.is_empty()),
         finish_reason: finish_name(response.finish_reason.reason).to_owned(),
     });
+    let (model, prices) = prices(session);
+    let cost = prices.map(|prices| prices.cost(&response.usage));
+    session.meter.add(&response.usage, cost);
     session.emit(EventKind::Usage {
+        model,
+        prompt_tokens: response.usage.prompt_tokens_total(),
         input_tokens: response.usage.input_tokens,
         output_tokens: response.usage.output_tokens,
         reasoning_tokens: response.usage.reasoning_tokens,
         cache_read_tokens: response.usage.cache_read_tokens,
         cache_write_tokens: response.usage.cache_write_tokens,
+        cost_usd: cost.map(Cost::usd),
         model_ms: session.port.now_ms().saturating_sub(started_ms),
         attempt,
     });
+}
+
+/// The model in use and its prices: the configured ones, else those of the
+/// catalogue if it is this provider's model.
+fn prices(session: &Shared) -> (String, Option<Prices>) {
+    let model = model_name(session);
+    let known = model_info(&model);
+    let config = session.config.borrow();
+    let own = config.prices.get(&model);
+    let own = own.or_else(|| config.prices.get(&known?.id)).cloned();
+    let listed = || Prices::of(known.filter(|known| known.provider == session.profile.id)?);
+    let prices = own.or_else(listed);
+    drop(config);
+    (model, prices)
 }
 
 fn finish_name(kind: FinishKind) -> &'static str {

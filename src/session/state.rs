@@ -18,6 +18,7 @@ use super::emitter::Emitter;
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::Place;
 use super::history::History;
+use super::meter::Meter;
 use super::record::{RecordedMessage, SessionRecord};
 use super::repetition::Repetition;
 use super::turn::Turn;
@@ -42,6 +43,7 @@ pub(super) struct Shared {
     pub(super) random: Random,
     pub(super) spawner: Spawner,
     pub(super) emitter: Emitter,
+    pub(super) meter: Meter,
     pub(super) config: RefCell<SessionConfig>,
     pub(super) registry: RefCell<Registry>,
     pub(super) history: RefCell<History>,
@@ -118,6 +120,7 @@ pub(super) struct Parts {
     pub(super) random: Random,
     pub(super) spawner: Spawner,
     pub(super) emitter: Emitter,
+    pub(super) meter: Meter,
     pub(super) config: SessionConfig,
     pub(super) registry: Registry,
     /// Tools that the host executes; they win over others of their names.
@@ -138,6 +141,7 @@ impl Shared {
             random: parts.random,
             spawner: parts.spawner,
             emitter: parts.emitter,
+            meter: parts.meter,
             config: RefCell::new(parts.config),
             registry: RefCell::new(parts.registry),
             history: RefCell::default(),

@@ -1,6 +1,6 @@
 //! Usage sums and the model catalogue (checklist 51, 52).
 
-use hermitcrab::llm::{Capability, Usage, latest_model, list_models, model_info};
+use hermitcrab::llm::{Capability, Prices, Usage, latest_model, list_models, model_info};
 use serde_json::json;
 
 #[test]
@@ -123,4 +123,93 @@ fn usage_adds_up() {
     };
     assert_eq!(sum, expected);
     assert_eq!(sum.prompt_tokens_total(), u64::MAX);
+}
+
+/// What an answer of `model` costs: prompt as the provider counts it.
+#[track_caller]
+fn check_cost(model: &str, usage: serde_json::Value, expected: f64) {
+    let usage: Usage = serde_json::from_value(usage).expect("usage");
+    let prices = Prices::of(model_info(model).expect("a model")).expect("prices");
+    assert_eq!(prices.cost(&usage).usd(), expected, "{model}");
+}
+
+#[test]
+fn answers_have_their_price() {
+    // Anthropic counts cached tokens apart: 1,000 at $4, 10,000 read at $0.2,
+    // 2,000 written at $5, 500 of output at $20.
+    check_cost(
+        "claude-opus-5-5",
+        json!({"input_tokens": 1_000, "output_tokens": 500, "cache_read_tokens": 10_000,
+            "cache_write_tokens": 2_000, "uncounted_input_tokens": 12_000}),
+        0.026,
+    );
+    // OpenAI within the input: 3,000 at $2, 6,000 read at $0.1, 1,000 written at $2.5.
+    check_cost(
+        "gpt-6.2-sol",
+        json!({"input_tokens": 10_000, "output_tokens": 100, "cache_read_tokens": 6_000,
+            "cache_write_tokens": 1_000}),
+        0.0101,
+    );
+    // Above 272,000 tokens all input costs twice, output half as much again.
+    check_cost(
+        "gpt-6.2-sol",
+        json!({"input_tokens": 272_000, "output_tokens": 1_000}),
+        0.554,
+    );
+    check_cost(
+        "gpt-6.2-sol",
+        json!({"input_tokens": 272_001, "output_tokens": 1_000}),
+        1.103004,
+    );
+    // No price for the cache: as other input.
+    check_cost(
+        "gpt-6.2-astra",
+        json!({"input_tokens": 1_000, "output_tokens": 0, "cache_read_tokens": 1_000}),
+        0.008,
+    );
+    check_cost(
+        "gemini-2.5-flash-lite",
+        json!({"input_tokens": 0, "output_tokens": 0}),
+        0.0,
+    );
+}
+
+/// Models whose makers have not said when their knowledge ends.
+const UNKNOWN_CUTOFF: [&str; 6] = [
+    "gpt-6.2-astra",
+    "gpt-6.1-sol",
+    "claude-opus-4-8",
+    "gemini-3.7-flash",
+    "gemini-3.6-flash",
+    "gemini-3.5-flash-lite",
+];
+
+#[test]
+fn every_model_has_prices_and_a_cutoff() {
+    for model in list_models(None) {
+        let id = model.id.as_str();
+        assert!(Prices::of(model).is_some(), "{id} has no prices");
+        let known = model.knowledge_cutoff.as_deref();
+        assert_eq!(
+            known.is_none(),
+            UNKNOWN_CUTOFF.contains(&id),
+            "{id}: {known:?}"
+        );
+        if let Some((year, month)) = known.and_then(|date| date.split_once('-')) {
+            let number = |text: &str| text.parse::<u32>().expect("a number");
+            assert!(
+                (2023..=2026).contains(&number(year)) && (1..=12).contains(&number(month)),
+                "{id}"
+            );
+        }
+        let input = model.input_cost.expect("a price");
+        assert!(
+            model.cache_read_cost.is_none_or(|cost| cost < input),
+            "{id}"
+        );
+        assert!(
+            model.cache_write_cost.is_none_or(|cost| cost > input),
+            "{id}"
+        );
+    }
 }

@@ -37,7 +37,9 @@ test("a session fixes a bug and its tests pass in the sandbox", async (t) => {
     dataOf(events, "TOOL_CALL_END").map(({ tool_name: name, exit_code: code }) => [name, code]),
     [["shell", 1], ["edit_file", undefined], ["shell", 0]],
   );
-  assert.deepEqual(dataOf(events, "PROCESSING_END"), [{ reason: "completed", rounds: 3, turns: 4 }]);
+  const [{ totals, ...end }] = dataOf(events, "PROCESSING_END");
+  assert.deepEqual(end, { reason: "completed", rounds: 3, turns: 4 });
+  assert.equal(totals.responses, 4);
   assert.equal(dataOf(events, "ASSISTANT_TEXT_END").at(-1).text, "Fixed: it subtracted.");
   assert.deepEqual(events.map((event) => event.seq), events.map((_, index) => index + 1));
   assert.equal(await env.readText("add.sh"), "echo $(( $1 + $2 ))\n");

@@ -433,6 +433,7 @@ impl Driver {
             let end = event(EventKind::SessionEnd {
                 state: SessionState::Closed,
                 reason: CloseReason::Error,
+                totals: None,
             });
             link.events.push([error, end]);
             link.events.end();

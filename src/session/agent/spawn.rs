@@ -63,6 +63,7 @@ pub(in crate::session) async fn spawn(
         random: parent.random.clone(),
         spawner: parent.spawner.clone(),
         emitter,
+        meter: parent.meter.child(),
         config,
         registry,
         host_tools: Vec::new(),
