@@ -609,7 +609,9 @@ mod tests {
     fn prices_that_make_no_sense() {
         let check = |prices: Value, expected: &str| {
             let json = json!({"prices": {"m": prices}}).to_string();
-            let message = SessionConfig::from_json(&json).expect_err("an error").message;
+            let message = SessionConfig::from_json(&json)
+                .expect_err("an error")
+                .message;
             let start = format!("invalid session configuration: {expected}");
             assert!(message.starts_with(&start), "{message}");
         };
