@@ -2,6 +2,7 @@
 // not. Browsers and servers fail in ways that look alike from afar, so each is
 // told by name, with the way out.
 
+import { withRemedy } from "./bundled.js";
 import { CoreError, text } from "./errors.js";
 import { machine } from "./machine.js";
 import { violations } from "./policy.js";
@@ -45,7 +46,9 @@ export async function loaded(given, { bindings, sandbox, load }, onProgress) {
   } catch (error) {
     arrival?.end();
     if (error instanceof CoreError) throw error;
-    throw failure(reasonOf(error, place), error);
+    const reason = reasonOf(error, place);
+    const wanted = `hermitcrab/${sandbox ? "hermitcrab" : "slim"}.wasm`;
+    throw failure(given === undefined ? withRemedy(reason, `say with init({ wasm }) where ${wanted} is`) : reason, error);
   }
 }
 

@@ -1,7 +1,9 @@
 // Files and workers of Node, Bun and Deno; imported for what it sets up.
 
 import { readFile } from "node:fs/promises";
-import { Worker } from "node:worker_threads";
+// Without "node:": by this name webpack knows its workers.
+import { Worker } from "worker_threads";
+import { withRemedy } from "./bundled.js";
 import { setMachine } from "./machine.js";
 
 /** Bundlers recognise this form and ship the workers. Nothing of this process is a program's business. */
@@ -12,15 +14,22 @@ const START = {
 
 setMachine({
   readFile: async (url) => new Uint8Array(await readFile(url)),
-  startWorker: (program) => nodeWorker(START[program]()),
+  startWorker(program) {
+    const remedied = (said) => withRemedy(said, `start hermitcrab/${program}/worker yourself with the option worker`);
+    try {
+      return nodeWorker(START[program](), remedied);
+    } catch (error) {
+      throw new Error(remedied(error.message), { cause: error });
+    }
+  },
 });
 
-/** @param {Worker} worker @returns {import("./machine.js").WorkerHandle} */
-function nodeWorker(worker) {
+/** @param {Worker} worker @param {(said: string) => string} remedied @returns {import("./machine.js").WorkerHandle} */
+function nodeWorker(worker, remedied) {
   let [onMessage, onError] = [() => {}, () => {}];
   worker.on("message", (message) => onMessage(message));
   worker.on("messageerror", () => onError("a message could not be read"));
-  worker.on("error", (error) => onError(error.message));
+  worker.on("error", (error) => onError(remedied(error.message)));
   worker.on("exit", (code) => onError(`it ended with code ${code}`));
   worker.unref();
   return {

@@ -42,7 +42,7 @@ const COUNTS = ["input_tokens", "output_tokens", "reasoning_tokens", "cache_read
 /** @returns {PromptResult} */
 function fresh() {
   const usage = /** @type {any} */ (Object.fromEntries(COUNTS.map((name) => [name, 0])));
-  return { text: "", usage, cost: 0, reason: "error" };
+  return { text: "", usage, cost: 0, reason: undefined };
 }
 
 /**
@@ -59,7 +59,10 @@ export async function outcomeOf(events) {
     else if (kind === "ASSISTANT_TEXT_END") result.text = data.text;
     else if (kind === "ERROR") failure = data;
     else if (kind === "PROCESSING_END") result.reason = data.reason;
+    // Ended before anything was processed.
+    else if (kind === "SESSION_END" && data.reason !== "error") result.reason ??= "aborted";
   }
+  result.reason ??= "error";
   if (result.reason === "error") throw new RunError(failure, result);
   return result;
 }

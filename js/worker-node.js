@@ -1,6 +1,7 @@
 // Entry `hermitcrab/worker` in Node, Bun and Deno.
 
-import { Worker } from "node:worker_threads";
+// Without "node:": by this name webpack knows its workers.
+import { Worker } from "worker_threads";
 
 import "./machine-node.js";
 import { setSpawn } from "./worker/connection.js";

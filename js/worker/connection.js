@@ -1,6 +1,7 @@
 // Connection: the page's end. It starts the worker, hands its news to sessions,
 // notices when it has become deaf, and replaces it.
 
+import { withRemedy } from "../bundled.js";
 import { collected } from "../collected.js";
 import { CoreError, SessionError, text } from "../errors.js";
 import { Arrival, answered } from "../load.js";
@@ -212,7 +213,7 @@ export class Connection {
     const begun = new Promise((resolve, reject) => {
       const failed = async ({ message } = {}) => {
         if (port !== this.#port) return;
-        const reason = message || (ready ? "it says no reason" : await whyNot(url, policy));
+        const reason = this.#remedied(message) || (ready ? "it says no reason" : await whyNot(url, policy));
         const error = CoreError.saying(`the worker ${ready ? "failed" : "cannot be started"}: ${reason}`);
         reject(error);
         if (ready && port === this.#port) this.#fail(error);
@@ -259,10 +260,15 @@ export class Connection {
       if (noting) Reflect.set(globalThis, "Worker", noting);
       return { port: (this.#options.worker ?? spawnDefault)(), url };
     } catch (error) {
-      throw CoreError.saying(`the worker cannot be started: ${text(error)}`, { cause: error });
+      throw CoreError.saying(`the worker cannot be started: ${this.#remedied(text(error))}`, { cause: error });
     } finally {
       if (noting) Reflect.set(globalThis, "Worker", Worker);
     }
+  }
+
+  /** @param {string | undefined} said */
+  #remedied(said) {
+    return said && (this.#options.worker ? said : withRemedy(said, "start hermitcrab/worker/main yourself: init({ worker })"));
   }
 
   #receive(message) {

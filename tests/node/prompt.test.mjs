@@ -32,6 +32,16 @@ test("prompt gives the last answer, all tokens and the reason", async (t) => {
   await session.close();
 });
 
+test("prompt tells what a run costs, where the price is known", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "ls" }), { text: "Done." }] });
+  // In US dollars for a million tokens.
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, model: "mine", prices: { mine: { input: 1000, output: 2000 } } });
+  const { cost, usage } = await session.prompt("go");
+  assert.deepEqual([usage.input_tokens, usage.output_tokens], [200, 40]);
+  assert.ok(Math.abs(cost - 0.28) < 1e-9, String(cost));
+  await session.close();
+});
+
 test("prompt rejects with what the run failed of, and what there was until then", async (t) => {
   const model = await serveModel(t, {
     steps: [callStep("shell", { command: "echo hi" }), { error: { status: 401, message: "invalid x-api-key" } }],
