@@ -43,6 +43,8 @@ export function createSession(options = {}) {
  * @typedef {import("./events.js").EndReason} EndReason
  * @typedef {import("./events.js").Refusal} Refusal
  * @typedef {import("./events.js").LimitKind} LimitKind
+ * @typedef {import("./events.js").Totals} Totals
+ * @typedef {import("./types.js").Prices} Prices
  * @typedef {import("./types.js").Provider} Provider
  * @typedef {import("./types.js").Turn} Turn
  * @typedef {import("./types.js").Usage} Usage

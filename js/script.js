@@ -1,6 +1,6 @@
 // The scripted model: a `fetch` that plays a script in the wire format of
 // whichever provider is asked. For demonstrations and tests without a key.
-// src/script/mod.rs says what a script is.
+// docs/script.md says what a script is.
 
 import { acceptInSession } from "./arguments.js";
 import { sleep } from "./clock.js";

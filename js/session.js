@@ -75,7 +75,7 @@ import { definition } from "./tool.js";
  * @property {(url: string, init: FetchInit) => Promise<Response>} [fetch] sends the requests;
  *   `globalThis.fetch` takes the same
  * @property {string | object} [script] a scripted model plays it instead of the provider's
- *   model, in the provider's format and without a key: src/script/mod.rs
+ *   model, in the provider's format and without a key: docs/script.md
  * @property {AbortSignal} [signal] aborts the session
  *
  * @typedef {OwnOptions & import("./types.js").SessionSettings} SessionOptions

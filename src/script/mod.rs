@@ -3,49 +3,7 @@
 //! demo` run on it, without a key. It is pure: waiting is data ([`Chunk`]) that
 //! a host performs, `hermitcrab serve-model` over loopback HTTP for one.
 //!
-//! A script is one JSON object. Each request to the model plays one step:
-//!
-//! ```json
-//! {
-//!   "steps": [
-//!     { "texts": ["Let me ", "look."],
-//!       "thinking": { "text": "A bug in add.sh.", "signature": "c2ln" },
-//!       "tool_calls": [{ "name": "shell", "arguments": { "command": "ls" } }],
-//!       "usage": { "input_tokens": 900, "output_tokens": 40 } },
-//!     { "expect": { "last_tool_result_contains": "add.sh" },
-//!       "text": "It is there." }
-//!   ]
-//! }
-//! ```
-//!
-//! Script: `steps` (at least one), `repeat_last` (the last step answers every
-//! further request) and `pages` (what else its server has, for `web_fetch`:
-//! path → `{status?, headers?, body?}`). Fields of a step, all optional, but a
-//! step must say something; unknown fields are errors:
-//!
-//! | field | meaning |
-//! |---|---|
-//! | `text`, `texts` | the answer's text, as one delta or as several; `""` is an answer without content |
-//! | `thinking` | `{text, signature?, redacted?}`: reasoning before the text; `redacted` adds an opaque block with that data |
-//! | `tool_calls` | `[{name, id?, arguments}]`, or `raw_arguments`, a string that goes out as it is, valid JSON or not, in both `<origin>` for the `http://host:port` of the model; `custom: true`: a freeform call with that text, where the provider has those (OpenAI Responses) |
-//! | `usage` | `input_tokens` (default 100), `output_tokens` (20), `reasoning_tokens`, `cache_read_tokens`, `cache_write_tokens` |
-//! | `stop_reason` | in the provider's words; by default what fits the content |
-//! | `delay_ms` | wait before the first byte of the response, status line included |
-//! | `delta_delay_ms` | wait before each delta; without it deltas leave together |
-//! | `chunk_bytes` | cut the body into chunks of this many bytes, wherever that falls |
-//! | `hold` | name: wait until the host releases it; a released name stays open |
-//! | `hold_before` | where: `start` (default, before the status line), `text`, `tool_calls`, `end` |
-//! | `error` | `{status, type?, message?, headers?}`: an HTTP error instead of an answer |
-//! | `stream_error` | `{type, message}`: an error event after the content, instead of the end |
-//! | `disconnect` | the connection breaks: `before` (no byte), `after_text`, `mid_event` (inside the event after the text), `before_end` (all content, no end) |
-//! | `garbage` | this body instead of an answer, status 200 |
-//! | `expect` | `{contains, not_contains, last_tool_result_contains}`, each a string or a list; if it does not hold, the answer is HTTP 400 that names the mismatch |
-//! | `match` | same conditions; the step is only for requests that meet them |
-//!
-//! A request takes the first unused step whose `match` holds or is absent, so
-//! a script without `match` is played in order, and concurrent sessions can
-//! pick their own steps. Conditions look at the decoded strings of the body.
-//! When no step is left, the answer is HTTP 400 naming the request's number.
+//! docs/script.md says what a script is.
 
 mod anthropic;
 mod chat;

@@ -20,7 +20,7 @@ test("a sandbox can be made after the core without one was loaded, and sessions 
   const nothing = async () => {
     throw Object.assign(new Error("nothing is here"), { kind: "not_found" });
   };
-  const env = { workingDirectory: "/", read: nothing, write: nothing, stat: nothing, list: async () => [], exec: async () => ({ exitCode: 0 }) };
+  const env = { workingDirectory: "/", read: nothing, write: nothing, stat: nothing, remove: nothing, rename: nothing, makeDir: nothing, list: async () => [], exec: async () => ({ exitCode: 0 }) };
   const options = { provider: "chat", model: "m", apiKey: "key", baseUrl: "http://127.0.0.1:1", fetch };
   let arrive;
   const slow = slim.init({ wasm: new Promise((resolve) => (arrive = resolve)) });

@@ -30,10 +30,12 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// The documents that its README and its types point to.
-const DOCS: [&str; 6] = [
+const DOCS: [&str; 8] = [
     "approval.md",
     "programs.md",
     "projects.md",
+    "sandbox.md",
+    "script.md",
     "settings.md",
     "toolsets.md",
     "events.schema.json",
@@ -96,6 +98,8 @@ fn main_tarball(shell: &Shell, out: &Path) -> Result<PathBuf> {
     for name in DOCS {
         shell.copy_file(root().join("docs").join(name), stage.join("docs"))?;
     }
+    // docs/programs.md points to it.
+    shell.copy_file(root().join("examples/pyodide.js"), stage.join("examples"))?;
     tarball(shell, &root().join("package.json"), &stage, out)
 }
 
