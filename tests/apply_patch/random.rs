@@ -178,11 +178,26 @@ fn no_bytes_make_it_panic() {
 struct Change {
     old: String,
     new: String,
-    hunks: Vec<Vec<HunkLine>>,
+    hunks: Vec<Shown>,
+}
+
+/// A hunk and the line that stands before it, which the change keeps.
+struct Shown {
+    before: Option<String>,
+    lines: Vec<HunkLine>,
+    hint: Hint,
+}
+
+/// What stands after `@@`. A hunk of only added lines needs the line before it.
+#[derive(Clone, Copy)]
+enum Hint {
+    Nothing,
+    LineBefore,
+    FirstOldLine,
 }
 
 /// Random edits. Where lines repeat, a hunk shows the whole file; where each is
-/// unique, some lines around a change are enough.
+/// unique, some lines around a change are enough, or the line before it.
 fn change(numbers: &mut Numbers) -> Change {
     let unique = numbers.in_ten(5);
     let ending = *numbers.of(&["\n", "\r\n"]);
@@ -229,47 +244,71 @@ fn change(numbers: &mut Numbers) -> Change {
     let old = text(|line| matches!(line, HunkLine::Add(_)));
     let new = text(|line| matches!(line, HunkLine::Remove(_)));
     let hunks = if unique {
-        split(&all, 1 + numbers.below(3))
+        split(&all, numbers)
     } else {
-        vec![all]
+        vec![Shown {
+            before: None,
+            lines: all,
+            hint: Hint::Nothing,
+        }]
     };
     Change { old, new, hunks }
 }
 
-/// Hunks with `context` lines around each change.
-fn split(all: &[HunkLine], context: usize) -> Vec<Vec<HunkLine>> {
+/// Hunks with up to three lines around each change.
+fn split(all: &[HunkLine], numbers: &mut Numbers) -> Vec<Shown> {
+    let context = numbers.below(4);
     let is_near = |index: usize| {
         let near = index.saturating_sub(context)..=(index + context).min(all.len() - 1);
         all[near]
             .iter()
             .any(|line| !matches!(line, HunkLine::Context(_)))
     };
-    let mut hunks: Vec<Vec<HunkLine>> = Vec::new();
+    let mut hunks: Vec<Shown> = Vec::new();
+    let mut before = None;
     let mut open = false;
     for (index, line) in all.iter().enumerate() {
         let near = is_near(index);
         if near && !open {
-            hunks.push(Vec::new());
+            hunks.push(Shown {
+                before: before.clone(),
+                lines: Vec::new(),
+                hint: *numbers.of(&[Hint::Nothing, Hint::LineBefore, Hint::FirstOldLine]),
+            });
         }
         open = near;
         if let (true, Some(hunk)) = (near, hunks.last_mut()) {
-            hunk.push(line.clone());
+            hunk.lines.push(line.clone());
+        }
+        if let HunkLine::Context(line) = line {
+            before = Some(line.clone());
         }
     }
     hunks
 }
 
 /// The patch as text; `reverse` swaps what goes and what comes.
-fn patch(hunks: &[Vec<HunkLine>], reverse: bool) -> String {
+fn patch(hunks: &[Shown], reverse: bool) -> String {
     let mut text = "*** Begin Patch\n*** Update File: a\n".to_owned();
     for hunk in hunks {
-        text += "@@\n";
-        for line in hunk {
-            let (mark, line) = match (line, reverse) {
-                (HunkLine::Context(line), _) => (' ', line),
-                (HunkLine::Remove(line), false) | (HunkLine::Add(line), true) => ('-', line),
-                (HunkLine::Add(line), false) | (HunkLine::Remove(line), true) => ('+', line),
-            };
+        let lines = hunk.lines.iter().map(|line| match (line, reverse) {
+            (HunkLine::Context(line), _) => (' ', line),
+            (HunkLine::Remove(line), false) | (HunkLine::Add(line), true) => ('-', line),
+            (HunkLine::Add(line), false) | (HunkLine::Remove(line), true) => ('+', line),
+        });
+        let first_old = lines.clone().find(|(mark, _)| *mark != '+');
+        let hint = match (hunk.hint, first_old) {
+            (Hint::LineBefore, _) | (_, None) => hunk.before.as_ref(),
+            (Hint::FirstOldLine, Some((_, line))) => Some(line),
+            (Hint::Nothing, Some(_)) => None,
+        };
+        text += "@@";
+        if let Some(hint) = hint {
+            text.push(' ');
+            text += hint;
+        }
+        text.push('\n');
+        for (mark, line) in lines {
             text.push(mark);
             text += line;
             text.push('\n');

@@ -297,7 +297,20 @@ function generate(seed) {
   // Several @@ lines nest, which codex refuses (case anchor_nests).
   const anchors = (line) => line !== undefined && /^@@(\s|$)/.test(line);
   const lone = framed.filter((line, index) => !anchors(line) || !anchors(framed[index - 1]));
-  return { files, patch: lone.join(chance(8) ? "\r\n" : "\n") };
+  const alike = lone.map((line, index) => (anchors(line) && isHintOfOurs(line, lone.slice(index + 1)) ? "@@" : line));
+  return { files, patch: alike.join(chance(8) ? "\r\n" : "\n") };
+}
+
+/**
+ * Whether a hunk under this `@@` line goes elsewhere in codex: one of only added
+ * lines (case insert_behind_anchor), and one that shows the line again
+ * (case anchor_is_shown).
+ */
+function isHintOfOurs(anchor, following) {
+  const plain = (line) => line.replace(/[\u2010-\u2015]/g, "-").replace(/[\u201c\u201d]/g, '"').replace(/\u00a0/g, " ").trim();
+  const old = following.find((line) => !line.startsWith("+")) ?? "";
+  const isOld = old === "" || /^[ -]/.test(old);
+  return !isOld || plain(old.slice(1)) === plain(anchor.slice(2));
 }
 
 /** Numbers from 0 to 1, the same for a seed in every run (mulberry32). */

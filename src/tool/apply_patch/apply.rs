@@ -2,10 +2,12 @@
 //!
 //! Where spec appendix A is silent this does what codex does (seen by running
 //! it): anchors and hunks go forward through the file only; a hunk without old
-//! lines appends to the file; context keeps the bytes that it has in the file;
+//! lines and without an anchor appends to the file; context keeps the bytes that
+//! it has in the file;
 //! new lines get the line ending that the file has first (`\n`, `\r\n` or a
 //! lone `\r`); a missing final newline is added. A byte-order mark is
-//! overlooked and stays.
+//! overlooked and stays. Two things differ from codex: added lines alone go
+//! behind their anchor, and the anchor may be the first old line itself.
 
 use std::ops::Range;
 
@@ -42,7 +44,8 @@ pub(super) fn apply_within(
     for hunk in hunks {
         edits.extend(place(&file, hunk, &mut at, work).map_err(wrong)?);
     }
-    // Appended lines come last, wherever in the patch they stand.
+    // Appended lines come last, wherever in the patch they stand; of several
+    // edits in one place the first in the patch comes first.
     edits.sort_by_key(|edit| edit.range.start);
     Ok(file.rewrite(&edits))
 }
@@ -132,36 +135,44 @@ fn place<'a>(
     work: &mut Work,
 ) -> Result<Vec<Edit<'a>>, Wrong> {
     let exhausted = |exhausted: Exhausted| (hunk.line, exhausted.to_string());
+    let mut hint = None;
     for anchor in &hunk.anchors {
         let wanted = [file.bare(&anchor.text)];
-        match seek(&file.lines, &wanted, *at, work).map_err(exhausted)? {
+        hint = seek(&file.lines, &wanted, *at, work).map_err(exhausted)?;
+        match hint {
             Some(found) => *at = found + 1,
             None => return Err((anchor.line, lost_anchor(file, anchor, *at, work))),
         }
     }
-    let mut lines: Vec<&HunkLine> = hunk.lines.iter().collect();
-    let mut old = old_lines(file, hunk);
+    let lines: Vec<&HunkLine> = hunk.lines.iter().collect();
+    let old = old_lines(file, hunk);
     if old.is_empty() {
-        return Ok(edits(file, &lines, file.lines.len()));
+        let behind_hint = hint.is_some() && !hunk.end_of_file;
+        let line = if behind_hint { *at } else { file.lines.len() };
+        return Ok(edits(file, &lines, line));
     }
-    let mut find = |old: &[&str]| {
-        let start = match file.lines.len().checked_sub(old.len()) {
-            Some(last) if hunk.end_of_file => last.max(*at),
-            _ => *at,
+    let shorter = old.strip_suffix(&[""]);
+    // Behind the hint, else from its own line: models also name a line that
+    // they then show or remove.
+    for from in [Some(*at), hint].into_iter().flatten() {
+        let mut find = |old: &[&str]| {
+            let start = match file.lines.len().checked_sub(old.len()) {
+                Some(last) if hunk.end_of_file => last.max(from),
+                _ => from,
+            };
+            seek(&file.lines, old, start, work).map_err(exhausted)
         };
-        seek(&file.lines, old, start, work).map_err(exhausted)
-    };
-    let mut found = find(&old)?;
-    if found.is_none() && old.last() == Some(&"") {
-        old.pop();
-        found = find(&old)?;
-        lines = without_surplus(lines);
+        if let Some(first) = find(&old)? {
+            *at = first + old.len();
+            return Ok(edits(file, &lines, first));
+        }
+        let Some(shorter) = shorter else { continue };
+        if let Some(first) = find(shorter)? {
+            *at = first + shorter.len();
+            return Ok(edits(file, &without_surplus(lines), first));
+        }
     }
-    let Some(first) = found else {
-        return Err((hunk.line, lost_hunk(file, hunk, *at, work)));
-    };
-    *at = first + old.len();
-    Ok(edits(file, &lines, first))
+    Err((hunk.line, lost_hunk(file, hunk, *at, work)))
 }
 
 /// The lines that stand in the file.

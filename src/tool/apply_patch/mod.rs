@@ -13,6 +13,8 @@
 //! | a path that leaves the working directory, also by a symbolic link | refused | written |
 //! | two names of one file | refused | changed twice |
 //! | several `@@` lines before a hunk | nest | refused |
+//! | a hunk of only added lines under a `@@` line | goes behind that line | goes to the end of the file |
+//! | a `@@` line that is also the first old line | is found | is refused |
 //! | a byte-order mark | overlooked and kept | its line is not found |
 //! | a move to the same path | an update | deletes the file |
 //! | `*** End of File` after one surplus empty line | pins to the end | is forgotten |
