@@ -104,7 +104,9 @@ fn interrupted(output: Combined) -> ToolError {
     ToolError::stopped("before it ended").after(output.finish())
 }
 
-/// The output, then what else the model must know.
+/// The output, then how the command ended: whether in time, its exit code and
+/// how long it took. The last line is there for every command, so that a model
+/// never has to guess from silence.
 fn report(
     output: Combined,
     status: &ExecStatus,
@@ -137,15 +139,13 @@ fn report(
             "[ERROR: Command timed out after {timeout_ms}ms. Partial output is shown above.\
              {retry}]"
         ));
-        return result;
     }
-    if status.duration_ms >= 1000 {
-        let tenths = status.duration_ms / 100;
-        add(format!("[duration: {}.{} s]", tenths / 10, tenths % 10));
-    }
-    if status.exit_code != 0 {
-        add(format!("[exit code: {}]", status.exit_code));
-    }
+    let (exit_code, tenths) = (status.exit_code, status.duration_ms / 100);
+    add(format!(
+        "[exit code: {exit_code}, duration: {}.{} s]",
+        tenths / 10,
+        tenths % 10
+    ));
     result
 }
 
@@ -236,27 +236,48 @@ mod tests {
 
     #[test]
     fn output_and_exit_code() {
-        check(vec![out(b"a\n"), end(0, 3)], "a\n", false);
-        check(vec![end(0, 3)], "(no output)", false);
-        check(vec![end(1, 3)], "(no output)\n[exit code: 1]", true);
-        check(vec![out(b"a"), end(2, 999)], "a\n[exit code: 2]", true);
-        check(
-            vec![out(b"a\n"), end(2, 1250)],
-            "a\n[duration: 1.2 s]\n[exit code: 2]",
-            true,
-        );
-        check(
-            vec![out(b"a\n"), end(0, 61_000)],
-            "a\n[duration: 61.0 s]",
-            false,
-        );
+        let cases: [(Vec<_>, _, _); 6] = [
+            (
+                vec![out(b"a\n"), end(0, 3)],
+                "a\n[exit code: 0, duration: 0.0 s]",
+                false,
+            ),
+            (
+                vec![end(0, 3)],
+                "(no output)\n[exit code: 0, duration: 0.0 s]",
+                false,
+            ),
+            (
+                vec![end(1, 3)],
+                "(no output)\n[exit code: 1, duration: 0.0 s]",
+                true,
+            ),
+            (
+                vec![out(b"a"), end(2, 999)],
+                "a\n[exit code: 2, duration: 0.9 s]",
+                true,
+            ),
+            (
+                vec![out(b"a\n"), end(2, 1250)],
+                "a\n[exit code: 2, duration: 1.2 s]",
+                true,
+            ),
+            (
+                vec![out(b"a\n"), end(0, 61_000)],
+                "a\n[exit code: 0, duration: 61.0 s]",
+                false,
+            ),
+        ];
+        for (answers, text, is_error) in cases {
+            check(answers, text, is_error);
+        }
     }
 
     #[test]
     fn standard_output_comes_first() {
         check(
             vec![err(b"e1\n"), out(b"o1"), err(b"e2"), end(0, 1)],
-            "o1\ne1\ne2",
+            "o1\ne1\ne2\n[exit code: 0, duration: 0.0 s]",
             false,
         );
     }
@@ -267,14 +288,17 @@ mod tests {
         let answers = vec![out(b"\xE2\x82"), err(b"!"), out(b"\xAC\xFF"), end(0, 1)];
         let command = call("shell", r#"{"command": "x"}"#);
         let (executed, _) = play(&pipeline, &Scope::new("s"), command, vec![answers]);
-        assert_eq!(executed.full, "€\u{FFFD}\n!");
+        assert_eq!(
+            executed.full,
+            "€\u{FFFD}\n!\n[exit code: 0, duration: 0.0 s]"
+        );
         assert_eq!(
             *log.0.borrow(),
             [
                 "start shell",
                 "delta Some(Stderr) !",
                 "delta Some(Stdout) €\u{FFFD}",
-                "end shell 8"
+                "end shell 40"
             ]
         );
     }
@@ -290,7 +314,8 @@ mod tests {
         check(
             vec![out(b"half"), OutcomeKind::ExecEnd(status)],
             "half\n[ERROR: Command timed out after 10000ms. Partial output is shown above.\nYou can \
-             retry with a longer timeout by setting the timeout_ms parameter.]",
+             retry with a longer timeout by setting the timeout_ms parameter.]\n[exit code: 124, \
+             duration: 12.0 s]",
             true,
         );
     }
@@ -332,7 +357,7 @@ mod tests {
         let (executed, _) = play(&pipeline, &Scope::new("s"), command, vec![answers]);
         assert_eq!(
             executed.full,
-            "012\n\n[... 4 bytes of output were not kept ...]\n\n789\nab"
+            "012\n\n[... 4 bytes of output were not kept ...]\n\n789\nab\n[exit code: 0, duration: 0.0 s]"
         );
         assert_eq!(
             (executed.output_bytes, executed.output_complete),

@@ -229,7 +229,8 @@ class Run {
 
   /** Rule 5. */
   #named(value) {
-    return replaceAll(value, { [WORK]: "<dir>", [this.model.url]: "<model>" });
+    const placed = replaceAll(value, { [WORK]: "<dir>", [this.model.url]: "<model>" });
+    return mapStrings(placed, (text) => text.replace(/, duration: [\d.]+(?= s\])/g, ", duration: 0.0"));
   }
 
   transcript() {

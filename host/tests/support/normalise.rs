@@ -167,10 +167,22 @@ fn settle(event: &mut Value, around: &Circumstances) {
     }
 }
 
-/// Rule 5: places become placeholders.
+/// Rule 5: places become placeholders, and commands take no time.
 pub fn placed(text: &str, around: &Circumstances) -> String {
-    text.replace(around.directory, "<dir>")
-        .replace(around.base_url, "<model>")
+    let text = text
+        .replace(around.directory, "<dir>")
+        .replace(around.base_url, "<model>");
+    let mut pieces = text.split(", duration: ");
+    let mut timeless = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        timeless += ", duration: ";
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        match rest.starts_with(" s]") {
+            true => timeless = timeless + "0.0" + rest,
+            false => timeless += piece,
+        }
+    }
+    timeless
 }
 
 fn between(text: &str, before: &str, after: &str) -> String {
