@@ -237,10 +237,14 @@ pub enum EventKind {
         /// The message.
         content: String,
     },
-    /// A steering message was added to the history.
+    /// A steering turn was added to the history.
     SteeringInjected {
-        /// Number of the message within the session.
-        id: u64,
+        /// Number of the message within the session; absent where the session
+        /// wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+        /// Who wrote it.
+        source: SteeringSource,
         /// The message.
         content: String,
     },
@@ -251,12 +255,21 @@ pub enum EventKind {
         /// The message.
         content: String,
     },
+    /// A follow-up will never be processed: the session closed.
+    FollowUpDropped {
+        /// The follow-up.
+        content: String,
+    },
     /// A limit ended the input.
     TurnLimit {
         /// Which limit.
         limit: LimitKind,
         /// Its value.
         value: u64,
+        /// Tool rounds used by this input.
+        round: u32,
+        /// Assistant turns of the session so far.
+        total_turns: u32,
     },
     /// The last tool calls repeat a pattern; the model has been told.
     LoopDetection {
@@ -381,6 +394,19 @@ pub enum CloseReason {
     Aborted,
     /// An error that no later input could cure.
     Error,
+}
+
+/// Who wrote a steering turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SteeringSource {
+    /// `steer()`.
+    Host,
+    /// The session, because tool calls repeat a pattern.
+    Repetition,
+    /// The session, because the token limit cut off a tool call.
+    CallCutOff,
 }
 
 /// Which limit was reached.

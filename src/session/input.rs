@@ -10,7 +10,7 @@ use super::round;
 use super::state::{Command, Injected, Shared, Work};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
-use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
+use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState, SteeringSource};
 use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response, model_info};
 use crate::profile::{EnvironmentFacts, Layers};
 use crate::session::config::AwaitingInput;
@@ -203,9 +203,8 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
             break EndReason::Error;
         }
         if cut_off > 0 {
-            let now = session.port.now_ms();
-            let mut history = session.history.borrow_mut();
-            history.push_steering(CALL_CUT_OFF.to_owned(), now);
+            let source = SteeringSource::CallCutOff;
+            inject_steering(session, None, source, CALL_CUT_OFF.to_owned());
         }
         // No model call follows a stop: what is queued then is not delivered.
         if session.stopped().is_none() {
@@ -220,10 +219,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     }
     if reason == EndReason::TimeLimit {
         let value = session.config.borrow().max_wall_ms;
-        session.emit(EventKind::TurnLimit {
-            limit: LimitKind::WallTime,
-            value,
-        });
+        emit_turn_limit(session, LimitKind::WallTime, value, rounds);
     }
     (reason, rounds)
 }
@@ -256,11 +252,17 @@ fn limit_reached(session: &Shared, rounds: u32) -> Option<EndReason> {
     } else {
         return None;
     };
+    emit_turn_limit(session, limit, u64::from(value), rounds);
+    Some(reason)
+}
+
+fn emit_turn_limit(session: &Shared, limit: LimitKind, value: u64, round: u32) {
     session.emit(EventKind::TurnLimit {
         limit,
-        value: u64::from(value),
+        value,
+        round,
+        total_turns: session.history.borrow().assistant_turns(),
     });
-    Some(reason)
 }
 
 /// How an answer without tool calls ends the input (DESIGN §6).
@@ -310,16 +312,28 @@ fn warn_of_odd_end(session: &Shared, response: &Response) {
 /// Moves queued steering and system messages into the history (spec 2.6).
 fn drain_injected(session: &Shared) {
     while let Some(injected) = session.mailbox.next_injected() {
-        let now = session.port.now_ms();
-        let mut history = session.history.borrow_mut();
         match injected {
             Injected::Steering { id, content } => {
-                history.push_steering(content.clone(), now);
-                session.emit(EventKind::SteeringInjected { id, content });
+                inject_steering(session, Some(id), SteeringSource::Host, content);
             }
-            Injected::System { content } => history.push_system(content, now),
+            Injected::System { content } => {
+                let now = session.port.now_ms();
+                session.history.borrow_mut().push_system(content, now);
+            }
         }
     }
+}
+
+/// Adds a steering turn to the history and says so.
+fn inject_steering(session: &Shared, id: Option<u64>, source: SteeringSource, content: String) {
+    let now = session.port.now_ms();
+    let mut history = session.history.borrow_mut();
+    history.push_steering(content.clone(), now);
+    session.emit(EventKind::SteeringInjected {
+        id,
+        source,
+        content,
+    });
 }
 
 /// Tells the model when its calls go in circles (spec 2.10).
@@ -340,11 +354,7 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
             "Loop detected: the last {window} tool calls follow a repeating pattern. \
              Try a different approach."
         );
-        let now = session.port.now_ms();
-        session
-            .history
-            .borrow_mut()
-            .push_steering(message.clone(), now);
+        inject_steering(session, None, SteeringSource::Repetition, message.clone());
         session.emit(EventKind::LoopDetection {
             message,
             pattern_length,
@@ -415,6 +425,9 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
         if let Injected::Steering { id, content } = injected {
             session.emit(EventKind::SteeringDropped { id, content });
         }
+    }
+    while let Some(content) = session.mailbox.next_follow_up() {
+        session.emit(EventKind::FollowUpDropped { content });
     }
     let environment = session.environment_in(&scope);
     if let Err(error) = session.place.environment.leave(&environment).await {

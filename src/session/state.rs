@@ -402,7 +402,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Queues an input for when the current one is done (spec 2.6).
+    /// Queues an input for when the current one is done (spec 2.6). A session
+    /// that closes before emits `FOLLOW_UP_DROPPED`.
     pub fn follow_up(&self, message: impl Into<String>) -> Result<(), SessionError> {
         self.open("follow_up")?;
         self.0

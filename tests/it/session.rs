@@ -183,7 +183,7 @@ fn the_wall_clock_ends_an_input() {
     );
     assert_eq!(
         bench.data("TURN_LIMIT")[0],
-        &json!({"limit": "wall_time", "value": 5_000})
+        &json!({"limit": "wall_time", "value": 5_000, "round": 1, "total_turns": 1})
     );
     assert_eq!(bench.session.state(), SessionState::Idle);
 }

@@ -62,7 +62,7 @@ test("steering and follow-ups reach the model", async (t) => {
   await session.followUp("and now the other thing");
   const events = await collect(session.run("go"));
   assert.deepEqual(dataOf(events, "USER_INPUT").map(({ content }) => content), ["go", "and now the other thing"]);
-  assert.deepEqual(dataOf(events, "STEERING_INJECTED"), [{ id: 1, content: "in French" }]);
+  assert.deepEqual(dataOf(events, "STEERING_INJECTED"), [{ id: 1, source: "host", content: "in French" }]);
   const [first] = await model.requests();
   assert.ok(JSON.stringify(first.body.messages).includes("in French"));
 });

@@ -37,7 +37,7 @@ const DATA = {
     timed_out: "flag?", duration_ms: "count", output_bytes: "count", output_complete: "flag",
   },
   STEERING_QUEUED: { id: "count", content: "text" },
-  STEERING_INJECTED: { id: "count", content: "text" },
+  STEERING_INJECTED: { id: "count?", source: "text?", content: "text" },
   STEERING_DROPPED: { id: "count", content: "text" },
   TURN_LIMIT: { limit: "text", value: "count" },
   RETRY: { attempt: "count", message: "text", discard_partial: "flag" },

@@ -163,6 +163,9 @@ export class Run extends EventTarget {
       case "STEERING_DROPPED":
         // Each agent counts its own.
         if (!event.agent_id) this.setQueue(this.queued.filter(({ id }) => id !== data.id));
+        // LOOP_DETECTION says it to people.
+        if (data.source === "repetition") return;
+        if (data.source === "call_cut_off") return this.#add(lane, { type: "notice", kind: "warning", text: "A tool call was cut off at the token limit; the model makes it again." });
         return this.#add(lane, { type: "steering", text: data.content, delivered: kind === "STEERING_INJECTED" });
       case "RETRY":
         if (data.discard_partial && lane.answer) {

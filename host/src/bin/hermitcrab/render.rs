@@ -156,7 +156,12 @@ impl<W: Write> Renderer<W> {
                 self.spin()?;
             }
             "TOOL_CALL_END" => self.tool_end(data)?,
-            "STEERING_INJECTED" => self.notice(Color::Cyan, "> ", text("content"))?,
+            "STEERING_INJECTED" => match text("source") {
+                // `LOOP_DETECTION` says it to people.
+                "repetition" => {}
+                "call_cut_off" => self.note(text("content"))?,
+                _ => self.notice(Color::Cyan, "> ", text("content"))?,
+            },
             "LOOP_DETECTION" => self.note(text("message"))?,
             // How the last answer ended is told when the run is over.
             "WARNING" if text("code").starts_with("answer_") => {}

@@ -172,14 +172,25 @@ fn notices_are_on_stderr() {
             ),
             ("WARNING", json!({"code": "c", "message": "80 % used"})),
             ("LOOP_DETECTION", json!({"message": "the calls repeat"})),
-            ("STEERING_INJECTED", json!({"id": 1, "content": "use tabs"})),
+            (
+                "STEERING_INJECTED",
+                json!({"source": "repetition", "content": "the calls repeat"}),
+            ),
+            (
+                "STEERING_INJECTED",
+                json!({"id": 1, "source": "host", "content": "use tabs"}),
+            ),
+            (
+                "STEERING_INJECTED",
+                json!({"source": "call_cut_off", "content": "make it again"}),
+            ),
             ("BRAND_NEW", json!({})),
             ("WARNING", Value::Null),
             text("whole"),
         ],
         "par\nwhole\n",
         "! trying again in 500 ms: the stream broke; the answer above is void\n\
-         ! 80 % used\n! the calls repeat\n> use tabs\n! \n",
+         ! 80 % used\n! the calls repeat\n> use tabs\n! make it again\n! \n",
     );
 }
 
