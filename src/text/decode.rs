@@ -10,7 +10,9 @@ const BINARY_WINDOW: usize = 8 * 1024;
 pub enum NotText {
     /// A NUL byte in the first 8 KiB.
     Binary,
-    /// A byte-order mark of UTF-16.
+    /// Not UTF-8, and another control character there.
+    Control,
+    /// A byte-order mark of UTF-16, but other bytes.
     Utf16,
     /// Invalid UTF-8 at this byte offset.
     InvalidUtf8(usize),
@@ -20,7 +22,8 @@ impl fmt::Display for NotText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Binary => f.write_str("binary file (it contains NUL bytes)"),
-            Self::Utf16 => f.write_str("UTF-16 text, only UTF-8 is supported"),
+            Self::Control => f.write_str("binary file (it contains control characters)"),
+            Self::Utf16 => f.write_str("not valid UTF-16, although it begins with its mark"),
             Self::InvalidUtf8(offset) => {
                 write!(f, "not valid UTF-8 (first bad byte at offset {offset})")
             }
@@ -42,6 +45,12 @@ pub fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
 /// Whether there is a NUL byte in the first 8 KiB: what search calls binary.
 pub(crate) fn has_nul(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_WINDOW)].contains(&0)
+}
+
+/// Whether there is a control character in the first 8 KiB that no text has.
+pub(super) fn has_control(bytes: &[u8]) -> bool {
+    let no_text = |byte: &u8| matches!(byte, 0..=7 | 0x0E..=0x1A | 0x1C..=0x1F | 0x7F);
+    bytes.iter().take(BINARY_WINDOW).any(no_text)
 }
 
 /// Decodes chunks that may end inside a character. Invalid bytes become U+FFFD.

@@ -5,6 +5,7 @@
 mod capture;
 mod decode;
 mod diff;
+mod encoding;
 mod ending;
 mod glob;
 mod image;
@@ -21,6 +22,7 @@ pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
 pub(crate) use decode::has_nul;
 pub use decode::{NotText, Utf8Decoder, decode_text};
 pub use diff::{unified_diff, unified_diff_from};
+pub use encoding::{Encoding, NotEncodable, decode_file};
 pub use ending::{LineEnding, TextFormat};
 pub(crate) use glob::{Glob, escape_glob};
 #[cfg(test)]

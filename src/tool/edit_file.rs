@@ -2,7 +2,8 @@
 //!
 //! The text is looked for exactly, then with the differences that models
 //! introduce; a relaxed match must be the only one. Everything outside of it
-//! keeps its bytes: line endings, byte-order mark, missing final newline.
+//! keeps its bytes: line endings, byte-order mark, missing final newline, and
+//! what is not UTF-8.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use super::read_file::read_existing;
 use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
 use crate::llm::ToolDefinition;
 use crate::text::{
-    Located, MatchKind, decode_text, locate, nearest, replace_ranges, unified_diff_from,
+    Located, MatchKind, decode_file, locate, nearest, replace_ranges, unified_diff_from,
 };
 
 /// Line numbers listed for a text that is not unique.
@@ -112,8 +113,9 @@ impl Tool for EditFile {
         let absolute = call.environment.absolute(path);
         let _turn = call.files.lock(&call.environment, [absolute]).await;
         let content = read_existing(&call.environment, &self.declared, path).await?;
-        let text = decode_text(&content)
+        let (text, encoding) = decode_file(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
+        let text = &*text;
         let located = find(text, &arguments, &self.declared)?;
         check_size(text, &located, &arguments)?;
         let edited = replace_ranges(text, &located, &arguments.new_string);
@@ -126,7 +128,10 @@ impl Tool for EditFile {
         }
         let summary = summary(path, text, &located, &self.declared);
         let diff = diff(text, &edited, &located);
-        call.environment.write(path, edited).await?;
+        let bytes = encoding
+            .encode(edited)
+            .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
+        call.environment.write(path, bytes).await?;
         Ok(ToolOutput::bounded(
             format!("{summary}{diff}"),
             call.max_captured_bytes,

@@ -12,8 +12,8 @@ use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::llm::{Media, MediaSource, ToolDefinition};
 use crate::text::{
-    LineEnding, TextFormat, check_image, decode_text, named_as_image, near_names, number_lines,
-    sniff_image,
+    Encoding, LineEnding, TextFormat, check_image, decode_file, named_as_image, near_names,
+    number_lines, sniff_image,
 };
 
 /// Lines read when the call sets no limit (spec 3.3).
@@ -88,10 +88,10 @@ impl Tool for ReadFile {
         if self.images_only || named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
         }
-        let text = decode_text(&content)
+        let (text, encoding) = decode_file(&content)
             .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
         Ok(ToolOutput::bounded(
-            numbered(&arguments, text, &self.declared)?,
+            numbered(&arguments, &text, encoding, &self.declared)?,
             call.max_captured_bytes,
         ))
     }
@@ -113,7 +113,12 @@ pub(super) fn image(path: &str, content: Bytes) -> Result<ToolOutput, ToolError>
     })
 }
 
-fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<String, ToolError> {
+fn numbered(
+    arguments: &Arguments,
+    text: &str,
+    encoding: Encoding,
+    declared: &Declared,
+) -> Result<String, ToolError> {
     let path = &arguments.file_path;
     let format = TextFormat::detect(text);
     let text = TextFormat::strip_bom(text);
@@ -154,6 +159,9 @@ fn numbered(arguments: &Arguments, text: &str, declared: &Declared) -> Result<St
     }
     if format.ending == LineEnding::Crlf {
         text_shown.push_str("\n\n[lines end with CRLF]");
+    }
+    if let Some(note) = encoding.note() {
+        text_shown = text_shown + "\n\n" + &note;
     }
     Ok(text_shown)
 }
@@ -293,6 +301,24 @@ mod tests {
     }
 
     #[test]
+    fn other_encodings_come_with_a_note() {
+        let arguments = json!({"file_path": "a"});
+        check(
+            &[("a", b"gr\xFCn\n")],
+            arguments.clone(),
+            Ok(
+                "1 | grün\n\n[the file is not UTF-8; its bytes are shown as Windows-1252, and \
+                edits keep them]",
+            ),
+        );
+        check(
+            &[("a", b"\xFE\xFF\0a\x21\x92")],
+            arguments,
+            Ok("1 | a→\n\n[the file is UTF-16 (big-endian); edits keep that]"),
+        );
+    }
+
+    #[test]
     fn what_is_not_text() {
         let arguments = json!({"file_path": "a"});
         check(
@@ -301,9 +327,9 @@ mod tests {
             Err("cannot show a as text: binary file (it contains NUL bytes)"),
         );
         check(
-            &[("a", b"ab\xFF")],
+            &[("a", b"ab\xFF\x01")],
             arguments.clone(),
-            Err("cannot show a as text: not valid UTF-8 (first bad byte at offset 2)"),
+            Err("cannot show a as text: binary file (it contains control characters)"),
         );
         check(
             &[("a/b", b"")],

@@ -17,7 +17,7 @@ use crate::environment::{
     Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest, Together,
 };
 use crate::llm::{Media, ToolDefinition};
-use crate::text::{TextFormat, decode_text, named_as_image, number_lines, sniff_image};
+use crate::text::{TextFormat, decode_file, named_as_image, number_lines, sniff_image};
 
 /// Files read at most.
 const MAX_FILES: usize = 200;
@@ -240,8 +240,11 @@ impl Report {
         let section = if named_as_image(path) || sniff_image(&content).is_some() {
             self.image(file, content)
         } else {
-            decode_text(&content)
-                .map(numbered)
+            decode_file(&content)
+                .map(|(text, encoding)| {
+                    let notes = encoding.note().into_iter();
+                    notes.fold(numbered(&text), |text, note| text + "\n" + &note)
+                })
                 .map_err(|reason| reason.to_string())
         };
         match section {

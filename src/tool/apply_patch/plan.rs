@@ -2,6 +2,7 @@
 //! before the first write. Files that the patch changed earlier are seen as
 //! they then are.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use super::apply::apply_within;
 use super::patch::{Action, FilePatch, Hunk, Patch};
 use super::seek::Work;
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, all, is_within};
-use crate::text::decode_text;
+use crate::text::{Encoding, decode_file};
 use crate::tool::read_file::read_existing;
 use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
 
@@ -267,13 +268,15 @@ impl Plan {
         let (line, path) = (file.line, file.path.as_str());
         let source = self.existing(environment, declared, line, path).await?;
         let old = self.files[source].1.after.clone().unwrap_or_default();
-        // A NUL byte is no obstacle to a patch, what is not UTF-8 is.
-        let text = std::str::from_utf8(&old).map_err(|_| {
-            let reason = decode_text(&old).err();
-            let reason = reason.map_or_else(String::new, |reason| reason.to_string());
-            at(line, format!("cannot change {path}: {reason}"))
-        })?;
-        let new = Bytes::from(apply_within(path, text, hunks, &mut self.work)?);
+        let wrong = |reason: String| at(line, format!("cannot change {path}: {reason}"));
+        // A NUL byte in UTF-8 is no obstacle to a patch.
+        let (text, encoding) = match std::str::from_utf8(&old) {
+            Ok(text) => (Cow::Borrowed(text), Encoding::Utf8),
+            Err(_) => decode_file(&old).map_err(|reason| wrong(reason.to_string()))?,
+        };
+        let new = apply_within(path, &text, hunks, &mut self.work)?;
+        let new = encoding.encode(new);
+        let new = Bytes::from(new.map_err(|reason| wrong(reason.to_string()))?);
         let Some(target) = move_to else {
             self.files[source].1.after = Some(new);
             self.note(Change::Modified, path);

@@ -215,12 +215,31 @@ fn a_file_cannot_explode() {
 }
 
 #[test]
-fn files_that_are_not_text() {
-    let (after, text) = edit(b"a\xFF", "a", "b", false);
-    assert_eq!(after, b"a\xFF");
+fn other_encodings_keep_their_bytes() {
+    let latin = b"gr\xFCn\r\n\x93x\x94 na\xEFve\r\n";
+    let (after, _) = edit(latin, "grün", "größer", false);
+    assert_eq!(after, b"gr\xF6\xDFer\r\n\x93x\x94 na\xEFve\r\n");
+    let (after, text) = edit(latin, "grün", "→", false);
+    assert_eq!(after, latin);
     assert_eq!(
         text,
-        "cannot edit a.txt: not valid UTF-8 (first bad byte at offset 1)"
+        "cannot edit a.txt: its encoding is Windows-1252, which has no '→'; leave that character \
+         out, or convert the file to UTF-8 first"
+    );
+    let stray = b"\xC3\xBC\xC3\xB6\xC3\xA4\n\xFF\nred\n";
+    let (after, _) = edit(stray, "red", "grün", false);
+    assert_eq!(after, b"\xC3\xBC\xC3\xB6\xC3\xA4\n\xFF\ngr\xC3\xBCn\n");
+    let (after, _) = edit(b"\xFF\xFEa\0\n\0", "a", "ü→", false);
+    assert_eq!(after, b"\xFF\xFE\xFC\0\x92\x21\n\0");
+}
+
+#[test]
+fn files_that_are_not_text() {
+    let (after, text) = edit(b"a\xFF\x01", "a", "b", false);
+    assert_eq!(after, b"a\xFF\x01");
+    assert_eq!(
+        text,
+        "cannot edit a.txt: binary file (it contains control characters)"
     );
     let (_, text) = edit(b"a\0", "a", "b", false);
     assert_eq!(
