@@ -2,6 +2,8 @@
 //! text of a command or in the arguments of a builtin, and refused with a
 //! sentence.
 
+mod arithmetic;
+
 use super::now::{Filter, filter_of};
 
 /// Words that one `{1..9}` may have in bashkit, which leaves a longer one as it
@@ -28,6 +30,7 @@ pub(super) fn in_command(command: &str) -> Option<String> {
     long_range(command)
         .or_else(|| long_product(command))
         .or_else(|| exported_function(command))
+        .or_else(|| cut_substitution(command))
         .map(|problem| format!("hermitcrab: {problem}\n"))
 }
 
@@ -87,6 +90,14 @@ fn is_mode(argument: &str) -> bool {
         Some(long) => long.starts_with("mode"),
         None => argument.starts_with('-') && argument.contains('m'),
     }
+}
+
+fn cut_substitution(command: &str) -> Option<String> {
+    let text = arithmetic::cut_substitution(command)?;
+    let shown: String = text.chars().take(60).collect();
+    Some(format!(
+        "brackets in quotes in $({shown}) within arithmetic are not supported in the sandbox; put its output into a variable first"
+    ))
 }
 
 fn long_range(command: &str) -> Option<String> {

@@ -32,6 +32,11 @@ const PARTS_OF_READ: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
 const COPIED_PER_WORK: usize = 256;
+/// The same beside a `read` from a file or a here-document: the shell hands it
+/// all the input that is left, several times over, and nobody looks through it.
+const COPIED_PER_WORK_OF_READ: usize = 4096;
+/// Builtins that a loop runs between two `read`s at most, for that weight.
+const BUILTINS_NEAR_READ: u32 = 8;
 /// What a builtin costs beside its readings, in units.
 const BUILTIN_WORK: u64 = 12;
 /// Commands after which bashkit yields, and the units that they are worth at
@@ -49,6 +54,7 @@ pub(super) struct Meter {
     watched_us: Cell<u64>,
     loop_parts: Cell<u64>,
     copied: Cell<usize>,
+    near_read: Cell<u32>,
 }
 
 impl Default for Meter {
@@ -63,6 +69,7 @@ impl Default for Meter {
             watched_us: Cell::default(),
             loop_parts: Cell::new(PARTS_OF_LOOP),
             copied: Cell::default(),
+            near_read: Cell::default(),
         }
     }
 }
@@ -173,9 +180,13 @@ impl Timeline {
     pub(super) fn count_copies(&self) {
         let copied = heap::large();
         let new = copied.wrapping_sub(self.meter.copied.get());
-        if new >= COPIED_PER_WORK {
+        let per_work = match self.meter.near_read.get() {
+            0 => COPIED_PER_WORK,
+            _ => COPIED_PER_WORK_OF_READ,
+        };
+        if new >= per_work {
             self.meter.copied.set(copied);
-            self.add((new / COPIED_PER_WORK) as u64);
+            self.add((new / per_work) as u64);
         }
     }
 
@@ -192,6 +203,10 @@ impl Timeline {
             _ => PARTS_OF_LOOP,
         };
         self.meter.loop_parts.set(parts);
+        self.meter.near_read.set(match name {
+            "read" => BUILTINS_NEAR_READ,
+            _ => self.meter.near_read.get().saturating_sub(1),
+        });
         self.spend(BUILTIN_WORK);
     }
 
