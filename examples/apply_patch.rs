@@ -134,7 +134,8 @@ impl Disk {
             EnvironmentCall::Rename { from, to } => fs::rename(self.path(from), self.path(to))?,
             EnvironmentCall::MakeDir { path } => fs::create_dir_all(self.path(path))?,
             EnvironmentCall::Initialize | EnvironmentCall::Cleanup => {}
-            EnvironmentCall::RealPath { .. }
+            EnvironmentCall::ReadPart { .. }
+            | EnvironmentCall::RealPath { .. }
             | EnvironmentCall::Grep(_)
             | EnvironmentCall::Glob(_) => {
                 return Err(io::ErrorKind::Unsupported.into());

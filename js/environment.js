@@ -1,7 +1,7 @@
 // Environments of the user's: JavaScript objects with a method per call.
 //
 // An object has `read`, `write`, `stat`, `list`, `remove`, `rename`, `makeDir`
-// and `exec`, perhaps `realPath`, `grep`, `glob`, `initialize` and `cleanup`,
+// and `exec`, perhaps `readPart`, `realPath`, `grep`, `glob`, `initialize` and `cleanup`,
 // the facts `workingDirectory` and `platform`, perhaps `osVersion` and
 // `utcOffsetMinutes`, and what it asks to be wrapped in, `readOnly` and `log`. What it lacks of `grep` and `glob` is done on top of
 // `list` and `read`, without `realPath` every path leads where it says; any
@@ -31,6 +31,9 @@ import { Runtime } from "./runtime.js";
  * @property {string} [osVersion]
  * @property {number} [utcOffsetMinutes]
  * @property {(path: string, options: {maxBytes: number, signal: AbortSignal}) => Promise<Uint8Array | string>} read
+ * @property {(path: string, options: {offset: number, maxBytes: number, signal: AbortSignal}) => Promise<Uint8Array>} [readPart]
+ *   `maxBytes` bytes from byte `offset` on, fewer only at the end of the file, none behind it;
+ *   without it files of more than 50 MB are not read
  * @property {(path: string, content: Uint8Array, options: {signal: AbortSignal}) => Promise<void>} write
  *   creates parents
  * @property {(path: string, options: {signal: AbortSignal}) => Promise<Stat>} stat
@@ -181,6 +184,11 @@ async function answer(environment, call, signal) {
       return DONE;
     case "read":
       return bytes(await method(environment, "read")(call.path, { maxBytes: call.max_bytes, signal }), call);
+    case "read_part":
+      return bytes(
+        await method(environment, "readPart")(call.path, { offset: call.offset, maxBytes: call.max_bytes, signal }),
+        call,
+      );
     case "write":
       await method(environment, "write")(call.path, call.content, options);
       return DONE;

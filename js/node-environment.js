@@ -74,9 +74,36 @@ export class NodeEnvironment {
    * @returns {Promise<Uint8Array>}
    */
   async read(path, { maxBytes = Infinity } = {}) {
+    const tooLarge = () => new EnvironmentError("too_large", `cannot read \`${path}\`: it is larger than ${maxBytes} bytes`);
+    return this.#opened(path, async (file, { size }) => {
+      if (size > maxBytes) throw tooLarge();
+      const content = await file.readFile();
+      if (content.length > maxBytes) throw tooLarge();
+      return content;
+    });
+  }
+
+  /**
+   * @param {string} path @param {{offset: number, maxBytes: number}} options
+   * @returns {Promise<Uint8Array>} fewer bytes only at the end of the file
+   */
+  async readPart(path, { offset, maxBytes }) {
+    return this.#opened(path, async (file, { size }) => {
+      const part = Buffer.alloc(Math.max(0, Math.min(maxBytes, size - offset)));
+      let filled = 0;
+      while (filled < part.length) {
+        const { bytesRead } = await file.read(part, filled, part.length - filled, offset + filled);
+        if (bytesRead === 0) break;
+        filled += bytesRead;
+      }
+      return part.subarray(0, filled);
+    });
+  }
+
+  /** Opens a regular file for `work`. */
+  async #opened(path, work) {
     const fail = failing("read", path);
     const target = this.#resolve(path);
-    const tooLarge = () => new EnvironmentError("too_large", `cannot read \`${path}\`: it is larger than ${maxBytes} bytes`);
     // Looked at first: opening some devices has effects.
     refuseSpecial("read", path, await fs.stat(target).catch(fail));
     // Something else may have taken the name by now; a pipe would block.
@@ -84,10 +111,9 @@ export class NodeEnvironment {
     try {
       const stats = await file.stat();
       refuseSpecial("read", path, stats);
-      if (stats.size > maxBytes) throw tooLarge();
-      const content = await file.readFile().catch(fail);
-      if (content.length > maxBytes) throw tooLarge();
-      return content;
+      return await work(file, stats);
+    } catch (error) {
+      return fail(error);
     } finally {
       await file.close();
     }

@@ -54,6 +54,23 @@ pub trait HostEnvironment: Send + Sync {
     /// it fails, the old content is still there.
     async fn write(&self, path: &str, content: Bytes) -> Result<(), EnvironmentError>;
 
+    /// At most `max_bytes` bytes of a file from `offset` on: fewer only at its
+    /// end, none behind it. The default answers
+    /// [`EnvironmentErrorKind::Unsupported`]: files that are too large for
+    /// [`read`](Self::read) are then not read.
+    async fn read_part(
+        &self,
+        path: &str,
+        offset: u64,
+        max_bytes: u64,
+    ) -> Result<Bytes, EnvironmentError> {
+        let _ = (offset, max_bytes);
+        Err(EnvironmentError::new(
+            EnvironmentErrorKind::Unsupported,
+            format!("this environment does not read files in parts (path `{path}`)"),
+        ))
+    }
+
     /// Facts of one path, symbolic links followed.
     async fn stat(&self, path: &str) -> Result<Metadata, EnvironmentError>;
 
@@ -137,6 +154,11 @@ pub trait HostEnvironment: Send + Sync {
             Call::Initialize => self.initialize().await.map(|()| Reply::Done)?,
             Call::Cleanup => self.cleanup().await.map(|()| Reply::Done)?,
             Call::Read { path, max_bytes } => Reply::Bytes(self.read(&path, max_bytes).await?),
+            Call::ReadPart {
+                path,
+                offset,
+                max_bytes,
+            } => Reply::Bytes(self.read_part(&path, offset, max_bytes).await?),
             Call::Write { path, content } => {
                 self.write(&path, content).await.map(|()| Reply::Done)?
             }

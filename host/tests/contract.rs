@@ -47,12 +47,12 @@ struct Subject {
 static SUBJECTS: &[Subject] = &[
     Subject {
         name: "native_local",
-        has: &[Need::Commands, Need::Local, Need::RealPath],
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
     },
     Subject {
         name: "component_local",
-        has: &[Need::Commands, Need::Local, Need::RealPath],
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(component(World::Local, clause, wrap)),
     },
     Subject {
@@ -62,7 +62,7 @@ static SUBJECTS: &[Subject] = &[
     },
     Subject {
         name: "component_memory",
-        has: &[Need::Commands, Need::RealPath],
+        has: &[Need::Commands, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(component(World::Memory, clause, wrap)),
     },
 ];

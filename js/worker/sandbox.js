@@ -15,7 +15,7 @@ import { pack } from "./parcel.js";
 /** Methods that an environment of the user's may have. */
 const METHODS = [
   ...["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"],
-  ...["realPath", "grep", "glob", "initialize", "cleanup"],
+  ...["readPart", "realPath", "grep", "glob", "initialize", "cleanup"],
 ];
 
 /** @type {WeakMap<MemoryEnvironment, Sandbox>} */

@@ -53,6 +53,7 @@ impl ExecutionEnvironment for DirectoryEnvironment {
         match &mut call {
             EnvironmentCall::Initialize | EnvironmentCall::Cleanup => {}
             EnvironmentCall::Read { path, .. }
+            | EnvironmentCall::ReadPart { path, .. }
             | EnvironmentCall::Write { path, .. }
             | EnvironmentCall::Stat { path }
             | EnvironmentCall::RealPath { path }

@@ -84,6 +84,24 @@ impl Environment {
         }
     }
 
+    /// At most `max_bytes` bytes of a file from `offset` on; none behind its end.
+    pub async fn read_part(
+        &self,
+        path: &str,
+        offset: u64,
+        max_bytes: u64,
+    ) -> Result<Bytes, EnvironmentError> {
+        let call = EnvironmentCall::ReadPart {
+            path: path.to_owned(),
+            offset,
+            max_bytes,
+        };
+        match self.inner.call(&self.scope, call).await? {
+            EnvironmentReply::Bytes(bytes) => Ok(bytes),
+            other => Err(unexpected("read part", &other)),
+        }
+    }
+
     /// Replaces or creates a file.
     pub async fn write(
         &self,

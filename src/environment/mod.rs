@@ -118,6 +118,18 @@ pub enum EnvironmentCall {
         /// More bytes than this answer [`EnvironmentErrorKind::TooLarge`].
         max_bytes: u64,
     },
+    /// A part of a file → [`EnvironmentReply::Bytes`]: `max_bytes` bytes from
+    /// `offset` on, fewer only at its end, none behind it. An environment may
+    /// answer [`EnvironmentErrorKind::Unsupported`]; files that are too large
+    /// for `Read` are then not read.
+    ReadPart {
+        /// File to read.
+        path: String,
+        /// Bytes before the part.
+        offset: u64,
+        /// Bytes of the part.
+        max_bytes: u64,
+    },
     /// Replace or create a file, with parents → [`EnvironmentReply::Done`].
     /// An existing file keeps its permission bits; a symbolic link is followed.
     Write {

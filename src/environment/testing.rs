@@ -101,6 +101,18 @@ impl TreeEnvironment {
                 }
                 fail(EnvironmentErrorKind::NotFound, "no such file", &path)
             }
+            EnvironmentCall::ReadPart {
+                path,
+                offset,
+                max_bytes,
+            } => match self.content(&absolute_path("/work", &path)) {
+                Some(content) => {
+                    let place = |at: u64| (at as usize).min(content.len());
+                    let part = place(offset)..place(offset + max_bytes);
+                    Ok(EnvironmentReply::Bytes(content.slice(part)))
+                }
+                None => fail(EnvironmentErrorKind::NotFound, "no such file", &path),
+            },
             EnvironmentCall::List { path, depth } => {
                 let absolute = absolute_path("/work", &path);
                 if !self.is_dir(&absolute) {

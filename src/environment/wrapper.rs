@@ -130,6 +130,9 @@ fn describe(call: &EnvironmentCall) -> String {
         EnvironmentCall::Initialize => "initialize".to_owned(),
         EnvironmentCall::Cleanup => "cleanup".to_owned(),
         EnvironmentCall::Read { path, .. } => format!("read {path}"),
+        EnvironmentCall::ReadPart { path, offset, .. } => {
+            format!("read {path} from byte {offset} on")
+        }
         EnvironmentCall::Write { path, content } => {
             format!("write {path} ({} bytes)", content.len())
         }

@@ -374,6 +374,17 @@ impl MemoryEnvironment {
                 clock::charge(1 + bytes.len() as u64 / BYTES_PER_WORK);
                 Ok(EnvironmentReply::Bytes(bytes))
             }
+            EnvironmentCall::ReadPart {
+                path,
+                offset,
+                max_bytes,
+            } => {
+                let bytes = self.read(&path)?;
+                let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                let part = bytes.slice(place(offset)..place(offset.saturating_add(max_bytes)));
+                clock::charge(1 + part.len() as u64 / BYTES_PER_WORK);
+                Ok(EnvironmentReply::Bytes(part))
+            }
             EnvironmentCall::Write { path, content } => {
                 self.write(&path, content)?;
                 Ok(EnvironmentReply::Done)

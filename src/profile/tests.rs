@@ -228,7 +228,7 @@ fn parameters_that_differ_between_providers() {
         "openai",
         Spec,
         "shell",
-        "command:string timeout_ms?:integer description?:string",
+        "command:string timeout_ms?:integer working_dir?:string description?:string",
     );
     check(
         "openai",

@@ -32,6 +32,7 @@ pub(crate) use json::from_json;
 pub(crate) use locate::plain;
 pub use locate::{Located, MatchKind, NearMiss, locate, nearest};
 pub use near::near_names;
+pub(crate) use number::number_from;
 pub use number::{NumberedLines, number_lines};
 pub(crate) use pattern::Pattern;
 pub use replace::replace_ranges;

@@ -26,19 +26,29 @@ pub fn number_lines(text: &str, offset: usize, limit: usize) -> NumberedLines {
             total,
         };
     }
+    let lines = text.lines().skip(first - 1).take(last - first + 1);
+    NumberedLines {
+        text: number_from(lines, first, last),
+        last,
+        total,
+    }
+}
+
+/// Numbers `lines` from `first` to `last`.
+pub(crate) fn number_from<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    first: usize,
+    last: usize,
+) -> String {
     let width = last.to_string().len();
     let mut numbered = String::new();
-    for (number, line) in (1..=last).zip(text.lines()).skip(first - 1) {
+    for (number, line) in (first..).zip(lines) {
         if number > first {
             numbered.push('\n');
         }
         let _ = write!(numbered, "{number:>width$} | {line}");
     }
-    NumberedLines {
-        text: numbered,
-        last,
-        total,
-    }
+    numbered
 }
 
 #[cfg(test)]

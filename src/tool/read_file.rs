@@ -1,5 +1,7 @@
 //! `read_file` (spec 3.3): text with line numbers, or an image.
 
+mod large;
+
 use std::rc::Rc;
 
 use async_trait::async_trait;
@@ -13,7 +15,7 @@ use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
 use crate::llm::{Media, MediaSource, ToolDefinition};
 use crate::text::{
     Encoding, LineEnding, TextFormat, check_image, decode_file, named_as_image, near_names,
-    number_lines, sniff_image,
+    number_from, number_lines, sniff_image,
 };
 
 /// Lines read when the call sets no limit (spec 3.3).
@@ -84,7 +86,14 @@ impl Tool for ReadFile {
                 "{name} is empty; name the file to read"
             )));
         }
-        let content = read_existing(&call.environment, &self.declared, path).await?;
+        let environment = &call.environment;
+        let content = match environment.read(path, MAX_FILE_BYTES).await {
+            Ok(content) => content,
+            Err(error) if error.kind == EnvironmentErrorKind::TooLarge && self.reads_text(path) => {
+                return self.read_large(call, &arguments, error).await;
+            }
+            Err(error) => return Err(explain(environment, &self.declared, path, error).await),
+        };
         if self.images_only || named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
         }
@@ -94,6 +103,55 @@ impl Tool for ReadFile {
             numbered(&arguments, &text, encoding, &self.declared)?,
             call.max_captured_bytes,
         ))
+    }
+}
+
+impl ReadFile {
+    fn reads_text(&self, path: &str) -> bool {
+        !self.images_only && !named_as_image(path)
+    }
+
+    /// Lines of a file that cannot be held, for which `too_large` was the answer.
+    async fn read_large(
+        &self,
+        call: &CallContext,
+        arguments: &Arguments,
+        too_large: EnvironmentError,
+    ) -> Result<ToolOutput, ToolError> {
+        let (environment, path) = (&call.environment, &arguments.file_path);
+        let (first, limit) = window(arguments, &self.declared)?;
+        let max_bytes = call.max_captured_bytes;
+        let stretch = match large::lines(environment, path, first, limit, max_bytes).await {
+            Ok(stretch) => stretch,
+            Err(error) if error.kind == EnvironmentErrorKind::Unsupported => {
+                return Err(explain(environment, &self.declared, path, too_large).await);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if stretch.bytes.is_empty() && limit > 0 {
+            return Err(past_the_end(path, first, stretch.seen, &self.declared));
+        }
+        let (text, encoding) = decode_file(&stretch.bytes)
+            .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
+        let last = stretch.seen.max(first);
+        let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let lines = TextFormat::strip_bom(&text).lines();
+        let mut shown = number_from(lines, index(first), index(last));
+        let hint = match self.declared.shown("offset", last + 1) {
+            Some(offset) => format!("; read on with {offset}"),
+            None => String::new(),
+        };
+        shown += &match stretch.end {
+            large::End::File => format!("\n\n[lines {first} to {last} of {last}]"),
+            large::End::Line => format!("\n\n[lines {first} to {last}; more follow{hint}]"),
+            large::End::Bytes => {
+                format!("\n\n[lines {first} to {last}, the last one cut; more follow{hint}]")
+            }
+        };
+        if let Some(note) = encoding.note() {
+            shown = shown + "\n\n" + &note;
+        }
+        Ok(ToolOutput::bounded(shown, call.max_captured_bytes))
     }
 }
 
@@ -123,27 +181,13 @@ fn numbered(
     let format = TextFormat::detect(text);
     let text = TextFormat::strip_bom(text);
     let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let offset = arguments.offset.unwrap_or(1).max(1);
-    let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
-    if let Some(end) = arguments.end_line {
-        if end < offset {
-            return Err(ToolError::new(format!(
-                "{} is before the first line to read, {offset}",
-                shown(declared, "end_line", end)
-            )));
-        }
-        limit = limit.min((end - offset).saturating_add(1));
-    }
+    let (offset, limit) = window(arguments, declared)?;
     let lines = number_lines(text, index(offset), index(limit));
     if lines.total == 0 {
         return Ok(format!("[{path} is empty]"));
     }
     if index(offset) > lines.total {
-        return Err(ToolError::new(format!(
-            "{} is past the end of {path}, which has {} lines",
-            shown(declared, "offset", offset),
-            lines.total
-        )));
+        return Err(past_the_end(path, offset, lines.total as u64, declared));
     }
     let mut text_shown = lines.text;
     if lines.last < lines.total {
@@ -164,6 +208,27 @@ fn numbered(
         text_shown = text_shown + "\n\n" + &note;
     }
     Ok(text_shown)
+}
+
+/// The first line to read, and how many lines at most.
+fn window(arguments: &Arguments, declared: &Declared) -> Result<(u64, u64), ToolError> {
+    let offset = arguments.offset.unwrap_or(1).max(1);
+    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    match arguments.end_line {
+        Some(end) if end < offset => Err(ToolError::new(format!(
+            "{} is before the first line to read, {offset}",
+            shown(declared, "end_line", end)
+        ))),
+        Some(end) => Ok((offset, limit.min((end - offset).saturating_add(1)))),
+        None => Ok((offset, limit)),
+    }
+}
+
+fn past_the_end(path: &str, offset: u64, total: u64, declared: &Declared) -> ToolError {
+    ToolError::new(format!(
+        "{} is past the end of {path}, which has {total} lines",
+        shown(declared, "offset", offset)
+    ))
 }
 
 fn shown(declared: &Declared, parameter: &str, line: u64) -> String {
@@ -316,6 +381,33 @@ mod tests {
             arguments,
             Ok("1 | a→\n\n[the file is UTF-16 (big-endian); edits keep that]"),
         );
+    }
+
+    #[test]
+    fn lines_of_a_file_over_the_limit() {
+        let text = "0123456789\n".repeat(5_000_000) + "end";
+        let files = [("big", text.as_bytes())];
+        check(
+            &files,
+            json!({"file_path": "big", "offset": 4_999_999, "limit": 1}),
+            Ok(
+                "4999999 | 0123456789\n\n[lines 4999999 to 4999999; more follow; read on with offset \
+                5000000]",
+            ),
+        );
+        check(
+            &files,
+            json!({"file_path": "big", "offset": 5_000_000}),
+            Ok("5000000 | 0123456789\n5000001 | end\n\n[lines 5000000 to 5000001 of 5000001]"),
+        );
+        check(
+            &files,
+            json!({"file_path": "big", "offset": 5_000_002}),
+            Err("offset 5000002 is past the end of big, which has 5000001 lines"),
+        );
+        let (executed, _) = run(&files, "read_file", json!({"file_path": "big"}));
+        let end = "2000 | 0123456789\n\n[lines 1 to 2000; more follow; read on with offset 2001]";
+        assert!(executed.full.ends_with(end), "{}", executed.full);
     }
 
     #[test]

@@ -182,7 +182,10 @@ fn queues_go_on() {
     later.session.resume().expect("a round is open");
     later.run();
     let injected = later.data("STEERING_INJECTED");
-    assert_eq!(injected, [&json!({"id": 1, "content": "in French"})]);
+    assert_eq!(
+        injected,
+        [&json!({"id": 1, "source": "host", "content": "in French"})]
+    );
     let inputs = later.data("USER_INPUT");
     assert_eq!(inputs, [&json!({"content": "and then?"})]);
     let texts = serde_json::to_string(&messages(&later, 1)).expect("JSON");

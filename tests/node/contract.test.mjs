@@ -63,6 +63,9 @@ function forwarding(sandbox) {
       if (content.length <= maxBytes) return content;
       throw new EnvironmentError("too_large", `${path} has more than ${maxBytes} bytes`);
     },
+    async readPart(path, { offset, maxBytes }) {
+      return (await sandbox.readBytes(path)).subarray(offset, offset + maxBytes);
+    },
     write: (path, content) => sandbox.write(path, content),
     stat: (path) => sandbox.stat(path),
     list: (path, { depth }) => sandbox.list(path, { depth }),
@@ -181,6 +184,9 @@ function toCall(place, step) {
   const max_results = step.max_results ?? 0;
   if (step.read !== undefined) {
     return { call: "read", path: placed(place, step.read), max_bytes: step.max_bytes ?? Number.MAX_SAFE_INTEGER };
+  }
+  if (step.read_part !== undefined) {
+    return { call: "read_part", path: placed(place, step.read_part), offset: step.offset, max_bytes: step.max_bytes };
   }
   if (step.write !== undefined) return { call: "write", path: placed(place, step.write), content: bytes(step.content) };
   if (step.list !== undefined) return { call: "list", path: placed(place, step.list), depth: step.depth ?? 1 };

@@ -264,6 +264,11 @@ impl From<wit::EnvironmentCall> for EnvironmentCall {
             wit::EnvironmentCall::Read(wit::ReadCall { path, max_bytes }) => {
                 Self::Read { path, max_bytes }
             }
+            wit::EnvironmentCall::ReadPart(part) => Self::ReadPart {
+                path: part.path,
+                offset: part.offset,
+                max_bytes: part.max_bytes,
+            },
             wit::EnvironmentCall::Write(file) => Self::Write {
                 path: file.path,
                 content: file.content.into(),
@@ -498,6 +503,15 @@ impl From<EnvironmentCall> for wit::EnvironmentCall {
             EnvironmentCall::Read { path, max_bytes } => {
                 Self::Read(wit::ReadCall { path, max_bytes })
             }
+            EnvironmentCall::ReadPart {
+                path,
+                offset,
+                max_bytes,
+            } => Self::ReadPart(wit::ReadPartCall {
+                path,
+                offset,
+                max_bytes,
+            }),
             EnvironmentCall::Write { path, content } => Self::Write(wit::File {
                 path,
                 content: content.into(),

@@ -82,6 +82,8 @@ pub enum Need {
     Local,
     /// Its own `real_path`.
     RealPath,
+    /// Its own `read_part`.
+    ReadPart,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -100,6 +102,7 @@ pub enum WrapName {
 struct Step {
     // One of these.
     read: Option<String>,
+    read_part: Option<String>,
     write: Option<String>,
     stat: Option<String>,
     real_path: Option<String>,
@@ -113,6 +116,8 @@ struct Step {
     parallel: Option<Vec<Step>>,
     // Its arguments.
     max_bytes: Option<u64>,
+    #[serde(default)]
+    offset: u64,
     content: Option<Content>,
     to: Option<String>,
     depth: Option<u32>,
@@ -241,6 +246,12 @@ impl Step {
             EnvironmentCall::Read {
                 path: place(path),
                 max_bytes,
+            }
+        } else if let Some(path) = &self.read_part {
+            EnvironmentCall::ReadPart {
+                path: place(path),
+                offset: self.offset,
+                max_bytes: self.max_bytes.ok_or("read_part needs max_bytes")?,
             }
         } else if let Some(path) = &self.write {
             let content = self.content.as_ref().ok_or("write needs content")?.bytes();

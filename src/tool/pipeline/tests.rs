@@ -197,7 +197,7 @@ fn check_approval(answer: OutcomeKind, refusal: Option<Refusal>, expected: &str)
 #[test]
 fn approval() {
     let allow = OutcomeKind::Approval(Approval::Allow);
-    check_approval(allow, None, "(no output)");
+    check_approval(allow, None, "(no output)\n[exit code: 0, duration: 0.0 s]");
     let reason = "not today".to_owned();
     check_approval(
         OutcomeKind::Approval(Approval::Deny { reason }),

@@ -2,7 +2,7 @@
 //! which thread.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -62,6 +62,20 @@ pub(super) fn read_all(
     if content.len() as u64 > max_bytes {
         return Err(too_large());
     }
+    Ok(content.into())
+}
+
+/// Reads a part of what [`open_regular`] opened.
+pub(super) fn read_part(
+    mut file: File,
+    offset: u64,
+    max_bytes: u64,
+    shown: &str,
+) -> Result<Bytes, EnvironmentError> {
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(offset))
+        .and_then(|_| file.take(max_bytes).read_to_end(&mut content))
+        .map_err(|error| failure("read", shown, &error))?;
     Ok(content.into())
 }
 

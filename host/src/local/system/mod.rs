@@ -171,6 +171,20 @@ impl HostEnvironment for LocalEnvironment {
         blocking(move || files::read_all(file, length, max_bytes, &shown)).await
     }
 
+    async fn read_part(
+        &self,
+        path: &str,
+        offset: u64,
+        max_bytes: u64,
+    ) -> Result<Bytes, EnvironmentError> {
+        let (file, _) = files::open_regular(&self.resolve(path)?, path)?;
+        if max_bytes <= SMALL {
+            return files::read_part(file, offset, max_bytes, path);
+        }
+        let shown = path.to_owned();
+        blocking(move || files::read_part(file, offset, max_bytes, &shown)).await
+    }
+
     async fn write(&self, path: &str, content: Bytes) -> Result<(), EnvironmentError> {
         let target = self.resolve(path)?;
         if content.len() as u64 <= SMALL {
