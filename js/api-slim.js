@@ -45,6 +45,7 @@ export function createSession(options = {}) {
  * @typedef {import("./events.js").LimitKind} LimitKind
  * @typedef {import("./events.js").Totals} Totals
  * @typedef {import("./types.js").Prices} Prices
+ * @typedef {import("./events.js").SteeringSource} SteeringSource
  * @typedef {import("./types.js").Provider} Provider
  * @typedef {import("./types.js").Turn} Turn
  * @typedef {import("./types.js").Usage} Usage

@@ -225,12 +225,14 @@ export interface SteeringQueuedEvent extends EventBase {
   };
 }
 
-/** A steering message was added to the history. */
+/** A steering turn was added to the history. */
 export interface SteeringInjectedEvent extends EventBase {
   kind: "STEERING_INJECTED";
   data: {
-    /** Number of the message within the session. */
-    id: number;
+    /** Number of the message within the session; absent where the session wrote it. */
+    id?: number | null;
+    /** Who wrote it. */
+    source: SteeringSource;
     /** The message. */
     content: string;
   };
@@ -247,6 +249,15 @@ export interface SteeringDroppedEvent extends EventBase {
   };
 }
 
+/** A follow-up will never be processed: the session closed. */
+export interface FollowUpDroppedEvent extends EventBase {
+  kind: "FOLLOW_UP_DROPPED";
+  data: {
+    /** The follow-up. */
+    content: string;
+  };
+}
+
 /** A limit ended the input. */
 export interface TurnLimitEvent extends EventBase {
   kind: "TURN_LIMIT";
@@ -255,6 +266,10 @@ export interface TurnLimitEvent extends EventBase {
     limit: LimitKind;
     /** Its value. */
     value: number;
+    /** Tool rounds used by this input. */
+    round: number;
+    /** Assistant turns of the session so far. */
+    total_turns: number;
   };
 }
 
@@ -329,6 +344,7 @@ export type SessionEvent =
   | SteeringQueuedEvent
   | SteeringInjectedEvent
   | SteeringDroppedEvent
+  | FollowUpDroppedEvent
   | TurnLimitEvent
   | LoopDetectionEvent
   | WarningEvent
@@ -370,6 +386,9 @@ export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_l
 
 /** Why a tool call was not allowed to run (`docs/approval.md`). */
 export type Refusal = "denied_by_policy" | "not_approved" | "no_approver";
+
+/** Who wrote a steering turn. */
+export type SteeringSource = "host" | "repetition" | "call_cut_off";
 
 /** Which limit was reached. */
 export type LimitKind = "tool_rounds" | "turns" | "wall_time";
