@@ -3,6 +3,10 @@
 //! sentence.
 
 mod arithmetic;
+mod sed;
+
+#[cfg_attr(not(target_arch = "wasm32"), allow(unused_imports))]
+pub(super) use sed::SedCall;
 
 use super::now::{Filter, filter_of};
 

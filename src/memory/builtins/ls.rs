@@ -485,7 +485,7 @@ fn blocks(metadata: &Metadata) -> u64 {
     }
 }
 
-fn permissions(metadata: &Metadata) -> String {
+pub(super) fn permissions(metadata: &Metadata) -> String {
     let kind = match metadata.file_type {
         FileType::Directory => 'd',
         FileType::Symlink => 'l',
