@@ -139,7 +139,7 @@ mod tests {
         check(
             &["-ne", ":loop\n/x/{s/x/y/\nb loop\n}\np", "f", "g"],
             &["f", "g"],
-            Some(198),
+            Some(248),
         );
         check(&[":a;/x$/!ba"], &[], Some(498));
     }
