@@ -141,7 +141,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         sdk(&shell, &binary)?;
     }
     if wants(Suite::Llama) {
-        llama(&shell, &binary)?;
+        llama(&shell)?;
     }
     if wants(Suite::Peers) {
         check_node(&shell)?;
@@ -168,7 +168,7 @@ fn sdk(shell: &Shell, binary: &Path) -> Result<()> {
 
 /// llama.cpp has no wheel for every machine: where it cannot be had, that is
 /// said, and nothing is tested.
-fn llama(shell: &Shell, binary: &Path) -> Result<()> {
+fn llama(shell: &Shell) -> Result<()> {
     let place = root().join("target/peers/llama");
     let python = match python_with(shell, &place, "requirements-llama.txt") {
         Ok(python) => python,
@@ -177,8 +177,16 @@ fn llama(shell: &Shell, binary: &Path) -> Result<()> {
             return Ok(());
         }
     };
+    cargo(shell)
+        .arg("build")
+        .args(NATIVE)
+        .args(["--example", "ask"])
+        .env(build::EMBED, build::core_path())
+        .run()
+        .context("the example `ask` cannot be built")?;
     let script = root().join("tests/peers/llama.py");
-    cmd!(shell, "{python} {script} {binary}")
+    let example = target_dir().join("release/examples/ask");
+    cmd!(shell, "{python} {script} {example}")
         .run()
         .context("a wire of llama.cpp does not give a whole answer")
 }
