@@ -1,5 +1,5 @@
 // Tests of a program with an agent in it, without a key and without a network: a
-// script plays the model (docs/script.md). Run with `node --test`.
+// script plays the model (docs/script.md). Run with `node --test testing.mjs`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,0 +1,1 @@
+module.exports = { mode: "production", target: "node", entry: "./main.mjs", performance: { hints: false } };
