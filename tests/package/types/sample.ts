@@ -110,7 +110,8 @@ const something: Rest<"ERROR"> extends never ? true : false = false;
 void [nothing, something];
 
 const kinds: EventKind[] = ["SESSION_START", "SESSION_END"];
-const end: EventData<"PROCESSING_END"> = { reason: "completed", rounds: 1, turns: 1 };
+declare const totals: EventData<"PROCESSING_END">["totals"];
+const end: EventData<"PROCESSING_END"> = { reason: "completed", rounds: 1, turns: 1, totals };
 
 declare function directory(): Promise<FileSystemDirectoryHandle>;
 
