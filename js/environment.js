@@ -17,9 +17,9 @@ import { Runtime } from "./runtime.js";
 /**
  * What an environment may ask for.
  * @typedef {object} Wrapping
- * @property {boolean | "commands"} [readOnly] reject writes and commands with kind `read_only`;
+ * @property {boolean | "commands" | undefined} [readOnly] reject writes and commands with kind `read_only`;
  *   `"commands"` lets commands run, which could write: then it is a guard, not a boundary
- * @property {(line: string) => void} [log] is told each call and how it ended: `write a.txt (14
+ * @property {((line: string) => void) | undefined} [log] is told each call and how it ended: `write a.txt (14
  *   bytes)`, then `write a.txt (14 bytes): ok`; `exec: ls`, then `exit: 0 in 3 ms`. Contents of
  *   files are not in it, a command is there as it is. What it throws is its own affair
  *

@@ -25,7 +25,7 @@ const disk = new NodeEnvironment({ root: "/repo", inherit: "core", variables: { 
 const custom: CustomEnvironment = disk;
 
 async function drive(): Promise<PromptResult | undefined> {
-  await using session = await createSession({ provider, env: custom, tools: [tool], fetch: async (_url, { headers, body }) => headers["x"] ?? body ?? "" as never });
+  await using session = await createSession({ provider, env: custom, tools: [tool], fetch: async (_url, { headers, body }) => ({ status: 200, headers: new Map(Object.entries(headers)), body: body === undefined ? null : {} }) });
   try {
     const { text, usage, cost, reason }: PromptResult = await session.prompt("go");
     const price: number | null = cost;
