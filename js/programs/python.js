@@ -79,8 +79,8 @@ async function installed() {
     // Bundlers follow it; it is in `try` because it may be missing.
     const { url } = await import("hermitcrab-python");
     return url;
-  } catch (error) {
-    throw new EnvironmentError("not_found", MISSING, { cause: error });
+  } catch {
+    throw new EnvironmentError("not_found", MISSING);
   }
 }
 

@@ -150,7 +150,7 @@ test("Python that is not installed is told, with the way out", async (t) => {
   `);
   const play = async () => JSON.parse((await run("node", ["python.mjs"], { cwd: directory })).stdout);
   const missing = "the package hermitcrab-python, which holds Python, is not there; install it with npm install hermitcrab-python, or say with pythonProgram({ url }) where its python.tar.gz is";
-  assert.deepEqual(await play(), [126, "", `python3: ${missing}\n`]);
+  assert.deepEqual(await play(), [127, "", `python3: ${missing}\n`]);
   await run("npm", ["install", ...NPM, TARBALL, PYTHON_TARBALL], { cwd: directory });
   assert.deepEqual(await play(), [0, "42\n", ""]);
 });

@@ -23,3 +23,5 @@ form.addEventListener("submit", async (event) => {
   await session.close();
   show(`\napp.sh: ${await env.readText("app.sh")}`);
 });
+
+form.querySelector("button").disabled = false;
