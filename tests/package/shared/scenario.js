@@ -25,13 +25,16 @@ export async function sandboxed({ MemoryEnvironment, SessionError, createSession
   const outputs = [];
   let text;
   for await (const { kind, data } of session.run("make add.sh add")) {
-    if (kind === "TOOL_CALL_END") outputs.push((data.output ?? data.error).trim().split("\n").at(-1));
+    if (kind === "TOOL_CALL_END") outputs.push(lastLine(data.output ?? data.error));
     if (kind === "ASSISTANT_TEXT_END") text = data.text;
   }
   await session.close();
   const refused = await session.submit("more").catch((error) => error instanceof SessionError && error.kind);
   return { text, outputs: [outputs[0], outputs.at(-1)], asked, refused, file: await env.readText("add.sh") };
 }
+
+/** What a tool said last, but for how its command ended. */
+const lastLine = (output) => output.split("\n").findLast((line) => line && !line.startsWith("[exit code: "));
 
 /** The same task where the host brings the files; the core has no shell. */
 export async function hosted({ createSession }, model) {
