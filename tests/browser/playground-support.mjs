@@ -189,6 +189,12 @@ export function paths(page) {
   return page.locator(".tree [data-path]").evaluateAll((rows) => rows.map((row) => row.dataset.path));
 }
 
+/** Opens the preview, if it is not: where there is room, a page opens it. */
+export async function showPreview(page) {
+  await page.waitForSelector(".preview-toggle");
+  if ((await page.getAttribute(".preview-toggle", "aria-pressed")) !== "true") await page.click(".preview-toggle");
+}
+
 /** The page in the preview: its frame is inside one that holds the policy. */
 export function preview(page) {
   return page.frameLocator(".preview iframe").frameLocator("iframe");

@@ -62,7 +62,7 @@ for (const [engine, start] of Object.entries({ firefox, webkit })) {
         await until(page, (shown) => document.querySelector(".xterm-rows").innerText.includes(shown), shown);
       }
       for (const [name, text] of Object.entries(PAGE)) await page.type(".xterm-helper-textarea", `echo '${text}' > ${name}${ENTER}`);
-      await page.evaluate(() => document.querySelector(".preview-toggle").click());
+      await page.evaluate(() => document.querySelector(".preview-toggle[aria-pressed=false]")?.click());
       await until(page, (lines) => [...document.querySelectorAll(".console span")].map((it) => it.textContent).join("") === lines, "turn 0\nturn 1\n7 kept 12\n");
     });
   });

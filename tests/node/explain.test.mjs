@@ -16,6 +16,14 @@ check("an address in brackets is named as a whole", () => explain({ code: "netwo
 check("a server that the policy keeps away is no matter of CORS", () => explain({ code: "network", message: door("http://192.0.2.1:11434") }, false), whyNot("http://192.0.2.1:11434"));
 check("without a network the server is not to blame", () => explain({ code: "network", message: door("https://api.test") }, false), "There is no network; connect and send the message again.");
 
+// What a page is told of all three is the same: what answers a request that nobody reads tells them apart.
+const about = (answers) => explain({ code: "network", message: door("https://api.test") }, true, answers);
+check("a server that is there and lets no page read it", () => about(true), "https://api.test is there, but it does not let web pages read its answers (CORS). Either it never does, and a proxy of yours that passes requests on and allows this page helps: its address goes into the settings. Or it does only for requests that it accepts: then check the key and the address there first.");
+check("a server that is not there", () => about(false), "Nothing answers at https://api.test. Check the address in the settings, that the server runs, and that nothing in between (a firewall, an extension) blocks it; then try again.");
+check("a wrong key", () => explain({ code: "authentication", status: 401, message: "anthropic refused the credential `anthropic` (invalid x-api-key); check its key" }, true), "The server answered, and it refused the key (401: invalid x-api-key). Check the key in the settings: that it is whole, and this provider's.");
+check("no key at all", () => explain({ code: "authentication", status: 401, message: "openai wants a key (no bearer token); give the host one and name it" }, true), "The server answered, and it wants a key (401: no bearer token). Paste one in the settings.");
+check("another attempt at a server that lets no page read it says so at once", () => again({ message: door("http://localhost:9"), attempt: 2, delay_ms: 400 }, true), "http://localhost:9 is there, but it does not let web pages read its answers (CORS). Attempt 2 follows.");
+
 const reachable = (address) => mayAsk(address, "http://play.test:8000");
 check("a page may ask https, this computer and its own host", () => ["https://api.test/v1", "http://localhost:1", "http://127.0.0.1/v1", "http://play.test:8000/proxy"].map(reachable), [true, true, true, true]);
 check("a page may not ask others over http", () => ["http://192.0.2.1:11434", "http://ollama.lan", "http://[::1]:9", "http://127.0.0.2", "http://play.test"].map(reachable), [false, false, false, false, false]);

@@ -5,8 +5,10 @@ import { SCRIPTED, model, openSession, policy } from "./agent.js";
 import { Approvals, Waiting, isCommand } from "./approvals.js";
 import { credited, isAgents, mayChange } from "./credit.js";
 import { Room, without } from "./excerpt.js";
-import { sentence } from "./explain.js";
+import { sentence, unreachable } from "./explain.js";
+import { historyOf, startOf } from "./history.js";
 import { decode } from "./project.js";
+import { answers } from "./reach.js";
 import { Run, callOf } from "./run.js";
 import { toBase64 } from "./share.js";
 
@@ -29,6 +31,8 @@ export class Conversation extends EventTarget {
   /** The session as it was after its last input, tool call or answer. @type {object | undefined} */
   #record;
   #over = false;
+  /** Whether the next session begins without a history because that was asked for. */
+  #anew = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
   #turn = Promise.resolve(true);
   /** When what was told to stop has. @type {Promise<void> | undefined} */
@@ -56,12 +60,13 @@ export class Conversation extends EventTarget {
     this.#settings = settings;
     this.#ask = ask;
     this.#originals = new Map(saved?.originals);
-    this.#record = saved && project.kept.history;
     for (const entry of saved?.log ?? []) {
       this.log.push(entry);
       for (const change of entry.changes ?? []) this.#room.note(change);
       this.run.apply(entry);
     }
+    // Of a run that somebody has shared there is no record.
+    this.#record = saved && (project.kept.history ?? historyOf(this.log));
     const waiting = this.run.queued.map(({ content }) => content);
     this.#settleRestored();
     this.#record &&= withSteering(this.#record, (content) => waiting.includes(content));
@@ -127,7 +132,29 @@ export class Conversation extends EventTarget {
     };
   }
 
-  /** Goes on with a run that its page's end cut off. */
+  /**
+   * Takes a message of the user's out of the conversation, with all that came
+   * after it, and sends another one instead. Files stay as they are.
+   * @param {import("./run.js").Item} item @param {string} text @param {() => Promise<void>} prepare as for `send`
+   */
+  async instead(item, text, prepare) {
+    await this.stop();
+    const taken = await this.#next(async () => {
+      await this.#stopping;
+      const at = this.run.inputs.indexOf(item);
+      if (at < 0) throw new Error("that message is not in the conversation any more");
+      const back = this.run.inputs.length - at;
+      if (this.#session) await this.#remember(this.#session);
+      else this.#dropAll();
+      this.#record = takenBack(this.#record, back, item.text);
+      this.#anew = this.#record === undefined || this.#settings.choice.provider === SCRIPTED;
+      await this.#end();
+      this.#keep({ note: "Taken out of the conversation; what it did to files stays.", kind: "info", at: Date.now(), back });
+    });
+    return taken && this.send(text, prepare);
+  }
+
+  /** Goes on with a run that its page's end cut off, or that an error ended. */
   async resume() {
     await this.#next(async () => {
       if (this.#settings.choice.provider === SCRIPTED) throw new Error("the scripted model cannot go on with what was cut off; choose a model in the settings and send it a message");
@@ -200,6 +227,8 @@ export class Conversation extends EventTarget {
     const hadInput = this.log.some(({ event }) => event?.kind === "USER_INPUT");
     if (this.#session) await this.#remember(this.#session);
     const goesOn = this.#record && choice.provider !== SCRIPTED;
+    const isAsked = this.#anew;
+    this.#anew = false;
     // What waits in the one waits in the other then.
     if (goesOn) this.#continued = this.#session;
     else if (!this.#session) this.#dropAll();
@@ -219,7 +248,7 @@ export class Conversation extends EventTarget {
     this.#session = session;
     this.#opened = wanted;
     this.#project.kept.keep(session);
-    if (hadInput && !goesOn) this.#note("A new session begins; it knows the files, not the conversation above.");
+    if (hadInput && !goesOn && !isAsked) this.#note("A new session begins; it knows the files, not the conversation above.");
     void this.#listen(session);
   }
 
@@ -229,7 +258,10 @@ export class Conversation extends EventTarget {
       // Of one that is no longer in use, only how it ends.
       if (session !== this.#session && !["SESSION_END", "STEERING_DROPPED"].includes(event.kind)) continue;
       if (event.kind === "STEERING_DROPPED" && session === this.#continued) continue;
-      this.#keep({ event });
+      const origin = MAY_BE_CORS.has(event.kind) && unreachable(event.data.message);
+      const reached = origin ? await answers(origin) : undefined;
+      if (this.#over) return;
+      this.#keep(reached === undefined ? { event } : { event, answers: reached });
       this.#watch(event);
       if (!event.agent_id && REMEMBERED.has(event.kind)) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
@@ -292,10 +324,15 @@ export class Conversation extends EventTarget {
       const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
       return binary ? without({ path, before, after }, "binary") : { path, ...texts };
     });
-    for (const { changes, ...rest } of credited(diffs, who)) {
-      const entry = { changes: changes.map((change) => this.#room.fit(change)), ...rest };
+    const given = new Map(who.calls);
+    for (const { changes: own, ...rest } of credited(diffs, who)) {
+      const entry = { changes: own.map((change) => this.#room.fit(change)), ...rest };
       this.#keep(entry);
-      if (isAgents(entry)) this.dispatchEvent(new CustomEvent("credit", { detail: entry.changes.map(({ path }) => path) }));
+      if (!isAgents(entry)) continue;
+      const paths = new Set(own.map(({ path }) => path));
+      // What a call says that it writes is what the agent edits; commands may write anything.
+      const edited = rest.call !== undefined && !isCommand(given.get(rest.call)) ? files.filter(({ path }) => paths.has(path)) : [];
+      this.dispatchEvent(new CustomEvent("credit", { detail: { paths: [...paths], edited } }));
     }
   };
 
@@ -327,8 +364,26 @@ export class Conversation extends EventTarget {
     let way = "";
     if (isScripted) way = " The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.";
     else if (resume && cut) way = " The answer that was cut off is asked for again when you go on.";
-    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume });
+    this.#keep({ note: text + way, kind: "warning", at: Date.now(), resume, cut: true });
   }
+}
+
+/** Events that tell of a server that cannot be reached, or does not let pages read its answers. */
+const MAY_BE_CORS = new Set(["RETRY", "ERROR"]);
+
+/**
+ * A session's record without the last `back` inputs of the user and what came of them.
+ * @param {any} record @param {number} back @param {string} text the first of those inputs
+ * @returns {any} `undefined`: nothing is left
+ */
+function takenBack(record, back, text) {
+  if (!record) return undefined;
+  const turns = Array.isArray(record) ? record : record.turns;
+  const at = startOf(turns, back);
+  // An earlier session's messages are not in it.
+  if (at === 0 || (typeof turns[at].content === "string" && turns[at].content !== text)) return undefined;
+  if (Array.isArray(record)) return turns.slice(0, at);
+  return { ...record, turns: turns.slice(0, at), requests: record.requests?.filter((number) => number <= at) ?? [], awaiting_input: false, injected: [], follow_ups: [] };
 }
 
 /** The steering that waits in a session's record. @param {any} record */
@@ -338,6 +393,7 @@ function steeringIn(record) {
 
 /** A session's record with the steering that `stays` says. @param {any} record @param {(content: string) => boolean} stays */
 function withSteering(record, stays) {
+  if (Array.isArray(record)) return record;
   return { ...record, injected: (record.injected ?? []).filter(({ kind, content }) => kind !== "steering" || stays(content)) };
 }
 

@@ -34,6 +34,7 @@ const SHAPES = {
   close: "M4 4l8 8M12 4l-8 8",
   hand: "M5 8v-4.5a1 1 0 0 1 2 0v-1a1 1 0 0 1 2 0v1a1 1 0 0 1 2 0v6c0 3-1.5 5-4 5-2.200 0-3-1.200-4.5-4.500a1 1 0 0 1 1.700-1zM7 3.500v4M9 3.500v4",
   down: "M4 6l4 4 4-4",
+  copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
   gear: "M8 5.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 1 0 0-5M8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.400 3.400l1.400 1.400M11.200 11.200l1.400 1.400M3.400 12.6l1.400-1.400M11.200 4.800l1.400-1.400",
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 1 0 0-6M8 1v1.5M8 13.5v1.5M1 8h1.5M13.5 8h1.5M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
   moon: "M13 9.800a5.5 5.5 0 0 1-6.800-6.800 5.5 5.5 0 1 0 6.800 6.800z",
@@ -122,6 +123,22 @@ export function download(name, content, type) {
   const url = URL.createObjectURL(new Blob([content], { type }));
   h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** Puts a text into the clipboard; says whether that went well. @param {string} text */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Over plain http pages have no clipboard of this kind.
+    const field = h("textarea", { value: text, class: "unseen", "aria-hidden": "true" });
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
 }
 
 /** Asks for files. @param {object} props of the input @returns {Promise<File[]>} */

@@ -11,6 +11,10 @@ import { applyTheme } from "./theme.js";
 import { toast } from "./toast.js";
 import { Workbench } from "./workbench.js";
 
+// From here on this script says what goes wrong.
+document.documentElement.dataset.started = "";
+document.getElementById("boot-late")?.remove();
+
 const settings = new Settings();
 applyTheme(settings);
 

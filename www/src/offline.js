@@ -6,6 +6,11 @@ const VERSION = __VERSION__;
 const FILES = __FILES__;
 const LARGE = __LARGE__;
 const CACHE = `hermitcrab-${VERSION}`;
+/**
+ * Servers that send `Vary: Origin` or `Accept-Encoding` say nothing about these files:
+ * whoever asks for a name gets the same bytes.
+ */
+const SAME = { ignoreVary: true };
 /** Outlives the versions: the name of a large file changes with its content. */
 const LARGE_CACHE = "hermitcrab-large";
 
@@ -49,7 +54,7 @@ function isLarge({ url }) {
 /** A file that is kept when it has come once. */
 async function large(event) {
   const cache = await caches.open(LARGE_CACHE);
-  const kept = await cache.match(event.request);
+  const kept = await cache.match(event.request, SAME);
   if (kept) return kept;
   const response = await fetch(event.request);
   // Where there is no room, it comes over the network again.
@@ -60,7 +65,7 @@ async function large(event) {
 /** Built files never change under one name; the page itself is asked for anew. */
 async function answer(request) {
   const cache = await caches.open(CACHE);
-  const kept = await cache.match(request, { ignoreSearch: true });
+  const kept = await cache.match(request, { ...SAME, ignoreSearch: true });
   if (kept && request.mode !== "navigate") return kept;
   try {
     return await fetch(request);

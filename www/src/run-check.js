@@ -50,7 +50,7 @@ const CHANGE = {
   path: "text", before: "text?", after: "text?", skipped: "count?", line: "count?", rest: "count?",
   binary: "flag?", large: "flag?", made: "flag?", gone: "flag?",
 };
-const NOTE = { note: "text", at: "number?", resume: "flag?" };
+const NOTE = { note: "text", at: "number?", resume: "flag?", cut: "flag?", back: "count?" };
 
 /** What is wrong with an entry of a log, if anything. @returns {string | undefined} */
 export function problemOf(entry) {

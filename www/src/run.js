@@ -5,9 +5,13 @@ import { again, explain, sentence } from "./explain.js";
 
 /**
  * An entry of a log: an event of the session, files that changed after it, or
- * a note of the page's. `call` has made the changes, named as `callOf` does it; or
+ * a note. `answers`: whether the server that could not be reached answers at all. `call` has made the changes, named as `callOf` does it; or
  * one of `calls` has, or a line of the terminal that ran beside them; or else the user.
- * @typedef {{event: object} | {changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean} | {note: string, kind?: string, at: number, resume?: boolean}} Entry
+ * @typedef {{event: object, answers?: boolean} | {changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean} | Note} Entry
+ *
+ * A note of the page's. `cut`: what was open never ends; `back`: so many inputs of the user's, with
+ * all that came after the first of them, are taken out of the conversation.
+ * @typedef {{note: string, kind?: string, at: number, resume?: boolean, cut?: boolean, back?: number}} Note
  *
  * @typedef {object} FileDiff
  * @property {string} path
@@ -40,6 +44,8 @@ export class Run extends EventTarget {
   queued = [];
   /** Messages that are on their way to the agent. @type {string[]} */
   sending = [];
+  /** The user's messages that the conversation has. @type {Item[]} */
+  inputs = [];
   state = "IDLE";
   /** @type {Totals} */
   totals = { input: 0, output: 0, cached: 0, context: 0, cost: 0, unpriced: false };
@@ -107,12 +113,22 @@ export class Run extends EventTarget {
 
   /** @param {Entry} entry */
   apply(entry) {
-    if (entry.event) this.#event(entry.event);
+    if (entry.event) this.#event(entry.event, entry.answers);
     else if (entry.changes) this.#changes(entry);
-    else if (entry.note) this.#add(this.#lane({}), { type: "notice", kind: entry.kind ?? "info", text: entry.note, resume: entry.resume });
+    else if (entry.note) this.#note(entry);
   }
 
-  #event(event) {
+  /** @param {Note} note */
+  #note({ note, kind = "info", resume, cut, back }) {
+    if (cut && this.working) this.settle();
+    const from = back ? this.inputs.at(-Math.min(back, this.inputs.length)) : undefined;
+    const takes = from ? this.items.slice(this.items.indexOf(from)).filter(({ taken }) => !taken) : [];
+    if (from) this.inputs.length = this.inputs.indexOf(from);
+    for (const item of takes) item.taken = true;
+    this.#add(this.#lane({}), { type: "notice", kind, text: note, resume, takes });
+  }
+
+  #event(event, answers) {
     const { kind, data } = event;
     const lane = this.#lane(event);
     switch (kind) {
@@ -136,7 +152,9 @@ export class Run extends EventTarget {
         this.state = "CLOSED";
         return this.#tell("state");
       case "USER_INPUT":
-        return this.#add(lane, { type: "user", text: data.content });
+        this.#add(lane, { type: "user", text: data.content });
+        if (!event.agent_id) this.inputs.push(lane.items.at(-1));
+        return undefined;
       case "ASSISTANT_TEXT_START":
         return void this.#answer(lane, event);
       case "ASSISTANT_TEXT_DELTA":
@@ -168,11 +186,8 @@ export class Run extends EventTarget {
         if (data.source === "call_cut_off") return this.#add(lane, { type: "notice", kind: "warning", text: "A tool call was cut off at the token limit; the model makes it again." });
         return this.#add(lane, { type: "steering", text: data.content, delivered: kind === "STEERING_INJECTED" });
       case "RETRY":
-        if (data.discard_partial && lane.answer) {
-          Object.assign(lane.answer, { text: "", thinking: "" });
-          this.#changed(lane.answer);
-        }
-        return this.#retry(lane, again(data));
+        if (data.discard_partial) this.#breakOff(lane);
+        return this.#retry(lane, again(data, answers));
       case "WARNING":
         return this.#add(lane, { type: "notice", kind: "warning", text: sentence(data.message) });
       case "LOOP_DETECTION":
@@ -180,8 +195,8 @@ export class Run extends EventTarget {
       case "TURN_LIMIT":
         return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${Object.hasOwn(LIMITS, data.limit) ? LIMITS[data.limit] : data.limit} (${data.value}).` });
       case "ERROR":
-        this.#settle(lane);
-        return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: explain(data, globalThis.navigator?.onLine !== false) });
+        this.#endBroken(lane);
+        return this.#add(lane, { type: "notice", kind: "error", code: data.code, text: explain(data, globalThis.navigator?.onLine !== false, answers) });
       case "PROCESSING_END":
         this.#settle(lane);
         if (data.reason === "interrupted") this.#add(lane, { type: "notice", kind: "info", text: "Stopped." });
@@ -238,8 +253,27 @@ export class Run extends EventTarget {
 
   #endAnswer(lane, event) {
     const answer = this.#answer(lane, event);
+    answer.broken = undefined;
     answer.text = event.data.text;
     answer.thinking = event.data.reasoning ?? answer.thinking;
+    this.#settle(lane);
+  }
+
+  /** What has come of an answer is void; it stays to be read until more has come. */
+  #breakOff({ answer }) {
+    if (!answer) return;
+    const { broken } = answer;
+    Object.assign(answer, { broken: broken?.text.length > answer.text.length ? broken : { text: answer.text, thinking: answer.thinking }, text: "", thinking: "" });
+    this.#changed(answer);
+  }
+
+  /** No whole answer will come: the most that did stays. */
+  #endBroken(lane) {
+    const { answer } = lane;
+    if (answer) {
+      this.#breakOff(lane);
+      Object.assign(answer, answer.broken, { broken: undefined, cut: true });
+    }
     this.#settle(lane);
   }
 

@@ -2,6 +2,7 @@
 // its conversation and what is kept in the browser.
 
 import { SCRIPTED, PROVIDERS, model } from "./agent.js";
+import { missing } from "./choice.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
 import { announce, download, perFrame, pickFiles } from "./dom.js";
@@ -80,8 +81,9 @@ export class Workbench {
     this.#views = {
       chat: chatView({
         send: guard((text) => this.#send(text)),
+        instead: guard(this.#ofProject((item, text) => this.#conversation.instead(item, text, () => this.#leaveEditor()))),
         stop: () => void this.#conversation.stop(),
-        resume: guard(this.#ofProject(() => this.#conversation.resume())),
+        resume: guard(this.#ofProject(() => this.#resume())),
         openFile: open,
         openSettings: () => dialogs.settings.open(),
       }),
@@ -97,6 +99,7 @@ export class Workbench {
           this.#views.files.setCurrent(path);
           this.#remember();
         },
+        chosen: () => this.#layout.show("editor"),
       }),
       terminal: terminalView({
         open: (options) => this.#project.sandbox.openShell(options),
@@ -158,11 +161,12 @@ export class Workbench {
   }
 
   /** @param {string} name @param {Record<string, string | Uint8Array>} [files] */
-  async #create(name, files = {}) {
+  async #create(name, files = {}, saved = undefined) {
     const problem = problemOfName(name);
     if (problem) throw new Error(problem);
     if ((await this.#shelf.names()).includes(name)) throw new Error(`there is a project ${name} already; open it or choose another name`);
-    this.#show(await this.#shelf.open(name, { files }));
+    this.#show(await this.#shelf.open(name, { files }), saved);
+    if (saved) this.#remember();
   }
 
   async #openSample() {
@@ -232,7 +236,15 @@ export class Workbench {
     }
   });
 
+  #resume() {
+    const problem = missing(this.#settings.choice);
+    if (problem) throw new Error(problem);
+    return this.#conversation.resume();
+  }
+
   #send(text) {
+    const problem = missing(this.#settings.choice);
+    if (problem) throw new Error(problem);
     return this.#conversation.send(text, () => this.#leaveEditor());
   }
 
@@ -256,6 +268,7 @@ export class Workbench {
       files.draw();
       preview.follow(changes);
       this.#layout.setPreview(preview.hasPage);
+      this.#greet();
     });
     this.#converse(saved);
     this.#showParts(project, this.#conversation.run);
@@ -269,8 +282,27 @@ export class Workbench {
     const conversation = new Conversation(project, this.#settings, this.#ask, saved);
     this.#conversation = conversation;
     conversation.addEventListener("change", () => conversation === this.#conversation && this.#remember());
-    conversation.addEventListener("credit", ({ detail: paths }) => conversation === this.#conversation && !this.#replay && this.#views.files.mark(paths));
-    this.#views.chat.setHello(...projectHello(this.#settings.choice.provider === SCRIPTED));
+    conversation.addEventListener("credit", ({ detail: { paths, edited } }) => {
+      if (conversation !== this.#conversation || this.#replay) return;
+      this.#views.files.mark(paths);
+      this.#views.editor.reveal(edited);
+    });
+    this.#greet();
+  }
+
+  /** What stands where no conversation is yet. */
+  #greet() {
+    if (this.#isSample) return;
+    const { chat, editor } = this.#views;
+    chat.setHello(...projectHello({
+      isScripted: this.#settings.choice.provider === SCRIPTED,
+      isEmpty: this.#project.files.size === 0,
+      suggest: (task) => chat.suggest(task),
+      begin: guard(this.#ofProject(async ({ files, first }) => {
+        await this.#project.add(files);
+        editor.open(first);
+      })),
+    }));
   }
 
   /** Files and conversation stay apart: the one goes on, the other begins anew. */
@@ -307,6 +339,7 @@ export class Workbench {
   /** The settings may have changed. */
   #follow() {
     this.#showModel();
+    this.#greet();
     void this.#conversation?.configure();
   }
 
@@ -316,6 +349,7 @@ export class Workbench {
     const known = model(id);
     const name = provider === SCRIPTED ? "Scripted demo" : known?.display_name ?? (id || PROVIDERS.find((each) => each.id === provider).name);
     button.querySelector("span").textContent = name;
+    this.#views.chat.setProblem(missing(this.#settings.choice));
     this.#views.chat.setWindow(provider === SCRIPTED ? 200_000 : known?.context_window ?? 0);
   }
 
@@ -372,8 +406,8 @@ export class Workbench {
         this.#endReplay();
         this.#showParts(this.#project, this.#conversation.run, this.#left);
       },
-      fork: guard(async (project) => {
-        await this.#create(await this.#shelf.freeName(shared.name), Object.fromEntries(project.files));
+      fork: guard(async (project, conversation) => {
+        await this.#create(await this.#shelf.freeName(shared.name), Object.fromEntries(project.files), conversation);
       }),
       show: (project, run) => {
         this.#showParts(project, run, editor.current);

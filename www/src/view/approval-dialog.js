@@ -2,6 +2,7 @@
 // button, so that what somebody is typing just then answers nothing.
 
 import { isCommand } from "../approvals.js";
+import { showDialog } from "../dialogs.js";
 import { h } from "../dom.js";
 import { argumentsInFull } from "./items.js";
 
@@ -41,7 +42,7 @@ export function approvalDialog(stop) {
       resolve(answer);
     };
     call.signal.addEventListener("abort", gone, { once: true });
-    dialog.showModal();
+    showDialog(dialog);
     title.focus();
   });
 }

@@ -8,12 +8,19 @@ import { itemView } from "./items.js";
  * @param {(text: string) => Promise<boolean>} actions.send says whether it has arrived
  * @param {() => void} actions.stop
  * @param {(path: string) => void} actions.openFile
+ * @param {(item: import("../run.js").Item, text: string) => Promise<boolean>} actions.instead as `send`,
+ *   in place of a message that was sent before
  * @param {() => void} actions.openSettings @param {() => void} actions.resume goes on with a run that was cut off
  */
 export function chatView(actions) {
   const list = h("div", { class: "items", role: "log", "aria-label": "Conversation", tabIndex: 0 });
   const hello = h("div", { class: "hello" });
   const scroller = h("div", { class: "scroller" }, hello, list);
+  const missing = h("span");
+  const problem = h("p", { class: "need", role: "status", hidden: true }, icon("warn"), h("span", null, missing, " ", h("button", { type: "button", class: "link", onClick: () => actions.openSettings() }, "Open settings")));
+  const editing = h("p", { class: "editing-note", hidden: true },
+    h("span", null, "You edit a message of before. Sent, it takes the place of that one and of all that came after it."),
+    h("button", { type: "button", class: "link", onClick: () => edit(undefined) }, "Cancel"));
   const queue = h("ul", { class: "queue", "aria-label": "Messages that wait" });
   // What came too late, or before Stop.
   const later = h("p", { class: "queue-note", hidden: true }, "The agent gets it with your next message.");
@@ -34,7 +41,7 @@ export function chatView(actions) {
   const form = h(
     "form",
     { class: "composer", onSubmit: submit },
-    queue, later,
+    queue, later, problem, editing,
     h("div", { class: "compose" }, input, h("div", { class: "compose-buttons" }, stop, send)),
     h("div", { class: "usage" }, status, h("span", { class: "context", title: "Context in use" }, context, contextText), cost),
   );
@@ -47,6 +54,9 @@ export function chatView(actions) {
   let dirty = new Set();
   let sticky = true;
   let locked = false;
+  /** The message that the composer's text takes the place of. */
+  let edited;
+  const onItems = { ...actions, edit, instead };
 
   const paint = perFrame(() => {
     for (const item of dirty) views.get(item.key)?.update();
@@ -71,6 +81,10 @@ export function chatView(actions) {
   input.addEventListener("input", grow);
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+    if (event.key === "Escape" && edited) {
+      event.preventDefault();
+      edit(undefined);
+    }
   });
 
   function isAtEnd() {
@@ -97,19 +111,50 @@ export function chatView(actions) {
     event.preventDefault();
     const text = input.value.trim();
     if (text === "" || locked) return;
-    input.value = "";
-    grow();
+    if (!problem.hidden) return remind();
+    const item = edited;
+    edit(undefined);
     follow(true);
     const own = run;
-    if ((await actions.send(text)) || run !== own || input.value !== "") return;
+    if ((await (item ? actions.instead(item, text) : actions.send(text))) || run !== own || input.value !== "") return;
     // What did not arrive need not be typed again.
+    write(text);
+  }
+
+  /** @param {string} text */
+  function write(text) {
     input.value = text;
     grow();
   }
 
+  /** Begins to edit a message, or ends that. @param {import("../run.js").Item} [item] */
+  function edit(item) {
+    edited = item;
+    editing.hidden = !item;
+    write(item?.text ?? "");
+    if (item) input.focus();
+  }
+
+  /** What is missing is said again, also to who does not see it. */
+  function remind() {
+    announce(missing.textContent);
+    problem.classList.remove("again");
+    void problem.offsetWidth;
+    problem.classList.add("again");
+  }
+
+  function instead(item, text) {
+    if (locked) return undefined;
+    if (!problem.hidden) return remind();
+    edit(undefined);
+    follow(true);
+    return actions.instead(item, text);
+  }
+
   function add(item) {
-    const view = itemView(item, actions);
+    const view = itemView(item, onItems);
     views.set(item.key, view);
+    for (const { key } of item.takes ?? []) view.inner.append(views.get(key).element);
     const place = item.parent ? views.get(item.parent.key)?.inner : list;
     (place ?? list).append(view.element);
     hello.hidden = true;
@@ -161,6 +206,7 @@ export function chatView(actions) {
     element,
     /** Shows a run. @param {import("../run.js").Run} next */
     show(next) {
+      if (edited) edit(undefined);
       run = next;
       views = new Map();
       dirty = new Set();
@@ -194,6 +240,20 @@ export function chatView(actions) {
     setWindow(tokens) {
       window_ = tokens;
       showUsage();
+    },
+    /** What has to be settled before anything is sent. @param {string} [text] none: nothing */
+    setProblem(text) {
+      problem.hidden = !text;
+      missing.textContent = text ?? "";
+    },
+    /** Puts a text into the composer. @param {string} text */
+    suggest(text) {
+      edit(undefined);
+      write(text);
+      input.focus();
+    },
+    get isEmpty() {
+      return !run || run.items.length === 0;
     },
     /** What stands where no conversation is yet. */
     setHello(...children) {

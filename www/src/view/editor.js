@@ -17,32 +17,35 @@ import { addFlash, clearFlashes, flashes } from "./flashes.js";
 
 /** Files that the editor opens; larger ones are for the terminal. */
 const MOST_BYTES = 2_000_000;
+const EMPTY = "Pick one from the tree. What the agent edits opens here.";
 /** Rest after typing before it is saved, in ms. */
 const SAVE_MS = 1_000;
 
 /**
  * An open file. `disk`: what the sandbox holds, as far as one has seen, and `saved`: the same
  * as text; `theirs`: what it holds instead, to be settled; `sent`: the text that is being
- * written; `note`: why there is no text.
+ * written; `note`: why there is no text; `isVisiting`: it was opened because the agent edits it,
+ * and makes room for the next such file until somebody does something in it.
  * @typedef {object} Doc
  * @property {import("../project.js").Project} project
  * @property {EditorState} state
  * @property {string | undefined} saved @property {Uint8Array | undefined} disk
  * @property {{content: Uint8Array | undefined}} [theirs]
  * @property {string} [sent] @property {Promise<void>} [writing] @property {any} [timer]
- * @property {any} [scroll] @property {string} [note]
+ * @property {any} [scroll] @property {string} [note] @property {boolean} [isVisiting]
  */
 
 /**
  * @param {object} actions
  * @param {(error: Error) => void} actions.failed a file could not be saved
  * @param {(path: string) => void} actions.shown a tab came to the front; `""`: none
+ * @param {() => void} actions.chosen somebody has chosen a tab
  */
 export function editorView(actions) {
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Open files", onKeydown: onTabKey });
   const conflict = conflictBar({ takeTheirs: () => takeTheirs(current), keepMine: () => keepMine(current) });
   const place = h("div", { class: "code", id: "editor", role: "tabpanel" });
-  const empty = h("div", { class: "empty" }, h("p", null, "No file is open."), h("p", { class: "quiet" }, "Pick one from the tree. What the agent edits shows up here as it happens."));
+  const empty = h("div", { class: "empty" }, h("p", null, "No file is open."), h("p", { class: "quiet" }, EMPTY));
   const element = h("div", { class: "editor" }, conflict.element, place, empty);
 
   /** @type {Map<string, Doc>} */
@@ -60,6 +63,7 @@ export function editorView(actions) {
       if (!doc) return;
       const was = isDirty(doc);
       doc.state = view.state;
+      if (transactions.some((each) => each.isUserEvent("input") || each.isUserEvent("select") || each.isUserEvent("delete"))) doc.isVisiting = false;
       const is = isDirty(doc);
       if (is !== was) drawTabs();
       if (is && transactions.some(({ docChanged }) => docChanged)) saveSoon(current, doc);
@@ -108,7 +112,31 @@ export function editorView(actions) {
     const bytes = project.files.get(path);
     if (!bytes) return;
     if (!docs.has(path)) openAs(path, bytes);
+    docs.get(path).isVisiting = false;
     show(path);
+  }
+
+  /**
+   * Shows what the agent has edited, unless somebody is at work in the editor: then
+   * it is a tab behind.
+   * @param {import("../project.js").Change} change
+   */
+  function reveal({ path, before, after }) {
+    if (!after || textIn(after) === undefined) return;
+    const isBusy = view.hasFocus || [...docs.values()].some(isOpenStill);
+    if (!docs.has(path)) {
+      const visitor = [...docs].find(([each, doc]) => doc.isVisiting && !isOpenStill(doc) && !(isBusy && each === current));
+      const isKnown = before !== undefined && textIn(before) !== undefined;
+      // From what it was, so that one sees what changes.
+      openAs(path, isKnown ? before : after);
+      docs.get(path).isVisiting = true;
+      if (!isBusy) show(path);
+      if (isKnown) takeOver(path, after);
+      if (visitor) drop(visitor[0]);
+      drawTabs();
+    } else if (!isBusy) {
+      show(path);
+    }
   }
 
   /** @param {string} path @param {Uint8Array} bytes what it holds */
@@ -139,7 +167,7 @@ export function editorView(actions) {
       // The lock may have changed while the tab was in the back.
       view.dispatch({ effects: readOnly.reconfigure(EditorState.readOnly.of(locked)) });
     } else {
-      empty.replaceChildren(h("p", null, "No file is open."), h("p", { class: "quiet" }, "Pick one from the tree. What the agent edits shows up here as it happens."));
+      empty.replaceChildren(h("p", null, "No file is open."), h("p", { class: "quiet" }, EMPTY));
     }
     drawTabs();
     drawConflict();
@@ -216,7 +244,12 @@ export function editorView(actions) {
       const tab = h("button", {
         type: "button", role: "tab", class: "tab", dataset: { path }, title: path,
         "aria-selected": path === current, tabIndex: path === current ? 0 : -1, "aria-controls": "editor", "aria-keyshortcuts": "Delete",
-        onClick: () => show(path),
+        onClick: () => {
+          // Before it is drawn anew.
+          actions.chosen();
+          docs.get(path).isVisiting = false;
+          show(path);
+        },
         onAuxclick: (event) => event.button === 1 && close(path),
       }, h("span", null, label), h("span", { class: "dirty", title: dirty ? "not saved yet" : "", "aria-label": dirty ? "not saved" : "" }, dirty ? "●" : ""));
       return h("div", { class: `tab-box ${path === current ? "current" : ""}`, role: "none" }, tab,
@@ -324,6 +357,11 @@ export function editorView(actions) {
       for (const { path, after } of changes) if (docs.has(path)) followOne(path, after);
       drawTabs();
       drawConflict();
+    },
+    /** Shows what the agent has edited, the last of it in front. @param {import("../project.js").Change[]} changes */
+    reveal(changes) {
+      const texts = changes.filter(({ after }) => after);
+      if (texts.length > 0) reveal(texts.at(-1));
     },
     /** Closes what is gone because somebody wanted it to be. @param {string} path a file, or a directory */
     discard(path) {

@@ -2,6 +2,11 @@
 
 import { h, icon } from "../dom.js";
 
+/** What the page is for, in a line. */
+const TAGLINE = "A coding agent and its sandbox, in this tab";
+/** Where one reads more. */
+const LINKS = [["Docs", `${SOURCE}/blob/main/docs/playground.md`], ["Source", SOURCE]];
+
 /**
  * @param {object} actions
  * @param {([label: string, act: () => void, ofProject?: boolean] | undefined | false)[]} actions.entries
@@ -13,9 +18,11 @@ export function header(actions) {
   const theme = h("button", { type: "button", class: "icon-button" });
   actions.showTheme(theme);
   const item = ([label, act, ofProject]) => h("button", { type: "button", role: "menuitem", dataset: ofProject ? { ofProject: "" } : {}, onClick: () => { menu.hidePopover(); act(); } }, label);
+  const link = ([label, href], props) => h("a", { href, target: "_blank", rel: "noopener noreferrer", ...props }, label);
   const why = h("p", { class: "quiet", hidden: true });
   const menu = h("div", { id: "project-menu", class: "menu", role: "menu", "aria-label": "Project", onKeydown: menuKeys },
-    why, actions.entries.map((entry) => (entry === undefined ? h("hr") : entry && item(entry))));
+    why, actions.entries.map((entry) => (entry === undefined ? h("hr") : entry && item(entry))),
+    h("hr"), LINKS.map((each) => link(each, { role: "menuitem" })));
   menu.setAttribute("popover", "auto");
   const button = h("button", { type: "button", class: "quiet-button", id: "project", title: "Project: open, import, export, share", "aria-haspopup": "menu" }, h("span", { id: "project-name" }), icon("down"));
   button.setAttribute("popovertarget", "project-menu");
@@ -28,7 +35,8 @@ export function header(actions) {
   });
   const element = h("header", { class: "bar" },
     h("h1", { class: "brand", "aria-label": "Hermitcrab" }, h("img", { src: "./icon.svg", alt: "", width: 20, height: 20 }), h("span", null, "Hermitcrab")),
-    button, menu, h("span", { id: "not-kept", class: "tag bad", hidden: true }, "not kept"), h("span", { class: "grow" }),
+    button, menu, h("span", { id: "not-kept", class: "tag bad", hidden: true }, "not kept"), h("p", { class: "tagline" }, TAGLINE), h("span", { class: "grow" }),
+    h("nav", { class: "about-links", "aria-label": "About" }, LINKS.map((each) => link(each))),
     h("button", { type: "button", class: "quiet-button", id: "model", title: "Settings: provider, model, keys, approval", onClick: actions.openSettings }, icon("bot"), h("span")),
     theme);
   return {
@@ -43,7 +51,7 @@ export function header(actions) {
 }
 
 function menuKeys(event) {
-  const items = [...event.currentTarget.querySelectorAll("button:enabled")];
+  const items = [...event.currentTarget.querySelectorAll("button:enabled, a")];
   const at = items.indexOf(document.activeElement);
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
   if (to === undefined) return;

@@ -1,6 +1,7 @@
 // The parts of a conversation, each with an element and an `update`.
 
-import { duration, h, icon, size } from "../dom.js";
+import { AnsiText } from "../ansi.js";
+import { announce, copy, duration, h, icon, iconButton, size } from "../dom.js";
 import { diff } from "../diff.js";
 import { renderMarkdown } from "../markdown.js";
 
@@ -16,15 +17,32 @@ export function itemView(item, actions) {
   return view;
 }
 
+/** What can be done with a message. @param {() => string} text @param {...any} more buttons */
+function tools(text, ...more) {
+  const button = iconButton("copy", "Copy", async () => {
+    const done = await copy(text());
+    announce(done ? "Copied." : "This browser lets nothing be copied.");
+    button.replaceChildren(icon(done ? "check" : "cross"));
+    setTimeout(() => button.replaceChildren(icon("copy")), 1_500);
+  });
+  return h("span", { class: "message-tools" }, button, more);
+}
+
 const VIEWS = { user, answer, tool, notice, steering, agent };
 
-function user(item) {
-  return { element: h("div", { class: "item user" }, h("div", { class: "who" }, item.parent ? "Task" : "You"), h("div", { class: "text" }, item.text)), update() {} };
+function user(item, { edit, instead }) {
+  // What an agent was given is its parent's to say.
+  const own = item.parent ? [] : [
+    iconButton("edit", "Edit, and send it instead", () => edit(item), { class: "icon-button changes" }),
+    iconButton("reload", "Ask again", () => instead(item, item.text), { class: "icon-button changes" }),
+  ];
+  const who = h("div", { class: "who" }, item.parent ? "Task" : "You", h("span", { class: "grow" }), tools(() => item.text, own));
+  return { element: h("div", { class: "item user" }, who, h("div", { class: "text" }, item.text)), update() {} };
 }
 
 function steering(item) {
   const tag = h("span", { class: `tag ${item.delivered ? "good" : "bad"}` }, item.delivered ? "delivered" : "dropped");
-  const who = h("div", { class: "who" }, `${item.parent ? "The agent" : "You"}, steering `, tag);
+  const who = h("div", { class: "who" }, `${item.parent ? "The agent" : "You"}, steering `, tag, h("span", { class: "grow" }), tools(() => item.text));
   return { element: h("div", { class: "item user steering" }, who, h("div", { class: "text" }, item.text)), update() {} };
 }
 
@@ -34,18 +52,23 @@ function answer(item) {
   const thinking = h("details", { class: "thinking", hidden: true }, h("summary", null, icon("chevron"), label), thoughts);
   const text = h("div", { class: "prose" });
   const cut = h("p", { class: "cut" }, h("span", { class: "tag bad" }, "cut off"));
-  const element = h("div", { class: "item answer" }, thinking, text, cut);
+  const foot = h("div", { class: "answer-foot" }, tools(() => item.text));
+  const element = h("div", { class: "item answer" }, thinking, text, cut, foot);
   return {
     element,
     update() {
-      thinking.hidden = item.thinking === "";
-      thoughts.textContent = item.thinking;
+      // What broke off is read until something new comes.
+      const isBroken = item.broken !== undefined && item.text === "" && item.thinking === "";
+      const shown = isBroken ? item.broken : item;
+      thinking.hidden = shown.thinking === "";
+      thoughts.textContent = shown.thinking;
       const busy = !item.done && item.text === "";
       label.textContent = busy ? "Thinking…" : "Thought";
       element.classList.toggle("streaming", !item.done);
       element.classList.toggle("empty", item.done && !item.cut && item.text === "" && item.thinking === "");
-      cut.hidden = !item.cut;
-      renderMarkdown(text, item.text);
+      cut.hidden = !item.cut && !isBroken;
+      foot.hidden = !item.done || item.text === "";
+      renderMarkdown(text, shown.text);
     },
   };
 }
@@ -69,12 +92,16 @@ function tool(item, actions) {
   let limit = FIRST_CHARS;
   let shown = "";
   let drawn = 0;
+  const written = new AnsiText(output);
 
   function showOutput(characters) {
     limit = characters;
     const text = item.output.length > limit ? item.output.slice(0, limit) : item.output;
-    if (text.startsWith(shown) && output.firstChild) output.firstChild.appendData(text.slice(shown.length));
-    else output.textContent = text;
+    if (!text.startsWith(shown)) {
+      written.clear();
+      shown = "";
+    }
+    written.write(text.slice(shown.length));
     shown = text;
     more.hidden = item.output.length <= limit;
     output.hidden = text === "";
@@ -105,6 +132,8 @@ function tool(item, actions) {
         mark.title = { waiting: "waits for your approval", running: "runs", failed: "failed", done: "done" }[state];
         mark.ariaLabel = mark.title;
         time.textContent = item.waits ? "waits" : "";
+        // Why it failed is what one reads next.
+        if (state === "failed" && !item.cut && !item.refused) details.open = true;
       }
       if (item.cut) {
         time.textContent = "cut off";
@@ -154,7 +183,11 @@ function diffView(change, { openFile }) {
     : h("button", { type: "button", class: "path link", title: path, onClick: () => openFile(path) }, path);
   const counts = result && [h("span", { class: "plus" }, `+${result.added}`), h("span", { class: "minus" }, `−${result.removed}`)];
   const head = h("div", { class: "diff-head" }, name, kind && h("span", { class: "tag" }, kind), counts);
-  const element = h("div", { class: "diff" }, head);
+  // A new file is all added lines: they are shown when somebody wants them.
+  const folds = made && result !== undefined && result.rows.length > 0;
+  const element = folds
+    ? h("details", { class: "diff" }, h("summary", null, icon("chevron"), head))
+    : h("div", { class: "diff" }, head);
   if (!result) {
     head.append(h("span", { class: "quiet" }, binary ? "binary" : large ? "too large for the log" : "too long to compare"));
     return element;
@@ -189,17 +222,26 @@ function row({ kind, text, line }) {
 }
 
 function notice(item, { openSettings, resume }) {
+  if (item.takes?.length > 0) return taken(item);
   const settle = ["authentication", "access_denied", "network", "quota_exceeded", "not_found", "configuration"];
   const link = (label, onClick) => h("button", { type: "button", class: "link", onClick }, label);
   const goOn = () => {
     button.remove();
     resume();
   };
-  const button = settle.includes(item.code) ? link("Open settings", openSettings) : item.resume && link("Go on", goOn);
+  const button = item.resume && link("Go on", goOn);
+  const ways = [settle.includes(item.code) && link("Open settings", openSettings), item.kind === "error" && !item.parent && h("button", { type: "button", class: "link again", onClick: resume }, "Try again"), button].filter(Boolean);
   const text = new Text(item.text);
   const element = h("div", { class: `item notice ${item.kind}`, role: item.kind === "error" ? "alert" : undefined },
-    item.kind !== "info" && icon("warn"), h("span", null, text, button && [" ", button]));
+    item.kind !== "info" && icon("warn"), h("span", null, text, ways.flatMap((way) => [" ", way])));
   return { element, update: () => text.replaceData(0, text.length, item.text) };
+}
+
+/** What was taken out of the conversation. */
+function taken(item) {
+  const inner = h("div", { class: "items inner" });
+  const summary = h("summary", null, icon("chevron"), h("span", null, item.text));
+  return { element: h("div", { class: "item taken" }, h("details", null, summary, inner)), inner, update() {} };
 }
 
 function agent(item) {

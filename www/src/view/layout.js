@@ -19,7 +19,7 @@ const LARGEST = 75;
 
 /** @param {Record<string, any>} views @param {HTMLElement} header */
 export function layout(views, header) {
-  const sizes = { chat: 26, files: 13, terminal: 30, preview: 46, ...read() };
+  const sizes = { chat: 34, files: 13, terminal: 30, preview: 46, ...read() };
   const previewTab = h("button", { type: "button", class: "tab preview-toggle", "aria-pressed": false, onClick: () => setPreviewOpen(!previewOpen) }, icon("eye"), h("span", null, "Preview"));
   const strip = h("div", { class: "strip" }, views.editor.tabs, previewTab);
   const replay = h("div", { class: "replay-place" });
@@ -99,8 +99,13 @@ export function layout(views, header) {
     main.dataset.pane = name;
     for (const button of dock.children) button.setAttribute("aria-current", String(button.dataset.pane === name));
     if (name === "preview") setPreviewOpen(true, true);
-    else if (name === "editor" && getComputedStyle(stage).getPropertyValue("--one").trim() === "yes") setPreviewOpen(false, true);
+    else if (name === "editor" && isOneAtATime()) setPreviewOpen(false, true);
     views.preview.setShown(isPreviewVisible());
+  }
+
+  /** Whether the preview would take the place of the editor's text. */
+  function isOneAtATime() {
+    return getComputedStyle(stage).getPropertyValue("--one").trim() === "yes";
   }
 
   function isPreviewVisible() {
@@ -127,7 +132,7 @@ export function layout(views, header) {
     /** Whether there is something to preview; opens it where there is room. @param {boolean} possible */
     setPreview(possible) {
       previewTab.hidden = !possible;
-      if (wanted === undefined && possible && innerWidth >= 1400) setPreviewOpen(true, false);
+      if (wanted === undefined && possible && !narrow.matches && !isOneAtATime()) setPreviewOpen(true, false);
       if (!possible && previewOpen) setPreviewOpen(false, false);
     },
     /** @param {HTMLElement | undefined} element the bar of a replay */

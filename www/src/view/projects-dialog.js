@@ -1,5 +1,6 @@
 // The projects of this browser: begin one, open one, delete one.
 
+import { showDialog } from "../dialogs.js";
 import { h, icon, iconButton } from "../dom.js";
 import { sentence } from "../explain.js";
 import { ask } from "./question.js";
@@ -56,7 +57,7 @@ export function projectsDialog(actions) {
       problem.hidden = true;
       name.value = "";
       await draw();
-      dialog.showModal();
+      showDialog(dialog);
       name.focus();
     },
   };

@@ -2,6 +2,7 @@
 // agent with it, and are answered with no where the page is in a frame of
 // another site.
 
+import { showDialog } from "../dialogs.js";
 import { h } from "../dom.js";
 
 /**
@@ -21,6 +22,6 @@ export function ask(question, yes) {
         // What somebody has just asked for is a key away.
         h("button", { type: "submit", value: "yes", class: "primary", autofocus: true }, yes))));
     document.body.append(dialog);
-    dialog.showModal();
+    showDialog(dialog);
   });
 }

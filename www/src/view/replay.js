@@ -6,6 +6,7 @@ import { isAgents } from "../credit.js";
 import { afterwards } from "../excerpt.js";
 import { decode } from "../project.js";
 import { Run } from "../run.js";
+import { toBase64 } from "../share.js";
 
 /** Longest pause of the replay; people were slower than readers want to be. */
 const LONGEST_PAUSE = 1200;
@@ -15,7 +16,8 @@ const LONGEST_PAUSE = 1200;
  * @param {object} actions
  * @param {(project: object, run: Run) => void} actions.show
  * @param {(changes: object[]) => void} actions.step
- * @param {() => void} actions.leave @param {(project: object) => Promise<void>} actions.fork
+ * @param {() => void} actions.leave
+ * @param {(project: object, conversation: {log: import("../run.js").Entry[], originals: [string, string | null][]}) => Promise<void>} actions.fork
  */
 export function replayView(shared, actions) {
   const { log } = shared;
@@ -32,15 +34,24 @@ export function replayView(shared, actions) {
     h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, when(shared.saved)), h("span", { class: "grow" }),
       iconButton("close", "Close the run", () => { pause(); actions.leave(); })),
     h("div", { class: "replay-controls" }, play, slider, place,
-      h("button", { type: "button", title: "A project of your own with the files as they are at this point", onClick: fork }, "Continue from here")));
+      h("button", { type: "button", title: "A project of your own with the files and the conversation as they are at this point", onClick: fork }, "Continue from here")));
 
   async function fork() {
     // A second click would make a second project.
     if (forking) return;
     forking = true;
     pause();
-    await actions.fork(project);
+    await actions.fork(project, conversation());
     forking = false;
+  }
+
+  /** What was said and done up to this point. */
+  function conversation() {
+    const note = { note: `Continued from the run ${shared.name}. The model knows the conversation up to here.`, kind: "info", at: Date.now(), cut: true };
+    const past = log.slice(0, at);
+    const paths = new Set(past.flatMap(({ changes = [] }) => changes.map(({ path }) => path)));
+    const originals = [...paths].map((path) => [path, Object.hasOwn(shared.files, path) ? toBase64(shared.files[path]) : null]);
+    return { log: past.length > 0 ? [...past, note] : [], originals };
   }
 
   /** Back to the start: the files as they were, no conversation. */

@@ -1,7 +1,9 @@
 // The settings: provider, model, keys, proxies, and when the agent asks.
 
-import { mayAsk, speakable, whyNot } from "../address.js";
+import { speakable } from "../address.js";
 import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent.js";
+import { wrong } from "../choice.js";
+import { showDialog } from "../dialogs.js";
 import { count, h, icon, iconButton } from "../dom.js";
 
 const REAL = PROVIDERS.filter(({ id }) => id !== SCRIPTED);
@@ -132,7 +134,7 @@ export function settingsDialog(settings, changed) {
       remember.checked = remembered;
       approval.value = settings.get("approval");
       fill(settings.choice.provider);
-      dialog.showModal();
+      showDialog(dialog);
       provider.focus();
     },
   };
@@ -140,30 +142,4 @@ export function settingsDialog(settings, changed) {
 
 function placeholderOf(provider) {
   return provider === "chat" ? "http://localhost:11434/v1" : "https://…";
-}
-
-/** What is missing; `undefined` if nothing. @param {string} provider @param {Record<string, object>} draft */
-function wrong(provider, draft) {
-  const bad = REAL.find(({ id }) => draft[id].baseUrl && !isAddress(draft[id].baseUrl));
-  if (bad) return `The address for ${bad.name} must start with https:// or http://.`;
-  const closed = REAL.find(({ id }) => draft[id].baseUrl && !mayAsk(draft[id].baseUrl));
-  if (closed) return whyNot(draft[closed.id].baseUrl);
-  const named = REAL.find(({ id }) => draft[id].baseUrl && hasUser(draft[id].baseUrl));
-  if (named) return `The address for ${named.name} holds a user name or a password, which requests cannot carry; leave them out.`;
-  if (provider === SCRIPTED) return undefined;
-  const { key, baseUrl, model: name } = draft[provider];
-  if (provider === "chat" && !baseUrl) return "Say where the server is, for example http://localhost:11434/v1.";
-  if (!name) return "Say which model the server should use.";
-  if (!key && !baseUrl) return "Paste a key, or give the address of a proxy that adds one.";
-  return undefined;
-}
-
-function isAddress(text) {
-  return /^https?:\/\/[^/\s]/.test(text) && URL.canParse(text);
-}
-
-/** Whether an address holds a user name or a password. @param {string} text */
-function hasUser(text) {
-  const { username, password } = new URL(text);
-  return username !== "" || password !== "";
 }
