@@ -16,7 +16,7 @@ const TYPES = {
 };
 /** Smaller files fit a packet or two as they are. */
 const LEAST_BYTES = 1_000;
-/** Of brotli: the highest one takes half a minute for the core and saves 5 % more. */
+/** Of brotli: the highest one, 11, takes six times as long and saves a tenth more. */
 const QUALITY = 9;
 
 /** In the order of preference. @type {[encoding: string, ending: string, compress: (bytes: Buffer) => Buffer][]} */

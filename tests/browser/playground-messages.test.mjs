@@ -15,7 +15,7 @@ async function lastSent(model) {
   return JSON.stringify((await model.requests()).at(-1).body.messages);
 }
 
-const texts = (page) => page.locator(".items > .item:not(.taken) :is(.text, .prose)").allInnerTexts();
+const texts = (page) => page.locator(".scroller > .items > .item:not(.taken, .empty) :is(.text, .prose)").allInnerTexts();
 
 test("a message is asked again, in place of what came of it", async (t) => {
   const { page, problems } = await open(t);
@@ -117,13 +117,20 @@ test("messages and answers are copied", async (t) => {
 
 test("what came of an answer stays when it breaks, and the message can be tried again", async (t) => {
   const { page } = await open(t);
-  const cut = { text: "The first half of it", disconnect: "after_text" };
-  const model = await serveModel(t, { steps: [cut, cut, cut, { text: "The whole of it." }] });
+  const cut = (hold) => ({ text: "The first half of it", hold, hold_before: "end", disconnect: "before_end" });
+  const model = await serveModel(t, { steps: [cut("one"), cut("two"), cut("three"), { text: "The whole of it." }] });
   await choose(page, { baseUrl: model.url });
   await say(page, "write it");
+  await page.waitForSelector(".answer:has-text('The first half of it')");
+  await model.release("one");
   // While it is tried once more it is read, too.
   await page.waitForSelector(".notice.warning:has-text('Attempt 2 follows')");
-  assert.match(await page.locator(".answer").first().innerText(), /The first half of it/);
+  assert.match(await page.locator(".answer").first().innerText(), /^The first half of it/);
+  for (const hold of ["two", "three"]) {
+    await model.held(hold);
+    await page.waitForSelector(".answer:has-text('The first half of it')");
+    await model.release(hold);
+  }
   const notice = page.locator(".notice.error");
   await notice.waitFor({ timeout: 60_000 });
   assert.equal(await page.locator(".answer").count(), 1);
@@ -279,6 +286,7 @@ test("the browser's Back closes a dialog and leaves the page where it is", async
   await page.goBack();
   await page.waitForSelector("dialog[open]", { state: "detached" });
   await menu(page, "Projects…");
+  await page.waitForSelector("dialog.projects[open]");
   assert.equal(await page.locator(".shelf li").count(), 2);
   await page.keyboard.press("Escape");
   // Back denies what the agent asks.

@@ -36,7 +36,7 @@ function user(item, { edit, instead }) {
     iconButton("edit", "Edit, and send it instead", () => edit(item), { class: "icon-button changes" }),
     iconButton("reload", "Ask again", () => instead(item, item.text), { class: "icon-button changes" }),
   ];
-  const who = h("div", { class: "who" }, item.parent ? "Task" : "You", h("span", { class: "grow" }), tools(() => item.text, own));
+  const who = h("div", { class: "who" }, item.parent ? "Task" : "You", h("span", { class: "grow" }), tools(() => item.text, ...own));
   return { element: h("div", { class: "item user" }, who, h("div", { class: "text" }, item.text)), update() {} };
 }
 
