@@ -93,7 +93,7 @@ test("the file that the agent edits opens, and the next one takes its place", as
   await page.waitForSelector('.tab[aria-selected="true"][data-path="README.md"]');
   assert.match(await editorText(page), /# Rock pool/);
   // What was open stays, what the agent has left does not, and what commands write does not open.
-  assert.deepEqual(await page.locator(".tab").evaluateAll((all) => all.map((tab) => tab.dataset.path)), ["slug.sh", "README.md"]);
+  assert.deepEqual(await page.locator(".tabs .tab").evaluateAll((all) => all.map((tab) => tab.dataset.path)), ["slug.sh", "README.md"]);
   assert.deepEqual(problems, []);
 });
 

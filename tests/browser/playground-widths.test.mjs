@@ -156,6 +156,7 @@ for (const width of WIDTHS) {
         }
         await page.click('.dock [data-pane="editor"]');
       } else {
+        await page.waitForSelector(".preview-toggle");
         // The preview leaves its own switch and the tabs where they are.
         for (const on of [false, true]) {
           if ((await page.getAttribute(".preview-toggle", "aria-pressed")) !== String(on)) await page.click(".preview-toggle");

@@ -20,7 +20,7 @@ const LARGEST = 75;
 /** @param {Record<string, any>} views @param {HTMLElement} header */
 export function layout(views, header) {
   const sizes = { chat: 34, files: 13, terminal: 30, preview: 46, ...read() };
-  const previewTab = h("button", { type: "button", class: "tab preview-toggle", "aria-pressed": false, onClick: () => setPreviewOpen(!previewOpen) }, icon("eye"), h("span", null, "Preview"));
+  const previewTab = h("button", { type: "button", class: "tab preview-toggle", "aria-pressed": "false", onClick: () => setPreviewOpen(!previewOpen) }, icon("eye"), h("span", null, "Preview"));
   const strip = h("div", { class: "strip" }, views.editor.tabs, previewTab);
   const replay = h("div", { class: "replay-place" });
   const pane = (name, label, ...children) => h("section", { class: `pane pane-${name}`, id: `pane-${name}`, "aria-label": label, tabIndex: -1 }, children);
