@@ -18,6 +18,10 @@ export interface ChangeableSettings {
   defaultCommandTimeoutMs?: number;
   /** Upper bound of any command's time limit, in ms; default 600,000. */
   maxCommandTimeoutMs?: number;
+  /** Time for reading the project's documents at the start, in ms; default 10,000. */
+  documentTimeoutMs?: number;
+  /** Time for what git says at the start, in ms; default 2,000. */
+  gitTimeoutMs?: number;
   /** `low`, `medium`, `high` or what else the provider has. */
   reasoningEffort?: string;
   /** Output tokens per model response. */
@@ -104,6 +108,15 @@ export interface SessionSettings extends ChangeableSettings {
   baseInstructions?: string;
   /** The user's own instructions; last part of the system prompt. */
   instructions?: string;
+  /**
+   * What the host knows of the project around a working directory that holds a
+   * part of it: documents above it, and git's facts (`changes`: changed and
+   * untracked files).
+   */
+  project?: {
+    documents?: { path: string; text: string }[];
+    git?: { branch?: string; changes?: [number, number]; commits?: string[]; missing?: string };
+  };
   /** Names that the model is told for its tools; default `spec`. */
   toolset?: "spec" | "native";
   /** Declarations that replace the profile's: docs/toolsets.md. */

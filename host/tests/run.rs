@@ -3,6 +3,12 @@
 
 #![cfg(unix)]
 
+#[path = "run/git.rs"]
+mod git;
+#[path = "run/limits.rs"]
+mod limits;
+#[path = "run/people.rs"]
+mod people;
 #[path = "run/terminal.rs"]
 mod terminal;
 
@@ -50,7 +56,7 @@ fn serve(steps: Value) -> ServeModel {
 fn command(url: &str, directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
     command
-        .args(["run", "--base-url", url, "--dir"])
+        .args(["run", "--quiet", "--base-url", url, "--dir"])
         .arg(directory)
         .args(arguments)
         .env("ANTHROPIC_API_KEY", CANARY)
@@ -346,6 +352,7 @@ fn a_killed_run_takes_its_commands_along() {
     let model = serve(json!([shell(&line), {"text": "done"}]));
     let directory = scratch();
     let mut child = command(&model.url(), directory.path(), &["x"])
+        .stdin(Stdio::null())
         .spawn()
         .expect("the binary");
     let canaries: Vec<PathBuf> = ["one", "two", "three"]
@@ -389,6 +396,83 @@ fn entries(tar: &Path) -> Vec<String> {
         .collect();
     paths.sort();
     paths
+}
+
+/// A subdirectory of a repository, loaded into the sandbox.
+#[test]
+fn a_part_of_a_repository_knows_the_rest_and_keeps_its_times() {
+    let directory = scratch();
+    let part = directory.path().join("part");
+    std::fs::create_dir(&part).expect("a directory");
+    for (path, text) in [
+        ("AGENTS.md", "the house rules"),
+        ("part/new", ""),
+        ("part/old", ""),
+    ] {
+        std::fs::write(directory.path().join(path), text).expect("a file");
+    }
+    let git = |arguments: &[&str]| {
+        let status = Command::new("git")
+            .args(["-c", "user.name=x", "-c", "user.email=x@example.org"])
+            .args(arguments)
+            .current_dir(directory.path())
+            .status();
+        assert!(status.expect("git").success(), "{arguments:?}");
+    };
+    git(&["init", "-q", "-b", "trunk"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "All of it"]);
+    let second = std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for (name, micros) in [("old", 250_000), ("new", 750_000)] {
+        let file = std::fs::File::options().write(true).open(part.join(name));
+        let time = second + Duration::from_micros(micros);
+        file.expect("a file").set_modified(time).expect("a time");
+    }
+    let out = directory.path().join("out.tar");
+    let model = serve(json!([
+        shell("ls -t; find . -name new -newer old; touch made; ls -t | head -1"),
+        {"text": "done"},
+    ]));
+    let arguments = [
+        "--env",
+        "memory",
+        "--out",
+        out.to_str().expect("UTF-8"),
+        "x",
+    ];
+    let ran = finish(command(&model.url(), &part, &arguments), b"");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let bodies = model.requests();
+    let body = String::from_utf8_lossy(&bodies[0].body);
+    for part in [
+        "## ../AGENTS.md\\n\\nthe house rules",
+        "Is git repository: true\\nGit branch: trunk",
+        "Status: ",
+        " All of it\\n",
+    ] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    let result = String::from_utf8_lossy(&bodies[1].body);
+    assert!(result.contains("new\\nold\\n./new\\nmade"), "{result}");
+    let unpacked = scratch();
+    let tar = Command::new("tar")
+        .arg("-xf")
+        .arg(&out)
+        .current_dir(unpacked.path())
+        .status();
+    assert!(tar.expect("tar").success());
+    for name in ["old", "new"] {
+        let modified = |path: &Path| {
+            path.metadata()
+                .and_then(|it| it.modified())
+                .expect("a time")
+        };
+        assert_eq!(
+            modified(&unpacked.path().join(name)),
+            modified(&part.join(name)),
+            "{name}"
+        );
+    }
 }
 
 #[test]
@@ -513,7 +597,7 @@ fn variables_that_look_like_secrets_can_be_passed() {
         let told = ran.stdout + &ran.stderr;
         assert!(told.contains(expected), "{told}");
     };
-    let kept = r#""output":"HC_DB_TOKEN=t1\n""#;
+    let kept = r#""output":"HC_DB_TOKEN=t1\n[exit code: 0,"#;
     check(&["--json", "--pass-env", "HC_DB_TOKEN", "x"], 0, kept);
     let both = [
         "--json",

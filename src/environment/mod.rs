@@ -6,6 +6,7 @@
 
 mod cancel;
 mod directory;
+pub(crate) mod git;
 mod handle;
 mod program;
 mod remote;
@@ -23,6 +24,7 @@ pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramReques
 pub use remote::{EnvironmentPort, RemoteEnvironment};
 pub use search::{PathGlob, glob_files, grep_files};
 pub(crate) use together::{Together, all};
+pub(crate) use wrapper::VariablesEnvironment;
 pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};
 
 use std::collections::BTreeMap;

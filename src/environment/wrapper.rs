@@ -1,5 +1,6 @@
 //! Wrappers that add one concern to any environment (spec 4.4).
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use async_trait::async_trait;
@@ -65,6 +66,47 @@ impl ExecutionEnvironment for ReadOnlyEnvironment {
                 "commands are disabled in read-only mode",
             ));
         }
+        self.inner.exec(scope, request, output).await
+    }
+}
+
+/// Gives every command these variables, over those that it would have.
+pub(crate) struct VariablesEnvironment {
+    inner: Rc<dyn ExecutionEnvironment>,
+    variables: BTreeMap<String, String>,
+}
+
+impl VariablesEnvironment {
+    /// Adds `variables` to the commands that run in `inner`.
+    pub(crate) fn new(
+        inner: Rc<dyn ExecutionEnvironment>,
+        variables: BTreeMap<String, String>,
+    ) -> Self {
+        Self { inner, variables }
+    }
+}
+
+#[async_trait(?Send)]
+impl ExecutionEnvironment for VariablesEnvironment {
+    fn info(&self) -> &EnvironmentInfo {
+        self.inner.info()
+    }
+
+    async fn call(
+        &self,
+        scope: &Scope,
+        call: EnvironmentCall,
+    ) -> Result<EnvironmentReply, EnvironmentError> {
+        self.inner.call(scope, call).await
+    }
+
+    async fn exec(
+        &self,
+        scope: &Scope,
+        mut request: ExecRequest,
+        output: &mut OutputSink<'_>,
+    ) -> Result<ExecStatus, EnvironmentError> {
+        request.env.extend(self.variables.clone());
         self.inner.exec(scope, request, output).await
     }
 }

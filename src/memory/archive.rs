@@ -28,12 +28,25 @@ pub fn import_tar(
     let mut copy = tree.clone();
     let mut reader = tar::Archive::new(archive);
     let entries = reader.entries().map_err(|error| malformed(&error))?;
+    // What comes into a directory changes it: its own time is put back last.
+    let mut directories = Vec::new();
     for entry in entries {
         let mut entry = entry.map_err(|error| malformed(&error))?;
-        import_entry(&mut copy, directory, &mut entry, now_us)?;
+        directories.extend(import_entry(&mut copy, directory, &mut entry, now_us)?);
     }
+    set_times(&mut copy, directories);
     *tree = copy;
     Ok(())
+}
+
+/// Gives directories their times; one that has become a link or a file since
+/// keeps what it has.
+pub(super) fn set_times(tree: &mut Tree, directories: Vec<(String, u64)>) {
+    for (path, modified_us) in directories {
+        if tree.get(&path).is_ok_and(Node::is_directory) {
+            let _ = tree.set_modified(&path, modified_us);
+        }
+    }
 }
 
 /// Adds `files` (relative path, content) below `directory`.
@@ -76,7 +89,7 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
     let mut builder = builder_of(bytes)?;
     let mut result = Ok(());
     tree.walk(directory, u32::MAX, &mut |path, node| {
-        result = append(&mut builder, path, node);
+        result = precise_time(&mut builder, node).and_then(|()| append(&mut builder, path, node));
         result.is_ok()
     })
     .map_err(|error| refused(directory, &error))?;
@@ -85,13 +98,23 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
         .map_err(|error| unwritable(&error))
 }
 
-/// Bytes that an entry takes at most.
+/// Bytes that an entry takes at most, with its precise time.
 fn room_for(path: &str, node: &Node) -> usize {
     let content = usize::try_from(node.size()).unwrap_or(usize::MAX);
     [content, path.len()]
         .map(|bytes| bytes.next_multiple_of(BLOCK))
         .into_iter()
-        .fold(2 * BLOCK, usize::saturating_add)
+        .fold(4 * BLOCK, usize::saturating_add)
+}
+
+/// What a header has no room for: which of two files of one second is newer.
+fn precise_time(builder: &mut tar::Builder<Vec<u8>>, node: &Node) -> std::io::Result<()> {
+    let (seconds, micros) = (node.modified_us / 1_000_000, node.modified_us % 1_000_000);
+    if micros == 0 {
+        return Ok(());
+    }
+    let time = format!("{seconds}.{micros:06}");
+    builder.append_pax_extensions([("mtime", time.as_bytes())])
 }
 
 /// An archive with room for entries of so many bytes, all of it at once: growing
@@ -173,13 +196,13 @@ fn import_entry(
     directory: &str,
     entry: &mut tar::Entry<'_, &[u8]>,
     now_us: u64,
-) -> Result<(), EnvironmentError> {
+) -> Result<Option<(String, u64)>, EnvironmentError> {
     let kind = entry.header().entry_type();
     if matches!(
         kind,
         tar::EntryType::XGlobalHeader | tar::EntryType::XHeader
     ) {
-        return Ok(());
+        return Ok(None);
     }
     let name = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| {
         let name = String::from_utf8_lossy(error.as_bytes());
@@ -187,13 +210,14 @@ fn import_entry(
     })?;
     refuse_pax_sparse(entry, &name)?;
     if tree::components(&name).next().is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let path = entry_path(directory, &name)?;
     let mode = entry.header().mode().ok();
-    let modified_us = match entry.header().mtime() {
+    let modified_us = match (precise_mtime(entry), entry.header().mtime()) {
+        (Some(precise), _) => precise,
         // A time before 1970 reads as one far beyond.
-        Ok(seconds @ 1..=MAX_SECONDS) => seconds * 1_000_000,
+        (None, Ok(seconds @ 1..=MAX_SECONDS)) => seconds * 1_000_000,
         _ => now_us,
     };
     let kind = match kind {
@@ -228,7 +252,8 @@ fn import_entry(
             tree.make_directories(tree::parent(&path), modified_us)
                 .map_err(refuse)?;
             if kind == tar::EntryType::Symlink {
-                return link(tree, &path, &target, modified_us).map_err(refuse);
+                link(tree, &path, &target, modified_us).map_err(refuse)?;
+                return Ok(None);
             }
             // The tree has no hard links: the entry becomes a copy.
             let source = entry_path(directory, &target)?;
@@ -239,7 +264,8 @@ fn import_entry(
                     tree.write(&path, content, modified_us).map_err(refuse)?;
                 }
                 Ok(NodeKind::Link(target)) => {
-                    return link(tree, &path, &target, modified_us).map_err(refuse);
+                    link(tree, &path, &target, modified_us).map_err(refuse)?;
+                    return Ok(None);
                 }
                 Ok(NodeKind::Directory(_)) | Err(_) => {
                     let reason =
@@ -253,7 +279,28 @@ fn import_entry(
     if let Some(mode) = mode {
         tree.set_mode(&path, mode).map_err(refuse)?;
     }
-    Ok(())
+    Ok((kind == tar::EntryType::Directory).then_some((path, modified_us)))
+}
+
+/// The time of an entry with its fraction, which pax writers add: `123.45`.
+fn precise_mtime(entry: &mut tar::Entry<'_, &[u8]>) -> Option<u64> {
+    let extensions = entry.pax_extensions().ok()??;
+    let record = extensions
+        .flatten()
+        .filter(|extension| extension.key_bytes() == b"mtime")
+        .last()?;
+    let (seconds, fraction) = match record.value().ok()?.split_once('.') {
+        Some((seconds, fraction)) => (seconds, fraction),
+        None => (record.value().ok()?, ""),
+    };
+    let seconds: u64 = seconds.parse().ok()?;
+    let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(6);
+    let micros = digits.fold(Some(0_u64), |sum, digit| {
+        Some(sum? * 10 + u64::from(digit.is_ascii_digit().then(|| digit - b'0')?))
+    })?;
+    (1..=MAX_SECONDS)
+        .contains(&seconds)
+        .then(|| seconds * 1_000_000 + micros)
 }
 
 /// Makes a symbolic link in the place of what is there.

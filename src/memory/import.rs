@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::archive::{entry_path, refused};
+use super::archive::{entry_path, refused, set_times};
 use super::tree::{self, Content, Tree, TreeError, TreeLimits};
 use crate::environment::EnvironmentError;
 
@@ -101,10 +101,16 @@ impl Import {
     /// The entry that cannot be taken, and why.
     pub fn commit(self, tree: &mut Tree, now_us: u64) -> Result<(), EnvironmentError> {
         let mut copy = tree.clone();
+        // What comes into a directory changes it: its own time is put back last.
+        let mut directories = Vec::new();
         for entry in self.entries {
             let name = entry.name.clone();
+            if let (ImportNode::Directory { .. }, Some(time)) = (&entry.node, entry.modified_us) {
+                directories.push((entry.path.clone(), time));
+            }
             apply(&mut copy, entry, now_us).map_err(|error| refused(&name, &error))?;
         }
+        set_times(&mut copy, directories);
         *tree = copy;
         Ok(())
     }

@@ -25,7 +25,9 @@ use crate::llm::model_info;
 use crate::text::from_json;
 use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 
-pub use prompt::{Document, EnvironmentFacts, GitSnapshot, Layers, environment_block, git_branch};
+pub use prompt::{
+    Document, EnvironmentFacts, GitSnapshot, Layers, ProjectFacts, environment_block, git_branch,
+};
 
 /// Which names the model is told for its tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

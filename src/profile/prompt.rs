@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::llm::ToolDefinition;
 
@@ -30,14 +31,30 @@ pub struct Layers<'a> {
     pub role: Option<&'a str>,
     /// Project documents, outermost first.
     pub documents: &'a [Document],
+    /// Why documents may be missing, if some may be: one sentence.
+    pub documents_missing: Option<&'a str>,
     /// The user's own instructions.
     pub user: Option<&'a str>,
 }
 
+/// What a host knows of the project around a working directory that holds a
+/// part of it only, as `--env memory` in a subdirectory: the session cannot see
+/// that itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectFacts {
+    /// Documents of directories above, outermost first. They stand in the prompt
+    /// before those that the session reads itself.
+    pub documents: Vec<Document>,
+    /// The repository, where the session finds none.
+    pub git: Option<GitSnapshot>,
+}
+
 /// A file with instructions for agents.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Absolute path.
+    /// Path as the prompt names it.
     pub path: String,
     /// Content.
     pub text: String,
@@ -45,7 +62,8 @@ pub struct Document {
 
 /// A repository as it was when the session started (spec 6.4). Fields that
 /// could not be found out in time are absent or empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GitSnapshot {
     /// Branch or commit that is checked out.
     pub branch: Option<String>,
@@ -53,6 +71,8 @@ pub struct GitSnapshot {
     pub changes: Option<(usize, usize)>,
     /// Last commits, newest first: short hash and subject.
     pub commits: Vec<String>,
+    /// Why status or commits may be missing, if they may: one sentence.
+    pub missing: Option<String>,
 }
 
 impl Layers<'_> {
@@ -65,7 +85,7 @@ impl Layers<'_> {
         parts.extend(self.git.and_then(git_block));
         parts.extend(tool_list(self.tools));
         parts.extend(self.role.map(|role| role.trim_end().to_owned()));
-        parts.extend(document_block(self.documents));
+        parts.extend(document_block(self.documents, self.documents_missing));
         let user = self.user.map(str::trim).filter(|user| !user.is_empty());
         parts.extend(user.map(|user| format!("# User instructions\n\n{user}")));
         parts.join("\n\n")
@@ -130,6 +150,9 @@ fn git_block(git: &GitSnapshot) -> Option<String> {
         lines.push("Recent commits:".to_owned());
         lines.extend(git.commits.iter().map(|commit| format!("  {commit}")));
     }
+    if let Some(missing) = &git.missing {
+        lines.push(format!("Not all of it is here: {missing}."));
+    }
     if lines.is_empty() {
         return None;
     }
@@ -153,8 +176,8 @@ fn tool_list(tools: &[Rc<ToolDefinition>]) -> Option<String> {
 
 /// All documents under their paths. The later ones count more, so the budget is
 /// theirs first; what is cut says so in its place.
-fn document_block(documents: &[Document]) -> Option<String> {
-    if documents.is_empty() {
+fn document_block(documents: &[Document], missing: Option<&str>) -> Option<String> {
+    if documents.is_empty() && missing.is_none() {
         return None;
     }
     let mut left = MAX_DOCUMENT_BYTES;
@@ -172,6 +195,9 @@ fn document_block(documents: &[Document]) -> Option<String> {
     };
     let mut texts: Vec<String> = documents.iter().rev().map(within).collect();
     texts.reverse();
+    texts.extend(missing.map(|missing| {
+        format!("Not all of them are here: {missing}. Look for more before you change files.")
+    }));
     let text = texts.join("\n\n");
     let head = "# Project instructions\n\nWritten by the project's authors; where they differ, the later ones count.";
     Some(format!("{head}\n\n{text}"))
@@ -226,6 +252,7 @@ mod tests {
         tools: &[],
         role: None,
         documents: &[],
+        documents_missing: None,
         user: None,
     };
 
@@ -274,6 +301,7 @@ mod tests {
             branch: Some("main".to_owned()),
             changes: Some((2, 1)),
             commits: vec!["abc1 Add x".to_owned(), "abc0 Start".to_owned()],
+            missing: None,
         };
         let documents = [
             document("/AGENTS.md", "Root."),
@@ -311,6 +339,28 @@ mod tests {
         }
         .to_prompt();
         assert!(prompt.ends_with("</environment>"), "{prompt}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let git = GitSnapshot {
+            missing: Some("git is slow".to_owned()),
+            ..GitSnapshot::default()
+        };
+        let prompt = Layers {
+            git: Some(&git),
+            documents_missing: Some("the disk is slow"),
+            ..BARE
+        }
+        .to_prompt();
+        let (_, rest) = prompt.split_once("</environment>").expect("the block");
+        assert_eq!(
+            rest,
+            "\n\n<git>\nWhen the session started; ask git for the state now.\nNot all of it is \
+             here: git is slow.\n</git>\n\n# Project instructions\n\nWritten by the project's \
+             authors; where they differ, the later ones count.\n\nNot all of them are here: the \
+             disk is slow. Look for more before you change files."
+        );
     }
 
     fn check_documents(documents: &[Document], expected: &[(&str, usize, &str)]) {

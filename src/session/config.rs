@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::error::SessionError;
 use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
-use crate::profile::{Profile, Toolset, check_options};
+use crate::profile::{Profile, ProjectFacts, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
 
@@ -38,6 +38,10 @@ pub struct SessionConfig {
     pub default_command_timeout_ms: Option<u64>,
     /// Upper bound of any command's time limit, in ms.
     pub max_command_timeout_ms: u64,
+    /// Time for reading the project's documents at the start, in ms.
+    pub document_timeout_ms: u64,
+    /// Time for what git says at the start, in ms.
+    pub git_timeout_ms: u64,
     /// `low`, `medium`, `high` or what else the provider has; absent: its default.
     pub reasoning_effort: Option<String>,
     /// Output tokens per model response; absent: the model's default.
@@ -81,6 +85,9 @@ pub struct SessionConfig {
     pub base_instructions: Option<String>,
     /// The user's own instructions; last part of the system prompt.
     pub instructions: Option<String>,
+    /// What the host knows of the project around the working directory, where
+    /// the session works on a part of it; absent: nothing.
+    pub project: Option<ProjectFacts>,
     /// Names that the model is told for its tools.
     pub toolset: Toolset,
     /// Declarations that replace the profile's: a list in the format that
@@ -143,6 +150,8 @@ impl Default for SessionConfig {
             max_wall_ms: 0,
             default_command_timeout_ms: None,
             max_command_timeout_ms: 600_000,
+            document_timeout_ms: 10_000,
+            git_timeout_ms: 2_000,
             reasoning_effort: None,
             max_tokens: None,
             tool_output_limits: BTreeMap::new(),
@@ -162,6 +171,7 @@ impl Default for SessionConfig {
             prices: BTreeMap::new(),
             base_instructions: None,
             instructions: None,
+            project: None,
             toolset: Toolset::default(),
             tool_declarations: None,
             web_fetch_hosts: Vec::new(),
@@ -179,11 +189,12 @@ impl Default for SessionConfig {
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 11] = [
     "provider",
     "credential",
     "base_instructions",
     "instructions",
+    "project",
     "toolset",
     "tool_declarations",
     "web_fetch_hosts",
@@ -257,7 +268,12 @@ impl SessionConfig {
         around: &mut dyn FnMut(Value) -> Value,
     ) -> Option<String> {
         let fields = fields.as_object()?;
+        let missing = problem.starts_with("missing field");
         fields.iter().find_map(|(name, value)| {
+            // What is missing from an object is not missing from a number or text in it.
+            if missing && !value.is_object() && !value.is_array() {
+                return None;
+            }
             let mut alone = |value: Value| around(json!({ name.as_str(): value }));
             let error = serde_json::from_value::<Self>(alone(value.clone())).err()?;
             if error.to_string() != problem || problem.starts_with("unknown field") {
@@ -362,6 +378,10 @@ impl SessionConfig {
             "`max_tokens` must be at least 1; leave it out for the model's own limit"
         } else if self.max_command_timeout_ms == 0 {
             "`max_command_timeout_ms` must be at least 1"
+        } else if self.document_timeout_ms == 0 {
+            "`document_timeout_ms` must be at least 1"
+        } else if self.git_timeout_ms == 0 {
+            "`git_timeout_ms` must be at least 1"
         } else if self.default_command_timeout_ms == Some(0) {
             "`default_command_timeout_ms` must be at least 1"
         } else if self.enable_loop_detection && self.loop_detection_window < 2 {

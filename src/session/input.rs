@@ -79,6 +79,7 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
         tools: &session.registry.borrow().definitions(),
         role,
         documents: &orientation.documents,
+        documents_missing: orientation.documents_missing.as_deref(),
         user: config.instructions.as_deref(),
     }
     .to_prompt();

@@ -30,6 +30,7 @@ pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};
 pub use instance::{Instance, LogLine, Step};
 pub use job::{JobReport, JobReportKind};
+pub use orientation::project_around;
 pub use record::{RecordedMessage, SessionRecord};
 pub use state::Session;
 pub use turn::Turn;

@@ -10,13 +10,13 @@ use std::rc::Rc;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::approval::{ApprovalPolicy, Proposal, Verdict};
+use super::approval::{ApprovalPolicy, GitCalls, Proposal, Verdict};
 use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
 use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
 use crate::environment::{
     CancelReason, Environment, EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment,
-    OutputStream, Scope,
+    OutputStream, Scope, VariablesEnvironment, git,
 };
 use crate::event::Refusal;
 use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
@@ -195,7 +195,7 @@ impl Pipeline {
             let message = format!("invalid arguments: {}", violations.join("; "));
             return Err(ToolError::new(message).into());
         }
-        self.approve(scope, call, registered, &arguments).await?;
+        let environment = self.approve(scope, call, registered, &arguments).await?;
         if scope.cancel.is_cancelled() {
             return Err(ToolError::stopped("before it started").into());
         }
@@ -206,7 +206,7 @@ impl Pipeline {
         });
         let progress = deltas.clone();
         let context = CallContext {
-            environment: Environment::new(self.environment.clone(), scope.clone()),
+            environment: Environment::new(environment, scope.clone()),
             call_id: call.id.as_str().into(),
             scope: scope.clone(),
             port: self.port.clone(),
@@ -220,13 +220,14 @@ impl Pipeline {
         Ok(result?)
     }
 
+    /// Where a call may run that is approved.
     async fn approve(
         &self,
         scope: &Scope,
         call: &ToolCall,
         registered: &Registered,
         arguments: &Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<Rc<dyn ExecutionEnvironment>, Failure> {
         let tool = &registered.tool;
         let (writes, command) = (tool.writes(arguments), tool.command(arguments));
         let by_name = Proposal {
@@ -237,10 +238,10 @@ impl Pipeline {
             working_directory: &self.environment.info().working_directory,
             links: &BTreeMap::new(),
         };
+        let environment = Environment::new(self.environment.clone(), scope.clone());
         let mut verdict = self.approvals.judge(&by_name);
         if verdict == Verdict::Allow {
             let paths = self.approvals.paths(&by_name);
-            let environment = Environment::new(self.environment.clone(), scope.clone());
             verdict = match links(&environment, paths).await {
                 Ok(links) if links.is_empty() => verdict,
                 Ok(links) => self.approvals.judge(&Proposal {
@@ -253,8 +254,38 @@ impl Pipeline {
                 Err(error) => Verdict::Ask(format!("it is not known where it writes: {error}")),
             };
         }
+        let git = match self.environment.info().platform.as_str() {
+            // The sandbox has no git.
+            "wasm" => GitCalls::None,
+            _ => self.approvals.git(&by_name),
+        };
+        if verdict == Verdict::Allow && git != GitCalls::None {
+            verdict = match git::look(&environment).await {
+                Ok(None) => verdict,
+                Ok(Some(settings)) => {
+                    let concern = self.approvals.git_concern(&settings, &by_name);
+                    concern.map_or(verdict, Verdict::Ask)
+                }
+                Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
+                    return Err(ToolError::stopped("before it started").into());
+                }
+                Err(error) => Verdict::Ask(format!("it is not known what git would run: {error}")),
+            };
+        }
+        // What somebody has allowed to commit also runs hooks.
+        let guarded = match verdict {
+            Verdict::Allow => git != GitCalls::None,
+            _ => git == GitCalls::Reading,
+        };
+        let environment: Rc<dyn ExecutionEnvironment> = match guarded {
+            true => Rc::new(VariablesEnvironment::new(
+                self.environment.clone(),
+                git::variables(&[]),
+            )),
+            false => self.environment.clone(),
+        };
         let reason = match verdict {
-            Verdict::Allow => return Ok(()),
+            Verdict::Allow => return Ok(environment),
             Verdict::Deny(reason) => {
                 let message = format!("denied by policy: {reason}");
                 return Err(Failure::Refused(Refusal::DeniedByPolicy, message));
@@ -269,7 +300,7 @@ impl Pipeline {
             reason: reason.clone(),
         };
         let (refusal, why) = match self.port.request(scope, effect).finish().await {
-            OutcomeKind::Approval(Approval::Allow) => return Ok(()),
+            OutcomeKind::Approval(Approval::Allow) => return Ok(environment),
             OutcomeKind::Approval(Approval::Deny { reason }) => (Refusal::NotApproved, reason),
             OutcomeKind::Approval(Approval::NoApprover) => (
                 Refusal::NoApprover,

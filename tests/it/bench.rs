@@ -146,6 +146,11 @@ impl Bench {
                 call: EnvironmentCall::Read { path, .. },
                 ..
             } if self.slow.contains(&path.as_str()) => self.open.push(effect),
+            EffectKind::Exec { request, .. }
+                if self.slow.iter().any(|part| request.command.contains(part)) =>
+            {
+                self.open.push(effect);
+            }
             EffectKind::Exec { request, .. } => {
                 let known = self
                     .commands

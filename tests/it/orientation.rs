@@ -13,6 +13,7 @@ fn bench(files: &[(&'static str, &'static [u8])]) -> Bench {
     let mut bench = Bench::still(&script, json!({"instructions": "Mine."}), "/repo/pkg");
     bench.files = files.iter().copied().collect();
     bench.commands = vec![
+        ("config --list", "core.bare\0"),
         ("status", " M a\nA  b\n?? c\n"),
         ("log", "abc1 Second\nabc0 First\n"),
     ];
@@ -185,18 +186,81 @@ fn a_document_of_two_names_is_shown_once() {
 }
 
 #[test]
-fn what_takes_too_long_is_left_out() {
+fn documents_that_take_too_long_are_left_out_and_git_is_not() {
     let mut bench = bench(&[HEAD, ("/repo/pkg/AGENTS.md", b"here")]);
     bench.slow = vec!["/repo/CLAUDE.md"];
     bench.run();
-    bench.end_sleep(500);
+    bench.end_sleep(10_000);
     let (text, warnings) = prompt(bench);
     assert!(
-        text.contains("abc1 Second") && text.contains("here"),
+        text.contains("abc1 Second") && text.contains("Status: 2") && text.contains("here"),
         "{text}"
     );
-    assert!(
-        warnings[0].contains("not all read within 500 ms"),
-        "{warnings:?}"
+    let missing = "the project's documents were not all read within 10000 ms";
+    let said =
+        format!("Not all of them are here: {missing}. Look for more before you change files.");
+    assert!(text.contains(&said), "{text}");
+    assert_eq!(
+        warnings,
+        [format!(
+            "{missing}; the system prompt goes without the rest (`document_timeout_ms` gives more \
+             time)"
+        )]
     );
+}
+
+#[test]
+fn git_that_takes_too_long_is_left_out_and_documents_are_not() {
+    let mut bench = bench(&[HEAD, ("/repo/AGENTS.md", b"root")]);
+    bench.slow = vec!["status"];
+    bench.run();
+    bench.end_sleep(2_000);
+    let (text, warnings) = prompt(bench);
+    assert!(
+        text.contains("abc1 Second") && text.contains("root") && !text.contains("Status"),
+        "{text}"
+    );
+    let missing = "git did not answer within 2000 ms";
+    let said = format!("Not all of it is here: {missing}.");
+    assert!(text.contains(&said), "{text}");
+    assert_eq!(
+        warnings,
+        [format!(
+            "{missing}; the system prompt goes without the rest (`git_timeout_ms` gives more time)"
+        )]
+    );
+}
+
+#[test]
+fn the_limits_are_settings() {
+    let script = json!({"steps": [{"text": "ok"}]});
+    let config = json!({"document_timeout_ms": 20_000, "git_timeout_ms": 1});
+    let mut bench = Bench::still(&script, config, "/repo/pkg");
+    bench.files = [HEAD].into_iter().collect();
+    bench.slow = vec!["/repo/CLAUDE.md", "status", "log", "config"];
+    bench.run();
+    bench.end_sleep(1);
+    bench.end_sleep(20_000);
+    assert_eq!(bench.data("WARNING").len(), 2);
+}
+
+#[test]
+fn what_the_host_knows_of_the_project_comes_first() {
+    let script = json!({"steps": [{"text": "ok"}]});
+    let project = json!({
+        "documents": [{"path": "../AGENTS.md", "text": "root"}],
+        "git": {"branch": "main", "changes": [2, 1], "commits": ["abc1 Second"]},
+    });
+    let mut bench = Bench::still(&script, json!({"project": project}), "/work");
+    bench.files = [("/work/AGENTS.md", &b"here"[..])].into_iter().collect();
+    let (text, warnings) = prompt(bench);
+    assert_eq!(
+        text,
+        "Is git repository: true\nGit branch: main\n\
+         <git>\nWhen the session started; ask git for the state now.\nStatus: 2 changed files, \
+         1 untracked\nRecent commits:\n  abc1 Second\n</git>\n\n\
+         # Project instructions\n\nWritten by the project's authors; where they differ, the later \
+         ones count.\n\n## ../AGENTS.md\n\nroot\n\n## /work/AGENTS.md\n\nhere"
+    );
+    assert!(warnings.is_empty(), "{warnings:?}");
 }

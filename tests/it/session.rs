@@ -150,7 +150,7 @@ fn the_last_event_waits_for_the_last_effect() {
     bench.slow = vec!["/work/AGENTS.md"];
     bench.deaf = true;
     bench.run();
-    bench.end_sleep(500);
+    bench.end_sleep(10_000);
     bench.session.close().expect("close is legal");
     bench.run();
     assert_eq!(bench.kinds(), ["SESSION_START", "WARNING"]);

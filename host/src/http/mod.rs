@@ -21,7 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermitcrab::effect::OutcomeKind;
 use hermitcrab::llm::{HttpRequest, TransportError, TransportErrorKind};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio_util::sync::CancellationToken;
 
@@ -139,11 +139,21 @@ impl HttpTransport {
         if authenticated && status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             return Err(redirected(&url, &response));
         }
+        let encoding = encoding(&response);
+        if let Some(encoding) = &encoding
+            && status.is_success()
+        {
+            return Err(encoded(&url, encoding));
+        }
         let head = OutcomeKind::HttpHead {
             status: response.status().as_u16(),
             headers: header_pairs(response.headers()),
         };
         sink.put(head).await;
+        // The status says enough of a body that cannot be read.
+        if encoding.is_some() {
+            return Ok(());
+        }
         while let Some(chunk) = response.chunk().await.map_err(|e| broken(&url, &e))? {
             if !chunk.is_empty() {
                 sink.put(OutcomeKind::HttpChunk(chunk)).await;
@@ -225,6 +235,21 @@ fn redirected(url: &Url, response: &Response) -> TransportError {
             response.status().as_u16(),
         ),
     }
+}
+
+/// How the body is compressed, though no request asks for that.
+fn encoding(response: &Response) -> Option<String> {
+    let value = response.headers().get(CONTENT_ENCODING)?;
+    let name = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
+    (!name.is_empty() && !name.eq_ignore_ascii_case("identity")).then_some(name)
+}
+
+fn encoded(url: &Url, encoding: &str) -> TransportError {
+    invalid(format!(
+        "{} answered with a body in the encoding {encoding}, which no request asks for; turn \
+         compression off in the server or the proxy before it",
+        origin_text(url)
+    ))
 }
 
 fn is_loopback(url: &Url) -> bool {

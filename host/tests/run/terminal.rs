@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 use super::{GUARD, command, scratch, serve};
 
-const QUESTION: &str = "Allow it? [y/N] ";
+const QUESTION: &str = "[N]o: ";
 
 /// Longer than a spinner stands still.
 const FRAMES: Duration = Duration::from_millis(350);
 
 /// A run on a pseudo-terminal.
-struct Terminal {
+pub(super) struct Terminal {
     keys: File,
     child: Child,
     output: Receiver<Vec<u8>>,
@@ -30,7 +30,7 @@ struct Terminal {
 
 impl Terminal {
     /// Starts a run with `arguments` when `typed` has been typed.
-    fn run(url: &str, directory: &Path, typed: &[u8], arguments: &[&str]) -> Self {
+    pub(super) fn run(url: &str, directory: &Path, typed: &[u8], arguments: &[&str]) -> Self {
         let (mut keyboard, mut line) = (0, 0);
         let mut size = libc::winsize {
             ws_row: 30,
@@ -91,7 +91,7 @@ impl Terminal {
     }
 
     /// Takes what is shown until `wanted` holds or the run is over.
-    fn watch(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub(super) fn watch(&mut self, wanted: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while !wanted(&self.screen) {
             match self.output.recv_timeout(GUARD) {
@@ -103,14 +103,14 @@ impl Terminal {
     }
 
     /// Answers the nth question, after a spinner would have been drawn over it.
-    fn answer(&mut self, nth: usize, keys: &[u8]) {
+    pub(super) fn answer(&mut self, nth: usize, keys: &[u8]) {
         self.watch(|screen| screen.matches(QUESTION).count() >= nth);
         std::thread::sleep(FRAMES);
         self.keys.write_all(keys).expect("typed");
     }
 
     /// What was shown, and the exit code.
-    fn end(mut self) -> (String, Option<i32>) {
+    pub(super) fn end(mut self) -> (String, Option<i32>) {
         self.watch(|_| false);
         let status = self.child.wait().expect("an end");
         (self.screen, status.code())
@@ -165,7 +165,10 @@ fn check(typed: &[u8], answers: &[&[u8]], expected: &[&str], code: i32) {
         let shown = shown.replace('\x03', "^C").replace('\x04', "");
         assert!(part.starts_with(&shown), "{part:?} after the question");
     }
-    assert!(screen.contains("shell {\"command\":\"touch "), "{screen}");
+    assert!(
+        screen.contains("shell asks to do this:\r\n    touch "),
+        "{screen}"
+    );
     assert!(
         screen.contains("touch is not among the listed commands"),
         "{screen}"
@@ -196,6 +199,88 @@ fn what_was_typed_before_the_question_is_no_answer() {
 #[test]
 fn ctrl_c_at_a_question_ends_the_run() {
     check(b"", &[b"\x03"], &[], 130);
+}
+
+#[test]
+fn always_is_for_the_same_command() {
+    let directory = scratch();
+    let model = serve(json!([
+        {"tool_calls": [{"name": "shell", "arguments": {"command": "touch a; rm -f a; touch b"}}]},
+        {"tool_calls": [{"name": "shell", "arguments": {"command": "touch a; rm -f a; touch b"}}]},
+        {"tool_calls": [{"name": "shell", "arguments": {"command": "touch c"}}]},
+        {"text": "Done."},
+    ]));
+    let mut terminal = Terminal::run(
+        &model.url(),
+        directory.path(),
+        b"",
+        &["--approve", "ask", "go"],
+    );
+    terminal.answer(1, b"a\n");
+    terminal.answer(2, b"n\n");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(files(directory.path()), ["b"], "{screen}");
+    assert_eq!(screen.matches(QUESTION).count(), 2, "{screen}");
+    let named = "touch and rm are not among the listed commands";
+    assert!(screen.contains(named), "{screen}");
+    assert!(
+        screen.contains("[a]lways for this command, [N]o: a"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_long_command_is_shown_to_its_end() {
+    let directory = scratch();
+    let lines: Vec<_> = (1..=100).map(|line| format!("touch file-{line}")).collect();
+    let model = serve(json!([
+        {"tool_calls": [{"name": "shell", "arguments": {"command": lines.join("\n")}}]},
+        {"text": "Done."},
+    ]));
+    let mut terminal = Terminal::run(
+        &model.url(),
+        directory.path(),
+        b"",
+        &["--approve", "ask", "go"],
+    );
+    terminal.watch(|screen| screen.contains(QUESTION));
+    let shown = terminal.screen.clone();
+    let line = |number: usize| format!("    touch file-{number}\r\n");
+    for number in [1, 40, 81, 100] {
+        assert!(shown.contains(&line(number)), "{number}: {shown}");
+    }
+    assert!(shown.contains("… 40 more lines, "), "{shown}");
+    assert!(!shown.contains(&line(60)), "{shown}");
+    terminal.answer(1, b"v\n");
+    terminal.answer(2, b"n\n");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains(&line(60)), "{screen}");
+    assert_eq!(files(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_edit_is_shown_as_a_diff() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("a"), "one\ntwo\n").expect("a file");
+    let model = serve(json!([
+        {"tool_calls": [{"name": "write_file",
+            "arguments": {"file_path": "a", "content": "one\n2\n"}}]},
+        {"text": "Done."},
+    ]));
+    let mut terminal = Terminal::run(
+        &model.url(),
+        directory.path(),
+        b"",
+        &["--approve", "always", "go"],
+    );
+    terminal.answer(1, b"n\n");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let diff = "write_file asks to do this:\r\n    a:\r\n    @@ -1,2 +1,2 @@\r\n     one\r\n    -two\r\n    +2\r\n";
+    assert!(screen.contains(diff), "{screen}");
+    assert!(screen.contains("[a]lways for this file"), "{screen}");
 }
 
 #[test]

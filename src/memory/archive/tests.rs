@@ -267,6 +267,57 @@ fn a_time_out_of_range_is_now() {
     }
 }
 
+/// Files of one second keep their order, and a directory the time that it had
+/// before its files came.
+#[test]
+fn times_are_kept() {
+    let mut tree = Tree::new(TreeLimits::default());
+    let times = [
+        ("/w/d", 9_000_007),
+        ("/w/d/a", 5_000_001),
+        ("/w/d/b", 5_999_999),
+        ("/w/d/c", 6_000_000),
+    ];
+    for (path, _) in &times[1..] {
+        tree.write_with_parents(path, Content::from(&b"x"[..]), 1)
+            .unwrap();
+    }
+    for (path, time) in times {
+        tree.set_modified(path, time).unwrap();
+    }
+    let bytes = export_tar(&tree, "/w").unwrap();
+    let mut copy = Tree::new(TreeLimits::default());
+    copy.make_directory("/w", 0).unwrap();
+    import_tar(&mut copy, "/w", &bytes, 1).unwrap();
+    let kept = times.map(|(path, _)| (path, copy.get(path).unwrap().modified_us));
+    assert_eq!(kept, times);
+    assert_eq!(export_tar(&copy, "/w").unwrap(), bytes);
+}
+
+#[test]
+fn precise_times_of_other_writers() {
+    for (mtime, expected) in [
+        ("7.5", 7_500_000),
+        ("7.123456789", 7_123_456),
+        ("7", 7_000_000),
+        ("-1.5", 3_000_000),
+        ("7.x", 3_000_000),
+    ] {
+        let mut builder = tar::Builder::new(Vec::new());
+        builder
+            .append_pax_extensions([("mtime", mtime.as_bytes())])
+            .unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_mtime(3);
+        header.set_size(0);
+        builder.append_data(&mut header, "a", &[][..]).unwrap();
+        let mut tree = Tree::new(TreeLimits::default());
+        tree.make_directory("/w", 0).unwrap();
+        import_tar(&mut tree, "/w", &builder.into_inner().unwrap(), 9).unwrap();
+        assert_eq!(tree.get("/w/a").unwrap().modified_us, expected, "{mtime}");
+    }
+}
+
 /// As `tar --sparse --format=pax` writes it.
 #[test]
 fn a_sparse_file_in_pax_format_is_refused() {

@@ -24,6 +24,11 @@ pub(super) fn concern(
         ));
     }
     let families = families(name);
+    if changes_directory && is_git(call) {
+        return Some(
+            "git after a change of directory runs what a repository there configures".to_owned(),
+        );
+    }
     let is_among = |list: &[String]| families.iter().any(|name| list.contains(name));
     let literal: Option<Vec<&str>> = call.arguments.iter().map(Argument::literal).collect();
     let is_exact = literal.as_ref().is_some_and(|arguments| {
@@ -44,7 +49,7 @@ pub(super) fn concern(
     }
     let is_listed = listed.iter().any(|entry| begins(call, entry));
     if !is_listed {
-        return Some(format!("{name} is not among the listed commands"));
+        return Some(unlisted(&[name]));
     }
     let tool = families.iter().find_map(|name| names.options.get(name));
     match families[1].as_str() {
@@ -55,6 +60,29 @@ pub(super) fn concern(
         "set" => set(&call.arguments),
         _ => tool.and_then(|options| option_concern(name, &call.arguments, options)),
     }
+}
+
+/// That none of these commands is listed.
+pub(super) fn unlisted(commands: &[&str]) -> String {
+    match commands {
+        [first @ .., last] if !first.is_empty() => {
+            format!(
+                "{} and {last} are not among the listed commands",
+                first.join(", ")
+            )
+        }
+        _ => format!("{} is not among the listed commands", commands.concat()),
+    }
+}
+
+/// Whether `call` runs git.
+pub(super) fn is_git(call: &Call) -> bool {
+    !call.is_function && families(&call.name).iter().any(|name| name == "git")
+}
+
+/// Whether this call of git only reads.
+pub(super) fn only_reads(call: &Call, names: &Names) -> bool {
+    git(&call.arguments, &names.git).is_none()
 }
 
 /// What asks unless the whole command is listed.

@@ -25,6 +25,7 @@ mod sed;
 #[cfg(feature = "analysis")]
 mod script;
 
+pub(crate) use policy::GitCalls;
 pub use policy::{ApprovalPolicy, Proposal, Verdict};
 pub use safe::safe_commands;
 pub use settings::{ApprovalSettings, ToolRule};

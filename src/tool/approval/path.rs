@@ -96,8 +96,9 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
         .strip_prefix('/')
 }
 
+/// `.gitmodules` says which submodules git looks into.
 fn is_git(part: &str) -> bool {
-    part.eq_ignore_ascii_case(".git")
+    part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".gitmodules")
 }
 
 fn compile(glob: &str) -> Result<(Base, Glob), String> {

@@ -6,13 +6,14 @@ use super::path::WritePaths;
 use super::safe::safe_commands;
 use super::settings::{ApprovalSettings, ToolRule};
 use crate::environment::absolute_path;
+use crate::environment::git::RepositorySettings;
 use crate::tool::CommandLine;
 
 /// Name that stands for [`safe_commands`] in a list of commands.
 const SAFE: &str = "@safe";
 
 /// Characters of a reason that are shown.
-const MAX_REASON_CHARS: usize = 200;
+const MAX_REASON_CHARS: usize = 2_000;
 
 /// Rules that are ready to judge calls. The default allows everything.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,17 @@ pub enum Verdict {
     Ask(String),
     /// It does not run; one sentence for the model says why.
     Deny(String),
+}
+
+/// Which of git's subcommands a command line calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GitCalls {
+    /// None that only reads.
+    None,
+    /// Only those that read.
+    Reading,
+    /// Those that read beside others.
+    Mixed,
 }
 
 impl ApprovalPolicy {
@@ -130,6 +142,42 @@ impl ApprovalPolicy {
         paths.insert(absolute_path("/", base));
         paths.extend(rule.directories().map(str::to_owned));
         paths
+    }
+
+    /// What git is called for, where any rule looks at calls: what only reads
+    /// must not run what a repository configures.
+    pub(crate) fn git(&self, proposal: &Proposal) -> GitCalls {
+        let is_asked_about = self.asks_always
+            || self.commands.is_some()
+            || self.write_paths.is_some()
+            || !self.tools.is_empty();
+        match proposal.command {
+            Some(command) if is_asked_about => reading::git(&command.text),
+            _ => GitCalls::None,
+        }
+    }
+
+    /// Why git asks in a repository with these settings, if it does.
+    pub(crate) fn git_concern(
+        &self,
+        settings: &RepositorySettings,
+        proposal: &Proposal,
+    ) -> Option<String> {
+        self.commands.as_ref()?;
+        if let Some(name) = &settings.runs {
+            return Some(format!(
+                "git would do what {name} in the settings of this repository says"
+            ));
+        }
+        let rule = self.write_paths.as_ref()?;
+        let base = proposal.working_directory;
+        let open = settings
+            .files
+            .iter()
+            .find(|file| rule.concern(base, proposal.links, file).is_none())?;
+        Some(format!(
+            "git would read its settings from {open}, which may be written without a question"
+        ))
     }
 
     fn writes(&self, proposal: &Proposal) -> Option<String> {

@@ -1,20 +1,27 @@
 //! `--approve`: which calls need approval, and the question on the terminal.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use hermitcrab::effect::Approval;
 use hermitcrab::tool::approval::ApprovalSettings;
 use hermitcrab_host::{ApprovalFn, ApprovalRequest};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cli::Approve;
+use crate::preview;
 use crate::render::harmless;
 
-/// Characters of the arguments that are shown.
-const SHOWN: usize = 2_000;
+/// Lines that a question shows of what it asks about, at its beginning and end.
+const SHOWN: (usize, usize) = (40, 20);
+
+/// A file beyond this size is not compared with what a call would write, in bytes.
+const MAX_COMPARED: u64 = 256 << 10;
 
 /// The rules behind the option (`docs/approval.md`).
 pub(crate) fn settings(approve: Approve) -> ApprovalSettings {
@@ -68,17 +75,28 @@ impl Turn {
 }
 
 /// Who is asked: the person at the terminal, one question at a time. Without a
-/// terminal there is nobody, and the core is told so.
-pub(crate) fn on_terminal() -> Option<(ApprovalFn, Questions)> {
+/// terminal there is nobody, and the core is told so. What files hold is looked
+/// up in `directory`, where tools act on this machine.
+pub(crate) fn on_terminal(directory: Option<PathBuf>) -> Option<(ApprovalFn, Questions)> {
     let terminal = File::options()
         .read(true)
         .write(true)
         .open("/dev/tty")
         .ok()?;
     let terminal = Arc::new(terminal);
+    let directory = Arc::new(directory);
+    let always = Arc::new(Mutex::new(BTreeSet::new()));
     let (turns, questions) = mpsc::unbounded_channel();
     let approver: ApprovalFn = Arc::new(move |request: ApprovalRequest| {
-        let terminal = terminal.clone();
+        let (terminal, directory) = (terminal.clone(), directory.clone());
+        let call = Asked::new(&request);
+        let key = call.key();
+        let known = always.clone();
+        if let Some(key) = &key
+            && lock(&known).contains(key)
+        {
+            return futures_util::future::ready(Approval::Allow).boxed();
+        }
         // Queued when the core asks, not when the future first runs: the
         // person reads the questions in the order of the calls.
         let (begin, begun) = oneshot::channel();
@@ -89,10 +107,20 @@ pub(crate) fn on_terminal() -> Option<(ApprovalFn, Questions)> {
             if !queued || begun.await.is_err() {
                 return deny("the run is over");
             }
-            let asked = tokio::task::spawn_blocking(move || ask(&terminal, &request));
-            match asked.await {
-                Ok(Ok(true)) => Approval::Allow,
-                Ok(Ok(false)) => deny("the user declined"),
+            // The question before may have been answered for this call, too.
+            if let Some(key) = &key
+                && lock(&known).contains(key)
+            {
+                return Approval::Allow;
+            }
+            let question = move || ask(&terminal, &call, directory.as_deref());
+            match tokio::task::spawn_blocking(question).await {
+                Ok(Ok(Answer::Yes)) => Approval::Allow,
+                Ok(Ok(Answer::Always)) => {
+                    lock(&known).extend(key);
+                    Approval::Allow
+                }
+                Ok(Ok(Answer::No)) => deny("the user declined"),
                 Ok(Err(_)) | Err(_) => deny("the terminal cannot be read"),
             }
         }
@@ -107,24 +135,107 @@ fn deny(reason: &str) -> Approval {
     }
 }
 
+type Known = Mutex<BTreeSet<String>>;
+
+fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Answer {
+    Yes,
+    Always,
+    No,
+}
+
+/// A call that somebody is asked about.
+struct Asked {
+    tool: String,
+    arguments: Value,
+    reason: String,
+}
+
+impl Asked {
+    fn new(request: &ApprovalRequest) -> Self {
+        let arguments = serde_json::from_str(&request.arguments);
+        Self {
+            tool: request.tool_name.clone(),
+            arguments: arguments.unwrap_or_else(|_| Value::from(request.arguments.clone())),
+            reason: request.reason.clone(),
+        }
+    }
+
+    /// What "always" is for: this command in this directory, or this file.
+    fn key(&self) -> Option<String> {
+        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
+        let what = match text("command") {
+            Some(command) => [command, text("working_dir").unwrap_or_default()],
+            None => [text("file_path")?, ""],
+        };
+        Some([self.tool.as_str(), what[0], what[1]].join("\0"))
+    }
+
+    fn choices(&self, whole: bool) -> String {
+        let mut choices = vec!["[y]es"];
+        match (self.key(), self.arguments.get("command")) {
+            (None, _) => {}
+            (Some(_), Some(_)) => choices.push("[a]lways for this command"),
+            (Some(_), None) => choices.push("[a]lways for this file"),
+        }
+        if !whole {
+            choices.push("[v]iew all of it");
+        }
+        choices.push("[N]o");
+        choices.join(", ")
+    }
+}
+
 /// Anything but a yes is a no, and what was typed before the question is no
 /// answer to it.
-fn ask(mut terminal: &File, request: &ApprovalRequest) -> std::io::Result<bool> {
-    let mut arguments: String = request.arguments.chars().take(SHOWN).collect();
-    if arguments.len() < request.arguments.len() {
-        arguments.push('…');
-    }
+fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::Result<Answer> {
+    let read = |path: &str| read_file(&directory?.join(path));
+    let lines = preview::lines(&call.arguments, read);
+    let (shown, whole) = preview::ends(&lines, SHOWN.0, SHOWN.1);
     forget_typed(terminal);
-    write!(
-        terminal,
-        "\r\n{} {}\r\n{}. Allow it? [y/N] ",
-        harmless(&request.tool_name),
-        harmless(&arguments),
-        harmless(&request.reason)
-    )?;
-    let mut answer = Vec::new();
-    BufReader::new(terminal).read_until(b'\n', &mut answer)?;
-    Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
+    let tool = harmless(&call.tool);
+    write!(terminal, "\n{tool} asks to do this:\n")?;
+    show(terminal, &shown)?;
+    loop {
+        write!(
+            terminal,
+            "{}\nAllow it? {}: ",
+            harmless(&call.reason),
+            call.choices(whole)
+        )?;
+        let mut answer = Vec::new();
+        BufReader::new(terminal).read_until(b'\n', &mut answer)?;
+        match answer.trim_ascii() {
+            b"y" | b"Y" | b"yes" => return Ok(Answer::Yes),
+            b"a" | b"A" | b"always" if call.key().is_some() => return Ok(Answer::Always),
+            b"v" | b"V" | b"view" if !whole => show(terminal, &lines)?,
+            _ => return Ok(Answer::No),
+        }
+    }
+}
+
+fn show(mut terminal: &File, lines: &[String]) -> std::io::Result<()> {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str("    ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    terminal.write_all(text.as_bytes())
+}
+
+/// What the file holds, if it is text of a size that can be compared.
+fn read_file(path: &Path) -> Option<String> {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let file = is_file.then(|| File::open(path).ok())??;
+    let mut bytes = Vec::new();
+    file.take(MAX_COMPARED + 1).read_to_end(&mut bytes).ok()?;
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| text.len() as u64 <= MAX_COMPARED)
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hermitcrab::memory::TreeLimits;
@@ -14,8 +15,12 @@ use crate::failure::{Failure, reason};
 /// sandbox, and is most likely the wrong directory.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// A file or directory of a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Directories within directories that are loaded: a little fewer than the
+/// sandbox takes from its root on.
+const MAX_DEPTH: usize = 250;
+
+/// A file or directory of a tree. Times alone are no difference.
+#[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// Content; of a link, its target; of a directory, nothing.
     pub(crate) content: Bytes,
@@ -23,7 +28,17 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     /// Permission bits of a file.
     pub(crate) mode: u32,
+    /// Last change, since 1970, if known.
+    pub(crate) modified: Option<Duration>,
 }
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.content, self.kind, self.mode) == (&other.content, other.kind, other.mode)
+    }
+}
+
+impl Eq for Node {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -75,6 +90,10 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             Err(error) => return Err(unwalkable(directory, &error)),
         };
         let path = entry.path();
+        if entry.depth() > MAX_DEPTH {
+            let why = format!("it lies more than {MAX_DEPTH} directories deep");
+            return Err(cannot_load(path, &why, IGNORED));
+        }
         let unreadable = |error: io::Error| {
             let way_out = match error.kind() {
                 io::ErrorKind::PermissionDenied => READABLE,
@@ -121,10 +140,12 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             )));
         }
         let relative = path.strip_prefix(directory).unwrap_or(path);
+        let modified = entry.metadata().ok().and_then(|it| it.modified().ok());
         let node = Node {
             content,
             kind,
             mode: mode.unwrap_or(kind.usual_mode()),
+            modified: modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
         };
         tree.insert(slashed(relative)?, node);
         if tree.len() as u64 > limits.entries {
@@ -145,8 +166,22 @@ const IGNORED: &str = "add it to .gitignore or choose a smaller --dir";
 fn cannot_load(path: &Path, why: &str, way_out: &str) -> Failure {
     Failure::usage(format!(
         "cannot load {} into the sandbox: {why}; {way_out}",
-        path.display()
+        short(&path.to_string_lossy())
     ))
+}
+
+/// Characters of a path that are shown at each end.
+const PATH_END: usize = 60;
+
+/// A long path without its middle.
+fn short(path: &str) -> String {
+    let count = path.chars().count();
+    if count <= 2 * PATH_END + 1 {
+        return path.to_owned();
+    }
+    let head: String = path.chars().take(PATH_END).collect();
+    let tail: String = path.chars().skip(count - PATH_END).collect();
+    format!("{head}…{tail}")
 }
 
 /// A directory that cannot be listed, or the like.
@@ -185,19 +220,25 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
     for (path, file) in tree {
         let mut header = tar::Header::new_gnu();
         header.set_mode(file.mode);
-        let result = if file.kind == Kind::Directory {
-            header.set_entry_type(tar::EntryType::Directory);
-            header.set_size(0);
-            builder.append_data(&mut header, format!("{path}/"), io::empty())
-        } else if file.kind == Kind::Link {
-            header.set_entry_type(tar::EntryType::Symlink);
-            header.set_size(0);
-            let target = String::from_utf8_lossy(&file.content).into_owned();
-            builder.append_link(&mut header, path, target)
-        } else {
-            header.set_size(file.content.len() as u64);
-            builder.append_data(&mut header, path, file.content.as_ref())
-        };
+        // The core takes no time at all for the time of the import.
+        let modified = file.modified.unwrap_or_default();
+        header.set_mtime(modified.as_secs());
+        let result = precise_time(&mut builder, modified);
+        let result = result.and_then(|()| {
+            if file.kind == Kind::Directory {
+                header.set_entry_type(tar::EntryType::Directory);
+                header.set_size(0);
+                builder.append_data(&mut header, format!("{path}/"), io::empty())
+            } else if file.kind == Kind::Link {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                let target = String::from_utf8_lossy(&file.content).into_owned();
+                builder.append_link(&mut header, path, target)
+            } else {
+                header.set_size(file.content.len() as u64);
+                builder.append_data(&mut header, path, file.content.as_ref())
+            }
+        });
         result.map_err(|error| {
             Failure::usage(format!(
                 "cannot load {path} into the sandbox: {}; rename it or add it to .gitignore",
@@ -208,6 +249,17 @@ pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
     builder
         .into_inner()
         .map_err(|error| Failure::failed(format!("cannot pack the tree: {}", reason(&error))))
+}
+
+/// What a header has no room for: which of two files of one second is newer.
+fn precise_time(builder: &mut tar::Builder<Vec<u8>>, modified: Duration) -> io::Result<()> {
+    match modified.subsec_micros() {
+        0 => Ok(()),
+        micros => {
+            let time = format!("{}.{micros:06}", modified.as_secs());
+            builder.append_pax_extensions([("mtime", time.as_bytes())])
+        }
+    }
 }
 
 /// The files and directories of a tar that was exported; they share its bytes.
@@ -242,6 +294,7 @@ fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
                 content: bytes.slice(start..end),
                 kind: kind_of(Some(mode)),
                 mode,
+                modified: None,
             }
         } else if kind.is_symlink() {
             let target = entry.link_name_bytes().unwrap_or_default().into_owned();
@@ -249,12 +302,14 @@ fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
                 content: Bytes::from(target),
                 kind: Kind::Link,
                 mode: Kind::Link.usual_mode(),
+                modified: None,
             }
         } else if kind.is_dir() {
             Node {
                 content: Bytes::new(),
                 kind: Kind::Directory,
                 mode: Kind::Directory.usual_mode(),
+                modified: None,
             }
         } else {
             continue;
@@ -304,6 +359,7 @@ mod tests {
             content: Bytes::copy_from_slice(content.as_bytes()),
             kind,
             mode: kind.usual_mode(),
+            modified: None,
         }
     }
 
@@ -320,6 +376,41 @@ mod tests {
         ]);
         let tar = Bytes::from(to_tar(&tree).expect("a tar"));
         assert_eq!(from_tar(&tar), Ok(tree));
+    }
+
+    #[test]
+    fn times_are_kept_to_the_microsecond() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let times = [("a", 1_700_000_000_250_001), ("b", 1_700_000_000_000_000)];
+        for (name, micros) in times {
+            let file = std::fs::File::create(directory.path().join(name)).expect("a file");
+            let time = UNIX_EPOCH + Duration::from_micros(micros);
+            file.set_modified(time).expect("a time");
+        }
+        let tree = read_directory(directory.path(), &[]).expect("a tree");
+        let tar = to_tar(&tree).expect("a tar");
+        let mut archive = tar::Archive::new(tar.as_slice());
+        let mut kept = Vec::new();
+        for entry in archive.entries().expect("entries") {
+            let mut entry = entry.expect("an entry");
+            let precise = entry
+                .pax_extensions()
+                .expect("extensions")
+                .map(|extensions| {
+                    let mut extensions = extensions.map(|extension| {
+                        let extension = extension.expect("an extension");
+                        let value = extension.value().expect("UTF-8").to_owned();
+                        format!("{}={value}", extension.key().expect("UTF-8"))
+                    });
+                    extensions.next().expect("one")
+                });
+            kept.push((entry.header().mtime().expect("a time"), precise));
+        }
+        let precise = "mtime=1700000000.250001".to_owned();
+        assert_eq!(
+            kept,
+            [(1_700_000_000, Some(precise)), (1_700_000_000, None)]
+        );
     }
 
     #[test]

@@ -46,7 +46,7 @@ runs do not inherit it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// The task; - reads it from stdin
+    /// The task; - reads it from stdin. Text that is piped into stdin beside a task is added to it
     #[arg(value_name = "PROMPT | -")]
     pub(crate) prompt: Option<OsString>,
     /// Provider of the model: anthropic, openai, gemini, or chat for servers that speak the Chat
@@ -77,6 +77,9 @@ pub(crate) struct RunOptions {
     /// Print one event per line, as JSON, and nothing else on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    /// Leave out the header, the output of failed commands, the diffs of edits and the totals
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// How much the model reasons: low, medium, high or what else the provider has
     #[arg(long, value_name = "E")]
     pub(crate) reasoning_effort: Option<String>,

@@ -231,6 +231,7 @@ mod tests {
             content: Bytes::copy_from_slice(content),
             kind,
             mode: kind.usual_mode(),
+            modified: None,
         };
         files
             .iter()

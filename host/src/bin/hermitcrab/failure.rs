@@ -54,6 +54,9 @@ impl fmt::Display for Failure {
 
 /// The reason of an I/O error without the "(os error 2)" that helps nobody.
 pub(crate) fn reason(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::FileTooLarge {
+        return "the file would be larger than the system allows (see `ulimit -f`)".to_owned();
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();

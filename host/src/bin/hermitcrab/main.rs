@@ -12,9 +12,11 @@ mod secrets;
 mod archive;
 mod diff;
 mod output;
+mod preview;
 mod programs;
 mod render;
 mod signal;
+mod surroundings;
 
 mod session;
 
@@ -35,6 +37,7 @@ use secrets::Secrets;
 fn main() -> ExitCode {
     // SAFETY: the first thing that happens; no other thread runs yet.
     let secrets = unsafe { Secrets::take(&provider::keys()) };
+    signal::ignore_file_size_limit();
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
         Command::Run(options) => run::run(&options, &secrets),
@@ -47,7 +50,8 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code.0),
         Err(failure) => {
-            eprintln!("hermitcrab: {}", render::harmless(&failure.message));
+            let message = render::calm(&render::harmless(&failure.message));
+            eprintln!("hermitcrab: {message}");
             ExitCode::from(failure.code.0)
         }
     }

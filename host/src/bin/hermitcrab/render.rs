@@ -12,6 +12,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
+use crate::preview;
+
 /// How to write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
@@ -23,6 +25,9 @@ pub(crate) struct Style {
     pub(crate) notice_color: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
+    /// Whether to show a header, the output of failed commands, the diffs of
+    /// edits and totals.
+    pub(crate) details: bool,
 }
 
 impl Style {
@@ -31,18 +36,20 @@ impl Style {
         terminal: false,
         color: false,
         notice_color: false,
-        width: 160,
+        width: 80,
+        details: false,
     };
 
     /// As stdout is, and for notices as stderr; colours unless `NO_COLOR` is set
     /// or the terminal is dumb.
-    pub(crate) fn of_stdout() -> Self {
+    pub(crate) fn of_stdout(quiet: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let color = !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let notice_color = color && io::stderr().is_terminal();
         if !io::stdout().is_terminal() || dumb {
             return Self {
                 notice_color,
+                details: !quiet,
                 ..Self::PLAIN
             };
         }
@@ -51,6 +58,7 @@ impl Style {
             color,
             notice_color,
             width: terminal_width().unwrap_or(80).max(20),
+            details: !quiet,
         }
     }
 
@@ -96,10 +104,26 @@ pub(crate) struct Renderer<W: Write> {
     ticks: u64,
     /// Whether a model call is under way and has said nothing yet.
     thinking: bool,
-    calls: Vec<(String, String)>,
+    calls: Vec<Call>,
     input_tokens: u64,
     output_tokens: u64,
+    /// In US dollars, as far as prices are known.
+    cost: Option<f64>,
 }
+
+/// A call that runs.
+struct Call {
+    id: String,
+    label: String,
+    /// The lines of what it would change.
+    edit: Vec<String>,
+}
+
+/// Lines of a failed command's output that are shown.
+const OUTPUT_LINES: usize = 10;
+
+/// Lines of an edit that are shown, at its beginning and end.
+const EDIT_LINES: (usize, usize) = (16, 8);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
@@ -127,6 +151,7 @@ impl<W: Write> Renderer<W> {
             calls: Vec::new(),
             input_tokens: 0,
             output_tokens: 0,
+            cost: None,
         }
     }
 
@@ -142,6 +167,10 @@ impl<W: Write> Renderer<W> {
         // What a subagent says is its parent's business; what it does is shown.
         let own = event["agent_id"].is_null();
         match event["kind"].as_str().unwrap_or_default() {
+            "SESSION_START" if own && self.style.details => {
+                let header = [text("provider"), text("model"), text("working_directory")];
+                self.aside(&format!("hermitcrab: {}", header.join(" · ")))?;
+            }
             "USER_INPUT" if own => self.wait_for_model(),
             "ASSISTANT_TEXT_DELTA" if own => self.text(Last::Text, text("text"))?,
             "REASONING_DELTA" if own && self.style.terminal => {
@@ -151,7 +180,15 @@ impl<W: Write> Renderer<W> {
             "TOOL_CALL_START" => {
                 self.thinking = false;
                 let label = label(text("tool_name"), &data["arguments"]);
-                self.calls.push((text("call_id").to_owned(), label));
+                let edit = match self.style.details {
+                    true => preview::edit(&data["arguments"], |_| None),
+                    false => None,
+                };
+                self.calls.push(Call {
+                    id: text("call_id").to_owned(),
+                    label,
+                    edit: edit.unwrap_or_default(),
+                });
                 self.ticks = 0;
                 self.spin()?;
             }
@@ -181,6 +218,9 @@ impl<W: Write> Renderer<W> {
                 self.input_tokens += data["cache_read_tokens"].as_u64().unwrap_or(0);
                 self.input_tokens += data["cache_write_tokens"].as_u64().unwrap_or(0);
                 self.output_tokens += data["output_tokens"].as_u64().unwrap_or(0);
+                if let Some(cost) = data["cost_usd"].as_f64() {
+                    *self.cost.get_or_insert(0.0) += cost;
+                }
             }
             "PROCESSING_END" if own => self.processing_end(data)?,
             "SESSION_END" if own => {
@@ -280,9 +320,12 @@ impl<W: Write> Renderer<W> {
     fn tool_end(&mut self, data: &Value) -> io::Result<()> {
         let text = |name: &str| data[name].as_str().unwrap_or_default();
         let id = text("call_id");
-        let label = match self.calls.iter().position(|(call, _)| call == id) {
-            Some(index) => self.calls.remove(index).1,
-            None => label(text("tool_name"), &Value::Null),
+        let (label, edit) = match self.calls.iter().position(|call| call.id == id) {
+            Some(index) => {
+                let call = self.calls.remove(index);
+                (call.label, call.edit)
+            }
+            None => (label(text("tool_name"), &Value::Null), Vec::new()),
         };
         if self.calls.is_empty() {
             self.wait_for_model();
@@ -307,37 +350,100 @@ impl<W: Write> Renderer<W> {
             false => String::new(),
         };
         self.start_line()?;
+        let room = self.style.width.saturating_sub(2 + columns(&notes)).max(20);
+        let label = cut(&label, room);
         if !self.style.terminal {
-            return writeln!(self.out, "* {label}{notes}{error}");
+            writeln!(self.out, "* {label}{notes}{error}")?;
+            return self.details(failed, exit_code, text("output"), &edit);
         }
         let color = match (failed, exit_code) {
             (true, _) => Color::Red,
             (false, Some(code)) if code != 0 => Color::Yellow,
             _ => Color::Green,
         };
-        let room = self.style.width.saturating_sub(2 + columns(&notes)).max(20);
-        let label = cut(&label, room);
         let error = cut(&error, room.saturating_sub(columns(&label)).max(20));
         let (dot, notes) = (
             self.style.paint(color, "●"),
             self.style.paint(Color::Dim, &notes),
         );
-        writeln!(self.out, "{dot} {label}{notes}{error}")
+        writeln!(self.out, "{dot} {label}{notes}{error}")?;
+        self.details(failed, exit_code, text("output"), &edit)
+    }
+
+    /// What stands below the line of a call: the end of what a failed command
+    /// printed, or what an edit has changed.
+    fn details(
+        &mut self,
+        failed: bool,
+        exit_code: Option<i64>,
+        output: &str,
+        edit: &[String],
+    ) -> io::Result<()> {
+        if !self.style.details {
+            return Ok(());
+        }
+        let is_note =
+            |line: &&str| line.starts_with("[exit code: ") || line.starts_with("[duration: ");
+        let mut lines = Vec::new();
+        if failed && exit_code.is_some() {
+            let said: Vec<&str> = output.lines().filter(|line| !is_note(line)).collect();
+            let skipped = said.len().saturating_sub(OUTPUT_LINES);
+            if skipped > 0 {
+                lines.push(format!("… {skipped} lines before"));
+            }
+            lines.extend(said[skipped..].iter().map(|line| harmless(line)));
+        } else if !failed {
+            // The label has the path.
+            let rest = match edit {
+                [head, rest @ ..] if head.ends_with(':') => rest,
+                all => all,
+            };
+            lines = preview::ends(rest, EDIT_LINES.0, EDIT_LINES.1).0;
+        }
+        for line in lines {
+            let color = match line.as_bytes().first() {
+                Some(b'+') if !failed => Color::Green,
+                Some(b'-') if !failed => Color::Red,
+                _ => Color::Dim,
+            };
+            let line = line.replace('\t', "    ");
+            let line = match self.style.terminal {
+                true => cut(&line, self.style.width.saturating_sub(4).max(20)),
+                false => line,
+            };
+            writeln!(self.out, "    {}", self.style.paint(color, &line))?;
+        }
+        Ok(())
     }
 
     fn processing_end(&mut self, data: &Value) -> io::Result<()> {
         self.thinking = false;
         self.calls.clear();
         self.end_line()?;
-        if self.style.terminal {
+        if self.style.details {
             let rounds = data["rounds"].as_u64().unwrap_or(0);
+            let cost = self
+                .cost
+                .map_or_else(String::new, |cost| format!(" · ${cost:.4}"));
             let totals = format!(
-                "{rounds} tool round{} · {} tokens in, {} out",
+                "{rounds} tool round{} · {} tokens in, {} out{cost}",
                 if rounds == 1 { "" } else { "s" },
                 self.input_tokens,
                 self.output_tokens
             );
-            writeln!(self.out, "{}", self.style.paint(Color::Dim, &totals))?;
+            self.aside(&totals)?;
+        }
+        Ok(())
+    }
+
+    /// A line about the run on stderr.
+    fn aside(&mut self, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.out.flush()?;
+        let line = paint(self.style.notice_color, Color::Dim, &one_line(text));
+        // Where nobody takes notices, the run goes on.
+        let _ = writeln!(self.notices, "{line}");
+        if self.style.terminal {
             self.last = Last::Line;
         }
         Ok(())
@@ -389,8 +495,8 @@ impl<W: Write> Renderer<W> {
         }
         let what = match self.calls.as_slice() {
             [] => "thinking".to_owned(),
-            [(_, label)] => label.clone(),
-            [.., (_, label)] => format!("{} tools, {label}", self.calls.len()),
+            [call] => call.label.clone(),
+            [.., call] => format!("{} tools, {}", self.calls.len(), call.label),
         };
         if !self.spinning {
             self.end_line()?;
@@ -415,26 +521,32 @@ impl<W: Write> Renderer<W> {
 
 /// The tool and the argument that says most.
 fn label(tool: &str, arguments: &Value) -> String {
-    let telling = ["command", "file_path", "path", "pattern", "query", "task"]
-        .iter()
-        .filter_map(|name| arguments.get(name)?.as_str())
-        .next();
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let place = text("path").filter(|path| !path.is_empty());
+    let telling = match (text("pattern"), place) {
+        // What is searched for, and where.
+        (Some(pattern), Some(place)) => Some(format!("{pattern} in {place}")),
+        _ => ["command", "file_path", "pattern", "path", "query", "task"]
+            .into_iter()
+            .find_map(text)
+            .map(str::to_owned),
+    };
     let argument = match (telling, arguments) {
-        (Some(text), _) => one_line(text),
+        (Some(text), _) => one_line(&text),
         (None, Value::Null) => String::new(),
         (None, Value::Object(map)) if map.is_empty() => String::new(),
         (None, other) => one_line(&other.to_string()),
     };
     match (one_line(tool), argument) {
         (tool, argument) if argument.is_empty() => tool,
-        (tool, argument) => format!("{tool}: {}", cut(&argument, 120)),
+        (tool, argument) => format!("{tool}: {argument}"),
     }
 }
 
 /// The first line that says something.
 fn one_line(text: &str) -> String {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = harmless(lines.next().unwrap_or_default().trim()).replace('\t', " ");
+    let first = calm(&harmless(lines.next().unwrap_or_default().trim())).replace('\t', " ");
     match lines.next() {
         Some(_) => format!("{first} …"),
         None => first,
@@ -448,6 +560,23 @@ pub(crate) fn harmless(text: &str) -> String {
     text.chars()
         .filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c)))
         .collect()
+}
+
+/// `text` with long runs of one bracket cut: what is nested thousands deep says
+/// no more than that.
+pub(crate) fn calm(text: &str) -> String {
+    let mut calm = String::new();
+    let (mut last, mut count) = (' ', 0);
+    for c in text.chars() {
+        count = if c == last { count + 1 } else { 1 };
+        last = c;
+        match ("[](){}".contains(c), count) {
+            (true, 9) => calm.push('…'),
+            (true, 10..) => {}
+            _ => calm.push(c),
+        }
+    }
+    calm
 }
 
 fn duration(ms: u64) -> String {

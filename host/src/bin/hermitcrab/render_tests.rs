@@ -12,6 +12,13 @@ const TERMINAL: Style = Style {
     color: false,
     notice_color: false,
     width: 40,
+    details: false,
+};
+
+/// In a pipe, with all that is said of a run.
+const DETAILED: Style = Style {
+    details: true,
+    ..Style::PLAIN
 };
 
 /// What was written to it, also after the renderer has taken it.
@@ -211,8 +218,11 @@ fn subagents_show_what_they_do_not_what_they_say() {
 
 #[test]
 fn terminal_spinner_and_totals() {
-    check(
-        TERMINAL,
+    check_both(
+        Style {
+            details: true,
+            ..TERMINAL
+        },
         &[
             ("USER_INPUT", json!({"content": "x"})),
             ("TICK", Value::Null),
@@ -232,8 +242,8 @@ fn terminal_spinner_and_totals() {
         ],
         "\r\x1b[K⠙ thinking\r\x1b[Khm\n\nHi\n\
          \r\x1b[K⠋ shell: cargo test --workspace --all-…\r\x1b[K\n\
-         ● shell: cargo test --workspace… (12 ms)\n\
-         1 tool round · 12 tokens in, 3 out\n",
+         ● shell: cargo test --workspace… (12 ms)\n",
+        "1 tool round · 12 tokens in, 3 out\n",
     );
 }
 
@@ -298,4 +308,60 @@ fn durations() {
         "60 min 0 s",
     ];
     assert_eq!(shown, expected.map(str::to_owned));
+}
+
+#[test]
+fn header_failures_edits_and_totals() {
+    let output: String = (1..=12).map(|line| format!("line {line}\n")).collect();
+    let usage =
+        json!({"input_tokens": 10, "cache_read_tokens": 5, "output_tokens": 2, "cost_usd": 0.0125});
+    let edit = json!({"file_path": "a.rs", "old_string": "one\n", "new_string": "two\n"});
+    let session = json!({"provider": "anthropic", "model": "m", "working_directory": "/w"});
+    check_both(
+        DETAILED,
+        &[
+            ("SESSION_START", session),
+            ("USER_INPUT", json!({"content": "fix it"})),
+            start("a", "shell", json!({"command": "make"})),
+            end(
+                "a",
+                json!({"is_error": true, "exit_code": 2, "output": format!("{output}[exit code: 2]")}),
+            ),
+            start("b", "edit_file", edit.clone()),
+            end("b", json!({"output": "ok"})),
+            start("c", "edit_file", edit),
+            end("c", json!({"is_error": true, "error": "not found"})),
+            ("USAGE", usage.clone()),
+            ("USAGE", usage),
+            (
+                "PROCESSING_END",
+                json!({"reason": "completed", "rounds": 3}),
+            ),
+        ],
+        "* shell: make (exit 2, 12 ms)\n    … 2 lines before\n    line 3\n    line 4\n    line 5\n\
+         \u{20}   line 6\n    line 7\n    line 8\n    line 9\n    line 10\n    line 11\n    line 12\n\
+         * edit_file: a.rs (12 ms)\n    @@ -1 +1 @@\n    -one\n    +two\n\
+         * edit_file: a.rs (failed, 12 ms): not found\n",
+        "hermitcrab: anthropic · m · /w\n3 tool rounds · 30 tokens in, 4 out · $0.0250\n",
+    );
+}
+
+#[test]
+fn labels_say_what_is_searched_and_fit_a_line() {
+    let long = "x".repeat(200);
+    check(
+        Style::PLAIN,
+        &[
+            start("a", "grep", json!({"pattern": "fn main", "path": "."})),
+            end("a", json!({})),
+            start("b", "grep", json!({"pattern": "fn main"})),
+            end("b", json!({})),
+            start("c", "shell", json!({"command": long})),
+            end("c", json!({})),
+        ],
+        &format!(
+            "* grep: fn main in . (12 ms)\n* grep: fn main (12 ms)\n* shell: {}… (12 ms)\n",
+            &long[..62]
+        ),
+    );
 }

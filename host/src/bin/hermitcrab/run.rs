@@ -26,6 +26,7 @@ use crate::render::{Renderer, Style, harmless};
 use crate::secrets::{self, Secrets};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
+use crate::surroundings;
 
 /// Everything that a session is opened with.
 pub(crate) struct Plan {
@@ -77,7 +78,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     )?;
     let directory = directory(&options.dir)?;
     let texts = Texts::read(options)?;
-    let prompt = prompt::read(options.prompt.as_deref(), io::stdin())?;
+    let prompt = task(options)?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
     let programs = options
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let mut before = Tree::new();
     let ground = match options.env {
         // SAFETY: nothing so far has started a thread.
-        Place::Local => Ground::Local(directory, unsafe { guardian() }?, passed),
+        Place::Local => Ground::Local(directory.clone(), unsafe { guardian() }?, passed),
         Place::Memory => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
@@ -101,6 +102,12 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     };
     let mut config = config(options, &provider, texts, settings);
     check(&config, options)?;
+    if memory && config.project.is_none() {
+        let profile = Profile::of(&config.provider);
+        let names = profile.map_or_else(Vec::new, |profile| profile.documents.clone());
+        let project = surroundings::project(&directory, &names, &config);
+        config.project = Some(runtime()?.block_on(project));
+    }
     let mut providers = provider::others(&provider, |name| secrets.variable(name));
     providers.insert(0, provider);
     config.endpoints = providers
@@ -109,7 +116,10 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         .collect();
     let (approver, mut questions) = match options.json || options.approve == Approve::Never {
         true => None,
-        false => approve::on_terminal(),
+        false => approve::on_terminal(match &ground {
+            Ground::Local(directory, ..) => Some(directory.clone()),
+            Ground::Memory(..) => None,
+        }),
     }
     .map_or_else(
         || (None, Questions::none()),
@@ -124,7 +134,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let style = if options.json {
         Style::PLAIN
     } else {
-        Style::of_stdout()
+        Style::of_stdout(options.quiet)
     };
     let stdout = BufWriter::new(io::stdout());
     let mut face = match options.json {
@@ -163,6 +173,18 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         }
     }
     result
+}
+
+/// The prompt, with what is piped beside it.
+fn task(options: &RunOptions) -> Result<String, Failure> {
+    let stdin = io::stdin();
+    let named = options.prompt.as_deref();
+    let prompt = prompt::read(named, &stdin)?;
+    let is_beside = named.is_some_and(|named| named != "-") && prompt::is_piped(&stdin);
+    match is_beside && prompt::something_comes() {
+        true => prompt::with_piped(prompt, &stdin),
+        false => Ok(prompt),
+    }
 }
 
 /// What `--pass-env` names.

@@ -3,6 +3,23 @@
 
 use crate::failure::{Failure, reason};
 
+/// A write beyond the limit of file sizes (`ulimit -f`) is an error, and does
+/// not end the process with half a file on the disk. Commands get the signal.
+#[cfg(unix)]
+pub(crate) fn ignore_file_size_limit() {
+    // SAFETY: ignoring a signal runs no code of ours; if it fails, the process
+    // dies of such a write as it would have.
+    let _ = unsafe {
+        nix::sys::signal::signal(
+            nix::sys::signal::Signal::SIGXFSZ,
+            nix::sys::signal::SigHandler::SigIgn,
+        )
+    };
+}
+
+#[cfg(not(unix))]
+pub(crate) fn ignore_file_size_limit() {}
+
 /// Listens from its creation on; until then the process dies as usual.
 #[cfg(unix)]
 pub(crate) struct Stops {

@@ -19,6 +19,10 @@ pub(super) fn failure(verb: &str, path: &str, error: &io::Error) -> EnvironmentE
             (Kind::ReadOnly, "the file system is read-only".to_owned())
         }
         io::ErrorKind::StorageFull => (Kind::Io, "no space left on the device".to_owned()),
+        io::ErrorKind::FileTooLarge => (
+            Kind::TooLarge,
+            "the file would be larger than the system allows (see `ulimit -f`)".to_owned(),
+        ),
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
             (Kind::InvalidInput, plain(error))
         }

@@ -142,9 +142,10 @@ impl LocalEnvironment {
         if request.env.is_empty() {
             return Cow::Borrowed(&self.environment);
         }
-        let mut variables = self.variables.clone();
-        variables.extend(request.env.iter().map(|(n, v)| (n.into(), v.into())));
-        Cow::Owned(policy::strings(&variables))
+        Cow::Owned(policy::strings(&policy::with(
+            &self.variables,
+            &request.env,
+        )))
     }
 }
 
@@ -249,7 +250,13 @@ impl HostEnvironment for LocalEnvironment {
         if !kind.is_ok_and(|metadata| metadata.is_dir()) {
             return Err(EnvironmentError::new(
                 Kind::NotFound,
-                format!("cannot run a command in `{shown}`: no such directory"),
+                match shown {
+                    "" => format!(
+                        "cannot run a command: the working directory `{}` is gone",
+                        self.directory.display()
+                    ),
+                    shown => format!("cannot run a command in `{shown}`: no such directory"),
+                },
             ));
         }
         let directory = c_string("working directory", directory.into_os_string())?;

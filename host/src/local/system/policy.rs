@@ -72,6 +72,35 @@ pub(super) fn select(
     kept
 }
 
+/// How many settings of git variables hold, as `GIT_CONFIG_KEY_0` and so on.
+const GIT_SETTINGS: &str = "GIT_CONFIG_COUNT";
+
+/// `variables` with `more` on top. Settings of git are counted: those of `more`
+/// follow those that are there.
+pub(super) fn with(
+    variables: &BTreeMap<OsString, OsString>,
+    more: &BTreeMap<String, String>,
+) -> BTreeMap<OsString, OsString> {
+    let count = |value: Option<&str>| value.and_then(|value| value.parse::<usize>().ok());
+    let there = variables.get(OsStr::new(GIT_SETTINGS));
+    let there = count(there.and_then(|value| value.to_str())).unwrap_or(0);
+    let mut all = variables.clone();
+    for (name, value) in more {
+        let setting = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"]
+            .into_iter()
+            .find_map(|part| Some((part, count(name.strip_prefix(part))?)));
+        let (name, value) = match (setting, count(Some(value))) {
+            (Some((part, number)), _) => (format!("{part}{}", there + number), value.clone()),
+            (None, Some(number)) if name == GIT_SETTINGS => {
+                (name.clone(), (there + number).to_string())
+            }
+            _ => (name.clone(), value.clone()),
+        };
+        all.insert(name.into(), value.into());
+    }
+    all
+}
+
 /// `NAME=value` strings for the system; what it cannot carry is left out.
 pub(super) fn strings(variables: &BTreeMap<OsString, OsString>) -> Vec<CString> {
     variables
@@ -178,6 +207,27 @@ mod tests {
             &[("MY_TOKEN", "given")],
             &["LC_ALL", "MY_TOKEN", "PATH"],
         );
+    }
+
+    #[test]
+    fn settings_of_git_are_appended() {
+        let own = [
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "a.b"),
+            ("GIT_CONFIG_VALUE_0", "c"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = own.clone().map(|(name, value)| (name.into(), value.into()));
+        let all = with(&variables.into(), &own.into());
+        let expected = [
+            ("GIT_CONFIG_COUNT", "2"),
+            ("GIT_CONFIG_KEY_0", "a.b"),
+            ("GIT_CONFIG_KEY_1", "a.b"),
+            ("GIT_CONFIG_VALUE_0", "c"),
+            ("GIT_CONFIG_VALUE_1", "c"),
+        ];
+        let expected = expected.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(all, expected.into());
     }
 
     #[test]

@@ -132,8 +132,8 @@ impl Drop for FileActions {
 struct Attributes(libc::posix_spawnattr_t);
 
 impl Attributes {
-    /// A new session, no blocked signal, and `SIGPIPE` (which Rust programs
-    /// ignore, and ignoring is inherited) back to its default.
+    /// A new session, no blocked signal, and what Rust programs (`SIGPIPE`) and
+    /// the binary (`SIGXFSZ`) ignore back to its default: ignoring is inherited.
     fn new_session() -> io::Result<Self> {
         let flags = NEW_SESSION
             | libc::POSIX_SPAWN_SETSIGMASK as libc::c_short
@@ -152,6 +152,7 @@ impl Attributes {
                 &signals,
             ))?;
             libc::sigaddset(&mut signals, libc::SIGPIPE);
+            libc::sigaddset(&mut signals, libc::SIGXFSZ);
             check(libc::posix_spawnattr_setsigdefault(
                 &mut attributes.0,
                 &signals,

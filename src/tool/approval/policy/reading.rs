@@ -1,10 +1,10 @@
 //! The judgement of a command by what it says that it would do.
 
-use super::super::command;
-use super::super::names::names;
+use super::super::command::{self, Listed, is_git};
+use super::super::names::{Names, names};
 use super::super::script::{Argument, Script, read};
 use super::super::settings::normalised;
-use super::{ApprovalPolicy, Proposal};
+use super::{ApprovalPolicy, GitCalls, Proposal};
 
 /// Files that every program may write to.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
@@ -20,6 +20,22 @@ pub(super) fn redirects(text: &str) -> Vec<String> {
     targets.collect()
 }
 
+/// What git is called for in `text`.
+pub(super) fn git(text: &str) -> GitCalls {
+    let Some(names) = names() else {
+        return GitCalls::None;
+    };
+    let script = read(text, names);
+    let calls = script.calls.iter().filter(|call| is_git(call));
+    let (reading, others): (Vec<_>, Vec<_>) =
+        calls.partition(|call| command::only_reads(call, names));
+    match (reading.is_empty(), others.is_empty()) {
+        (true, _) => GitCalls::None,
+        (false, true) => GitCalls::Reading,
+        (false, false) => GitCalls::Mixed,
+    }
+}
+
 impl ApprovalPolicy {
     /// Why `text` asks, if it does; `elsewhere`: not in the working directory.
     pub(super) fn read(&self, text: &str, elsewhere: bool, proposal: &Proposal) -> Option<String> {
@@ -27,17 +43,15 @@ impl ApprovalPolicy {
             return Some("nothing is known about commands".to_owned());
         };
         let mut script = read(text, names);
+        script.changes_directory &= !stays(&script, proposal.working_directory);
         script.changes_directory |= elsewhere;
         if let Some(concern) = script.concerns.first() {
             return Some(concern.clone());
         }
-        if let Some(commands) = &self.commands {
-            let concern = script.calls.iter().find_map(|call| {
-                command::concern(call, &commands.listed, names, script.changes_directory)
-            });
-            if concern.is_some() {
-                return concern;
-            }
+        if let Some(commands) = &self.commands
+            && let Some(concern) = self::concern(&script, &commands.listed, names)
+        {
+            return Some(concern);
         }
         self.redirects(&script, proposal)
     }
@@ -59,6 +73,41 @@ impl ApprovalPolicy {
             rule.concern(proposal.working_directory, proposal.links, path)
         })
     }
+}
+
+/// Why the commands of `script` ask, if they do: the first reason, and all that
+/// are not listed.
+fn concern(script: &Script, listed: &Listed, names: &Names) -> Option<String> {
+    let mut first = None;
+    let mut unlisted: Vec<&str> = Vec::new();
+    for call in &script.calls {
+        let concern = command::concern(call, listed, names, script.changes_directory);
+        let is_unlisted = concern == Some(command::unlisted(&[&call.name]));
+        if is_unlisted && !unlisted.contains(&call.name.as_str()) {
+            unlisted.push(&call.name);
+        }
+        first = first.or(concern.map(|concern| (concern, is_unlisted)));
+    }
+    let (concern, is_unlisted) = first?;
+    match (is_unlisted, unlisted.as_slice()) {
+        (true, names) => Some(command::unlisted(names)),
+        (false, []) => Some(concern),
+        (false, names) => Some(format!("{concern}; {}", command::unlisted(names))),
+    }
+}
+
+/// Whether every change of directory surely leads to the working directory.
+fn stays(script: &Script, working_directory: &str) -> bool {
+    let mut changes = script
+        .calls
+        .iter()
+        .filter(|call| matches!(call.name.as_str(), "cd" | "pushd" | "popd"));
+    changes.all(|call| match call.arguments.as_slice() {
+        [Argument::Literal(path)] if call.name == "cd" => {
+            path == "." || path.starts_with('/') && path.trim_end_matches('/') == working_directory
+        }
+        _ => false,
+    })
 }
 
 /// Whether writing to `path` changes no file.

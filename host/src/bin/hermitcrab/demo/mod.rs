@@ -37,7 +37,7 @@ const PROMPT: &str = "The tests of this repository fail. Find out why and fix it
 /// # Errors
 /// The tests do not pass afterwards, or something on the way failed.
 pub(crate) fn demo() -> Result<Code, Failure> {
-    let style = Style::of_stdout();
+    let style = Style::of_stdout(false);
     // SAFETY: nothing so far has started a thread.
     let guardian = unsafe { guardian() }?;
     let repository = Repository::create()?;

@@ -1,0 +1,97 @@
+//! What a person sees of a run beside the answer, and what comes in by a pipe.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Ran, command, finish, scratch, serve, shell};
+
+/// A run that is not quiet.
+fn run(steps: Value, arguments: &[&str], stdin: &[u8]) -> (Ran, Vec<String>) {
+    let directory = scratch();
+    let model = serve(steps);
+    let quiet = command(&model.url(), directory.path(), arguments);
+    let mut command = Command::new(quiet.get_program());
+    command
+        .args(quiet.get_args().filter(|argument| *argument != "--quiet"))
+        .env("ANTHROPIC_API_KEY", super::CANARY)
+        .env_remove("ANTHROPIC_BASE_URL")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let ran = finish(command, stdin);
+    let bodies = model.requests().into_iter();
+    let bodies = bodies.map(|request| String::from_utf8_lossy(&request.body).into_owned());
+    (ran, bodies.collect())
+}
+
+#[test]
+fn header_output_of_failures_diffs_and_totals() {
+    let edit = json!({"tool_calls": [{"name": "write_file",
+        "arguments": {"file_path": "a", "content": "one\n"}}]});
+    let steps = json!([shell("echo broken >&2; exit 3"), edit, {"text": "Done."}]);
+    let (ran, _) = run(steps.clone(), &["x"], b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", ran.stderr);
+    assert!(
+        lines[0].starts_with("hermitcrab: anthropic · "),
+        "{}",
+        ran.stderr
+    );
+    assert!(lines[1].starts_with("2 tool rounds · "), "{}", ran.stderr);
+    for part in [
+        "(exit 3, ",
+        "\n    broken\n* write_file: a (",
+        ")\n    @@ -0,0 +1 @@\n    +one\n",
+    ] {
+        assert!(ran.stdout.contains(part), "{part:?}: {}", ran.stdout);
+    }
+    let (ran, _) = run(steps.clone(), &["-q", "x"], b"");
+    assert_eq!(ran.stderr, "");
+    assert!(!ran.stdout.contains("\n    "), "{}", ran.stdout);
+    // Events are for programs.
+    let (ran, _) = run(steps, &["--json", "x"], b"");
+    assert_eq!(ran.stderr, "");
+    let is_event = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+    assert!(ran.stdout.lines().all(is_event), "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_piped_beside_a_prompt_reaches_the_model() {
+    let steps = || json!([{"text": "ok"}]);
+    let (ran, bodies) = run(steps(), &["-q", "explain"], b"line 1\nline 2\n");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let expected = r"explain\n\n<stdin>\nline 1\nline 2\n</stdin>";
+    assert!(bodies[0].contains(expected), "{}", bodies[0]);
+    let (_, bodies) = run(steps(), &["-q", "explain"], b"");
+    assert!(!bodies[0].contains("<stdin>"), "{}", bodies[0]);
+    let long = "x".repeat(1 << 20);
+    let (ran, bodies) = run(steps(), &["-q", "explain"], long.as_bytes());
+    assert_eq!(
+        ran.stderr,
+        "! stdin is too long for a prompt: 786432 bytes in its middle are left out; put what is \
+         long into a file that the model can read\n"
+    );
+    assert!(bodies[0].contains("[... 786432 bytes left out ...]"));
+}
+
+/// Programs that start this one often leave a pipe open into which they never
+/// write.
+#[test]
+fn an_open_pipe_does_not_hold_a_run() {
+    let directory = scratch();
+    let model = serve(json!([{"text": "ok"}]));
+    let mut child = command(&model.url(), directory.path(), &["x"])
+        .spawn()
+        .expect("the binary");
+    let stdin = child.stdin.take().expect("stdin");
+    let output = child.wait_with_output().expect("an end");
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(0));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("nothing has come from stdin for 5 s"),
+        "{stderr}"
+    );
+}
