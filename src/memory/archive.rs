@@ -294,9 +294,9 @@ fn precise_mtime(entry: &mut tar::Entry<'_, &[u8]>) -> Option<u64> {
         None => (record.value().ok()?, ""),
     };
     let seconds: u64 = seconds.parse().ok()?;
-    let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(6);
-    let micros = digits.fold(Some(0_u64), |sum, digit| {
-        Some(sum? * 10 + u64::from(digit.is_ascii_digit().then(|| digit - b'0')?))
+    let mut digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(6);
+    let micros = digits.try_fold(0_u64, |sum, digit| {
+        Some(sum * 10 + u64::from(digit.is_ascii_digit().then(|| digit - b'0')?))
     })?;
     (1..=MAX_SECONDS)
         .contains(&seconds)

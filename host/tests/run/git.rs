@@ -157,8 +157,11 @@ fn leave_terminal(command: &mut Command) {
     }
 }
 
+/// Sets one trap in a repository.
+type Trap = fn(&Lab);
+
 /// What a hostile repository has git run, by name, and how it is set up.
-const TRAPS: [(&str, fn(&Lab)); 15] = [
+const TRAPS: [(&str, Trap); 15] = [
     ("plain", |_| {}),
     ("fsmonitor", |lab| {
         lab.configure("r", "core.fsmonitor", &lab.program("fsmonitor", "exit 1"));

@@ -71,9 +71,7 @@ impl<'a> SedCall<'a> {
                 let label = command.strip_prefix(':').map(str::trim);
                 !target.is_empty() && label == Some(target)
             };
-            let start = commands[..end]
-                .iter()
-                .position(|command| is_label(&command))?;
+            let start = commands[..end].iter().position(is_label)?;
             let body = &commands[start..=end];
             let reads = |command: &&str| {
                 command.trim_start_matches(|c: char| !c.is_ascii_alphabetic()) == "N"
