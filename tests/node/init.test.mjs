@@ -40,7 +40,9 @@ for (const [entry, file, wanted, what] of ENTRIES) {
     assert.ok(failed instanceof CoreError, String(failed));
     assert.match(failed.message, /^the core cannot be loaded: what was given answered with status 404; .*init\(\{ wasm \}\)/);
     await init({ wasm: right });
-    const session = await createSession({ apiKey: "key", model: "m", env: { read() {} } });
+    const calls = ["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"];
+    const env = Object.fromEntries(calls.map((call) => [call, () => {}]));
+    const session = await createSession({ apiKey: "key", model: "m", env });
     await session.close();
     await terminate?.();
   });

@@ -117,7 +117,8 @@ test("sessions and environments end at the end of a block", async (t) => {
   await session.prompt("go");
   await session[dispose]();
   assert.equal(session.state, "CLOSED");
-  assert.deepEqual(dataOf(await listening, "SESSION_END"), [{ state: "CLOSED", reason: "closed" }]);
+  const [{ state, reason, totals }] = dataOf(await listening, "SESSION_END");
+  assert.deepEqual({ state, reason, responses: totals.responses }, { state: "CLOSED", reason: "closed", responses: 1 });
   assert.equal((await env.exec("echo on")).stdout, "on\n");
   await env[dispose]();
   await assert.rejects(env.exec("ls"), { kind: "cancelled" });
