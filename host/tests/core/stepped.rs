@@ -178,7 +178,7 @@ fn refusals_are_typed() {
                 SessionErrorKind::UnknownProvider,
             ),
             (
-                kind(core.interrupt(&session)),
+                kind(core.answer(&session, "nothing was asked")),
                 SessionErrorKind::IllegalState,
             ),
             (
