@@ -360,6 +360,33 @@ fn the_deepest_value_that_is_read_fits_a_small_stack() {
     );
 }
 
+/// What zod says of its fifteen everyday forms, with values that zod takes and
+/// values that it does not: `tests/schemas/zod.mjs` writes the file.
+#[test]
+fn everyday_schemas_of_zod() {
+    #[derive(serde::Deserialize)]
+    struct Form {
+        name: String,
+        schema: Value,
+        fits: Vec<Value>,
+        not: Vec<Value>,
+    }
+    let forms = include_str!("../../../tests/schemas/zod.json");
+    let forms: Vec<Form> = serde_json::from_str(forms).expect("the file");
+    assert_eq!(forms.len(), 15);
+    for form in forms {
+        let name = form.name;
+        let schema = Schema::compile(&form.schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(schema.is_object(), "{name}");
+        for (values, expected) in [(&form.fits, true), (&form.not, false)] {
+            for value in values {
+                let violations = schema.validate(&json!({"value": value}), "arguments").err();
+                assert_eq!(violations.is_none(), expected, "{name}: {value} {violations:?}");
+            }
+        }
+    }
+}
+
 /// SplitMix64: the same pairs in every run.
 struct Random(u64);
 
