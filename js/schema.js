@@ -14,11 +14,13 @@ import { text } from "./errors.js";
  *   readonly validate: (value: unknown, ...rest: any[]) => any,
  *   readonly types?: {readonly input: Input, readonly output: Output} | undefined,
  * }}} StandardSchema
- *
+ */
+
+/**
  * What `execute` gets for `parameters` of type P: what the schema makes of the
  * arguments, transforms and defaults included.
  * @template P
- * @typedef {P extends {readonly "~standard": {readonly types?: {readonly output: infer Output} | undefined}} ? Output : any} ArgumentsOf
+ * @typedef {P extends {readonly "~standard": {readonly types?: {readonly output: infer Made} | undefined}} ? Made : any} ArgumentsOf
  */
 
 /** Violations that a model is told at once, as the core does. */

@@ -334,32 +334,6 @@ fn what_would_take_for_ever_is_given_up() {
     );
 }
 
-#[test]
-fn the_deepest_value_that_is_read_fits_a_small_stack() {
-    let check = || {
-        let node = json!({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/b"}]});
-        let schema = json!({"$defs": {"a": {"type": "array", "items": node},
-                                      "b": {"oneOf": [{"$ref": "#/$defs/a"}]}},
-                            "$ref": "#/$defs/a"});
-        let schema = Schema::compile(&schema).expect("a schema of the subset");
-        let depth = 126;
-        let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        let value = serde_json::from_str(&text).expect("JSON");
-        schema.validate(&value, "arguments")
-    };
-    let thread = std::thread::Builder::new()
-        .stack_size(512 << 10)
-        .spawn(check);
-    let result = thread.expect("a thread").join().expect("no panic");
-    assert!(
-        result.is_ok()
-            || result
-                .as_ref()
-                .is_err_and(|all| all[0].contains("too deeply")),
-        "{result:?}"
-    );
-}
-
 /// What zod says of its fifteen everyday forms, with values that zod takes and
 /// values that it does not: `tests/schemas/zod.mjs` writes the file.
 #[test]
@@ -376,12 +350,17 @@ fn everyday_schemas_of_zod() {
     assert_eq!(forms.len(), 15);
     for form in forms {
         let name = form.name;
-        let schema = Schema::compile(&form.schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let schema =
+            Schema::compile(&form.schema).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(schema.is_object(), "{name}");
         for (values, expected) in [(&form.fits, true), (&form.not, false)] {
             for value in values {
                 let violations = schema.validate(&json!({"value": value}), "arguments").err();
-                assert_eq!(violations.is_none(), expected, "{name}: {value} {violations:?}");
+                assert_eq!(
+                    violations.is_none(),
+                    expected,
+                    "{name}: {value} {violations:?}"
+                );
             }
         }
     }
