@@ -18,6 +18,12 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub(super) fn wake(this: &Host) -> Result<(), JsValue>;
 
+    /// Calls `work`; says why, if something was thrown through it: the core goes
+    /// on where it was called from.
+    #[cfg(feature = "sandbox")]
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn contain(this: &Host, work: &mut dyn FnMut()) -> Result<Option<String>, JsValue>;
+
     /// Events of one session, in order: the text of a JSON array.
     #[wasm_bindgen(method, catch)]
     pub(super) fn events(this: &Host, session: &str, json: &str) -> Result<(), JsValue>;
