@@ -52,15 +52,21 @@ mod exported {
     #[unsafe(no_mangle)]
     #[inline(never)]
     pub(super) extern "C" fn hermitcrab_refill() {
-        // A call with an effect: one without would be left out.
-        std::hint::black_box(());
+        effect(1);
     }
 
     /// Traps: `xtask` writes that.
     #[unsafe(no_mangle)]
     #[inline(never)]
     pub(super) extern "C" fn hermitcrab_leave() {
-        std::hint::black_box(());
+        effect(2);
+    }
+
+    /// A call without an effect would be left out, and of two functions that do the
+    /// same one would remain.
+    fn effect(which: u8) {
+        std::hint::black_box(&raw const which);
+        std::hint::black_box(which);
     }
 }
 
