@@ -26,6 +26,11 @@ pub(super) fn set_limit(bytes: usize) {
     counted::set_limit(bytes);
 }
 
+/// Whether the allocator is in the middle of something.
+pub(super) fn is_busy() -> bool {
+    counted::is_busy()
+}
+
 /// Whether an allocation was refused since [`forget_refusal`].
 pub(super) fn refused() -> bool {
     counted::refused()
@@ -47,6 +52,7 @@ mod counted {
     static COPIED: AtomicUsize = AtomicUsize::new(0);
     static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
     static REFUSED: AtomicBool = AtomicBool::new(false);
+    static BUSY: AtomicBool = AtomicBool::new(false);
 
     #[global_allocator]
     static HEAP: Counting = Counting(new_wasm_dynamic_allocator());
@@ -61,6 +67,18 @@ mod counted {
 
     pub(super) fn set_limit(bytes: usize) {
         LIMIT.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_busy() -> bool {
+        BUSY.load(Ordering::Relaxed)
+    }
+
+    /// Calls the allocator, which must not be left in the middle.
+    fn busy<R>(work: impl FnOnce() -> R) -> R {
+        BUSY.store(true, Ordering::Relaxed);
+        let result = work();
+        BUSY.store(false, Ordering::Relaxed);
+        result
     }
 
     pub(super) fn refused() -> bool {
@@ -115,27 +133,27 @@ mod counted {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             ask(layout.size());
             // SAFETY: by this function's contract.
-            let place = unsafe { self.0.alloc(layout) };
+            let place = busy(|| unsafe { self.0.alloc(layout) });
             granted(place, layout.size())
         }
 
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             ask(layout.size());
             // SAFETY: by this function's contract.
-            let place = unsafe { self.0.alloc_zeroed(layout) };
+            let place = busy(|| unsafe { self.0.alloc_zeroed(layout) });
             granted(place, layout.size())
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
             shrink(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { self.0.dealloc(place, layout) }
+            busy(|| unsafe { self.0.dealloc(place, layout) });
         }
 
         unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             ask(new_size.saturating_sub(layout.size()));
             // SAFETY: by this function's contract.
-            let moved = unsafe { self.0.realloc(place, layout, new_size) };
+            let moved = busy(|| unsafe { self.0.realloc(place, layout, new_size) });
             if !moved.is_null() {
                 shrink(layout.size());
             }
@@ -155,6 +173,10 @@ mod counted {
     }
 
     pub(super) fn set_limit(_: usize) {}
+
+    pub(super) fn is_busy() -> bool {
+        false
+    }
 
     pub(super) fn refused() -> bool {
         false

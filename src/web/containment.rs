@@ -23,7 +23,7 @@ fn run(work: &mut dyn FnMut()) -> Result<(), String> {
             work();
             return Ok(());
         };
-        match host.contain(work) {
+        match host.contain(&mut || work()) {
             Ok(None) => Ok(()),
             Ok(Some(reason)) => Err(reason),
             Err(_) => Err("it could not be contained".to_owned()),

@@ -12,6 +12,7 @@ use web_sys::AbortSignal;
 #[wasm_bindgen]
 extern "C" {
     /// The object given to the constructor of [`super::Core`].
+    #[derive(Clone)]
     pub type Host;
 
     /// Call [`super::Core::step`] soon: outcomes or calls wait for it.

@@ -24,7 +24,8 @@ for (const [face, { MemoryEnvironment, createSession }] of Object.entries({ here
       const other = await createSession({ script: { steps: [{ text: "fine" }] } });
       const { exitCode, timedOut, stdout, stderr } = await env.exec(`echo before; ${command}`, { timeoutMs: 1_000 });
       assert.ok(exit.includes(exitCode), `${exitCode}: ${stderr}`);
-      assert.deepEqual([timedOut, stdout.slice(0, 7)], [exitCode === 124, "before\n"]);
+      // What it printed in the go in which it was left may be lost.
+      assert.deepEqual([timedOut, ["", "before\n"].includes(stdout.slice(0, 7))], [exitCode === 124, true]);
       if (exitCode === 137) assert.match(stderr, /hermitcrab: the command was ended: it held more memory than the [0-9]+ MiB/);
       assert.equal((await env.exec("cat kept; echo; jq -n '1 + 1'; awk 'BEGIN { print 3 }'; seq 3 | sort -r | tac")).stdout, "here\n2\n3\n1\n2\n3\n");
       assert.equal(dataOf(await collect(other.run("go")), "ASSISTANT_TEXT_END")[0].text, "fine");

@@ -151,6 +151,7 @@ pub struct Clock {
     last_us: Cell<u64>,
     running: RefCell<Vec<Weak<Timeline>>>,
     started: Cell<u64>,
+    lost: Cell<usize>,
 }
 
 impl Clock {
@@ -162,6 +163,7 @@ impl Clock {
             last_us: Cell::new(0),
             running: RefCell::default(),
             started: Cell::new(0),
+            lost: Cell::new(0),
         }
     }
 
@@ -222,6 +224,17 @@ impl Clock {
         let running = self.running.borrow();
         let mut timelines = running.iter().filter_map(Weak::upgrade);
         timelines.find_map(|timeline| timeline.before())
+    }
+
+    /// A command that was left has `bytes` for good. Those after it have as much
+    /// less, so that what one environment loses is not missed by others.
+    fn lost(&self, bytes: usize) {
+        self.lost.set(self.lost.get() + bytes);
+    }
+
+    /// Bytes that are lost so.
+    fn lost_bytes(&self) -> usize {
+        self.lost.get()
     }
 
     fn end(&self, timeline: &Timeline) {

@@ -76,6 +76,7 @@ pub struct Timeline {
     pub(super) overdue: Cell<u32>,
     /// Bytes of all that may be allocated while it runs.
     memory_bytes: usize,
+    held_before: usize,
     heap_limit: usize,
 }
 
@@ -88,7 +89,8 @@ impl Timeline {
         work_bound: u64,
         random: Random,
     ) -> Self {
-        let held = heap::live();
+        let held_before = heap::live();
+        let memory_bytes = memory_bytes(held_before).saturating_sub(clock.lost_bytes());
         Self {
             clock,
             id,
@@ -117,8 +119,9 @@ impl Timeline {
             failure: RefCell::default(),
             ticks: Cell::new(0),
             overdue: Cell::new(0),
-            memory_bytes: memory_bytes(held),
-            heap_limit: held + memory_bytes(held),
+            held_before,
+            memory_bytes,
+            heap_limit: held_before + memory_bytes,
         }
     }
 
@@ -137,10 +140,13 @@ impl Timeline {
         let _ = self.files.set(Rc::downgrade(files));
     }
 
-    /// Whether nobody is in the middle of a change of its files.
+    /// Whether it is in the middle of nothing that others share: a change of
+    /// files, for example.
     pub fn is_apart(&self) -> bool {
         let files = self.files.get().and_then(Weak::upgrade);
-        files.is_none_or(|files| files.try_borrow_mut().is_ok())
+        !heap::is_busy()
+            && self.random.is_apart()
+            && files.is_none_or(|files| files.try_borrow_mut().is_ok())
     }
 
     /// It asks for more memory than there is for it, and may be left here.
@@ -167,6 +173,8 @@ impl Timeline {
     pub fn leave(&self, left: Left) {
         self.before.take();
         self.clock.end(self);
+        self.clock
+            .lost(heap::live().saturating_sub(self.held_before));
         match left {
             Left::Asked => self.stop(Stop::Work),
             Left::Stack => self.stop(Stop::Stack),
