@@ -12,6 +12,7 @@ use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
 use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 use hermitcrab::session::{JobReportKind, LogLine, SessionError};
 
@@ -81,19 +82,19 @@ pub trait Core: Send {
     fn state(&mut self, session: &str) -> CallResult<SessionState>;
 
     /// Starts an input.
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()>;
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()>;
 
     /// Answers the model's question.
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()>;
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()>;
 
     /// Goes on with what was cut off.
     fn resume(&mut self, session: &str) -> CallResult<()>;
 
     /// Queues a steering message; returns its number.
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64>;
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64>;
 
     /// Queues an input for when the current one is done.
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()>;
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()>;
 
     /// Queues instructions of the host's developer.
     fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()>;

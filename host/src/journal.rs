@@ -14,6 +14,7 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentInfo, EnvironmentReply, ExecRequest, FileNode,
 };
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 
 use crate::core::{CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
@@ -125,7 +126,7 @@ fn weight(outcome: &Outcome) -> usize {
             found.entries.len() * ENTRY_BYTES
         }
         OutcomeKind::ToolOutput(text) => text.len(),
-        OutcomeKind::ToolEnd(result) => result.content.len(),
+        OutcomeKind::ToolEnd(result) => result.content.bytes(),
         OutcomeKind::ProgramEnd(result) => {
             let changes = result.changes.iter().map(|change| match &change.node {
                 FileNode::File(content) => content.len() + ENTRY_BYTES,
@@ -242,14 +243,14 @@ impl Core for Journaled {
         self.look(|core| core.state(session))
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.to_owned());
-        self.tell(input.len(), move |core| core.submit(&session, &input))
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let (session, input) = (session.to_owned(), input.clone());
+        self.tell(input.bytes(), move |core| core.submit(&session, &input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.to_owned());
-        self.tell(input.len(), move |core| core.answer(&session, &input))
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let (session, input) = (session.to_owned(), input.clone());
+        self.tell(input.bytes(), move |core| core.answer(&session, &input))
     }
 
     fn resume(&mut self, session: &str) -> CallResult<()> {
@@ -257,14 +258,14 @@ impl Core for Journaled {
         self.tell(0, move |core| core.resume(&session))
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
-        let (session, message) = (session.to_owned(), message.to_owned());
-        self.tell(message.len(), move |core| core.steer(&session, &message))
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
+        let (session, message) = (session.to_owned(), message.clone());
+        self.tell(message.bytes(), move |core| core.steer(&session, &message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
-        let (session, message) = (session.to_owned(), message.to_owned());
-        self.tell(message.len(), move |core| {
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
+        let (session, message) = (session.to_owned(), message.clone());
+        self.tell(message.bytes(), move |core| {
             core.follow_up(&session, &message)
         })
     }

@@ -13,6 +13,7 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, ExecRequest,
 };
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 use hermitcrab::session::{
     Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
@@ -235,13 +236,13 @@ impl Core for NativeCore {
         self.session(session, |session| Ok(session.state()))
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let input = input.to_owned();
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let input = input.clone();
         self.session(session, move |session| session.submit(input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let input = input.to_owned();
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let input = input.clone();
         self.session(session, move |session| session.answer(input))
     }
 
@@ -249,13 +250,13 @@ impl Core for NativeCore {
         self.session(session, |session| session.resume())
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
-        let message = message.to_owned();
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
+        let message = message.clone();
         self.session(session, move |session| session.steer(message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
-        let message = message.to_owned();
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
+        let message = message.clone();
         self.session(session, move |session| session.follow_up(message))
     }
 

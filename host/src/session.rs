@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn};
 use serde_json::Value;
 
@@ -239,12 +240,14 @@ impl Controller {
         self.core(|core, id| core.state(id)).await
     }
 
-    /// Starts an input. Legal when idle and, as the answer, when the model has
-    /// asked something.
+    /// Starts an input: a text, or [`Part`](hermitcrab::llm::Part)s with images
+    /// and documents. Legal when idle and, as the answer, when the model has asked
+    /// something.
     ///
     /// # Errors
-    /// Not legal now; nothing has changed.
-    pub async fn submit(&self, input: impl Into<String>) -> Result<(), HostError> {
+    /// Not legal now, or an image or document that no model can have; nothing has
+    /// changed.
+    pub async fn submit(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
         self.core(move |core, id| core.submit(id, &input)).await
     }
@@ -253,7 +256,7 @@ impl Controller {
     ///
     /// # Errors
     /// The model has asked nothing.
-    pub async fn answer(&self, input: impl Into<String>) -> Result<(), HostError> {
+    pub async fn answer(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
         self.core(move |core, id| core.answer(id, &input)).await
     }
@@ -272,7 +275,7 @@ impl Controller {
     ///
     /// # Errors
     /// The session is closed.
-    pub async fn steer(&self, message: impl Into<String>) -> Result<u64, HostError> {
+    pub async fn steer(&self, message: impl Into<Content>) -> Result<u64, HostError> {
         let message = message.into();
         self.core(move |core, id| core.steer(id, &message)).await
     }
@@ -281,7 +284,7 @@ impl Controller {
     ///
     /// # Errors
     /// The session is closed.
-    pub async fn follow_up(&self, message: impl Into<String>) -> Result<(), HostError> {
+    pub async fn follow_up(&self, message: impl Into<Content>) -> Result<(), HostError> {
         let message = message.into();
         self.core(move |core, id| core.follow_up(id, &message))
             .await

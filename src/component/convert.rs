@@ -8,13 +8,36 @@ use crate::environment::{
     Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use crate::event::SessionState;
-use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
+use crate::llm::{
+    Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
+};
 use crate::memory::{Change, ChangeKind};
 use crate::session::{
     JobReport, JobReportKind, LogLine, SessionError, SessionErrorKind, SessionEvent, Step,
 };
 
 // ---- Core → WIT: what a step returns, and errors of calls ---------------------
+
+/// Parts in order.
+pub(super) fn content(parts: Vec<wit::Part>) -> Content {
+    let part = |part| match part {
+        wit::Part::Text(text) => Part::Text { text },
+        wit::Part::Image(image) => Part::Image(image.into()),
+        wit::Part::Document(document) => Part::Document(document.into()),
+    };
+    parts.into_iter().map(part).collect::<Vec<_>>().into()
+}
+
+impl From<wit::Attachment> for Media {
+    fn from(attachment: wit::Attachment) -> Self {
+        Self {
+            source: MediaSource::Data(attachment.data.into()),
+            media_type: String::new(),
+            detail: attachment.detail,
+            file_name: attachment.name,
+        }
+    }
+}
 
 impl From<Step> for wit::StepResult {
     fn from(step: Step) -> Self {
@@ -365,7 +388,7 @@ impl From<wit::OutcomeNews> for OutcomeKind {
             }
             wit::OutcomeNews::ToolOutput(text) => Self::ToolOutput(text),
             wit::OutcomeNews::ToolEnd(result) => Self::ToolEnd(HostToolResult {
-                content: result.content,
+                content: content(result.content),
                 is_error: result.is_error,
             }),
             wit::OutcomeNews::ProgramEnd(result) => Self::ProgramEnd(result.into()),

@@ -236,24 +236,24 @@ impl wit::GuestSession for SessionHandle {
         self.0.state().into()
     }
 
-    fn submit(&self, input: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.submit(input)?)
+    fn submit(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.submit(convert::content(input))?)
     }
 
-    fn answer(&self, input: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.answer(input)?)
+    fn answer(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.answer(convert::content(input))?)
     }
 
     fn resume(&self) -> Result<(), wit::SessionError> {
         Ok(self.0.resume()?)
     }
 
-    fn steer(&self, message: String) -> Result<u64, wit::SessionError> {
-        Ok(self.0.steer(message)?)
+    fn steer(&self, message: Vec<wit::Part>) -> Result<u64, wit::SessionError> {
+        Ok(self.0.steer(convert::content(message))?)
     }
 
-    fn follow_up(&self, message: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.follow_up(message)?)
+    fn follow_up(&self, message: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.follow_up(convert::content(message))?)
     }
 
     fn add_system_turn(&self, content: String) -> Result<(), wit::SessionError> {

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
 };
-use crate::llm::{HttpRequest, TransportError};
+use crate::llm::{Content, HttpRequest, TransportError};
 
 /// Something that the core wants done.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,10 +159,29 @@ impl OutcomeKind {
 /// What a host tool returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostToolResult {
-    /// Text for the model.
-    pub content: String,
+    /// What the model gets: text, images and documents. Of a part that it cannot
+    /// have it reads why.
+    pub content: Content,
     /// The model sees it as a failure that it can react to.
     pub is_error: bool,
+}
+
+impl HostToolResult {
+    /// What the tool found or did.
+    pub fn ok(content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+            is_error: false,
+        }
+    }
+
+    /// Why the tool failed, for the model to react to.
+    pub fn error(message: impl Into<Content>) -> Self {
+        Self {
+            content: message.into(),
+            is_error: true,
+        }
+    }
 }
 
 /// Answer to [`EffectKind::AskApproval`].

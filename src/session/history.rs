@@ -3,8 +3,16 @@
 //! Turns are only ever appended, and each is converted to a message exactly
 //! once, so that the bytes of earlier messages never change (DESIGN §5).
 
-use super::turn::{Turn, results_message};
-use crate::llm::{Conversation, Message, Response, Role, ToolResult};
+use super::turn::{Turn, results_message, user_message};
+use crate::llm::{Content, Conversation, Media, MediaSum, Message, Response, Role, ToolResult};
+
+/// What a conversation holds of images and documents at most: every request
+/// sends them all again, base64 makes them a third larger, and providers refuse
+/// requests beyond 32 MB or 100 images.
+const MAX_MEDIA: MediaSum = MediaSum {
+    count: 100,
+    bytes: 20 * 1024 * 1024,
+};
 
 /// Turns of a session together with the conversation that the model sees.
 #[derive(Default)]
@@ -65,9 +73,21 @@ impl History {
         &self.conversation
     }
 
-    pub(crate) fn push_user(&mut self, content: String, timestamp_ms: u64) {
-        self.conversation
-            .push(Message::text(Role::User, content.clone()));
+    /// What `content` becomes where the conversation has no room for all of its
+    /// images and documents: each that is too many is a text that says so.
+    pub(crate) fn fitting(&self, content: Content) -> Content {
+        let mut room = Room::in_conversation(&self.conversation);
+        content.keeping(|media| room.takes(media))
+    }
+
+    /// Whether there is room for all of `content`.
+    pub(crate) fn has_room_for(&self, content: &Content) -> bool {
+        let mut room = Room::in_conversation(&self.conversation);
+        content.media().all(|media| room.takes(media))
+    }
+
+    pub(crate) fn push_user(&mut self, content: Content, timestamp_ms: u64) {
+        self.conversation.push(user_message(&content));
         self.turns.push(Turn::User {
             content,
             timestamp_ms,
@@ -75,9 +95,8 @@ impl History {
     }
 
     /// A steering message; the model sees it as the user's (spec 2.6).
-    pub(crate) fn push_steering(&mut self, content: String, timestamp_ms: u64) {
-        self.conversation
-            .push(Message::text(Role::User, content.clone()));
+    pub(crate) fn push_steering(&mut self, content: Content, timestamp_ms: u64) {
+        self.conversation.push(user_message(&content));
         self.turns.push(Turn::Steering {
             content,
             timestamp_ms,
@@ -107,11 +126,48 @@ impl History {
         self.conversation.push(response.message);
     }
 
-    pub(crate) fn push_results(&mut self, results: Vec<ToolResult>, timestamp_ms: u64) {
+    pub(crate) fn push_results(&mut self, mut results: Vec<ToolResult>, timestamp_ms: u64) {
+        let mut room = Room::in_conversation(&self.conversation);
+        for result in &mut results {
+            room.make_fit(result);
+        }
         self.conversation.push(results_message(&results));
         self.turns.push(Turn::ToolResults {
             results,
             timestamp_ms,
         });
+    }
+}
+
+/// What a conversation still takes of images and documents.
+struct Room(MediaSum);
+
+impl Room {
+    fn in_conversation(conversation: &Conversation) -> Self {
+        Self(conversation.media())
+    }
+
+    /// Whether `media` fits; if so, it is counted.
+    fn takes(&mut self, media: &Media) -> bool {
+        let sum = MediaSum {
+            count: self.0.count + 1,
+            bytes: self.0.bytes.saturating_add(media.len()),
+        };
+        let fits = sum.count <= MAX_MEDIA.count && sum.bytes <= MAX_MEDIA.bytes;
+        if fits {
+            self.0 = sum;
+        }
+        fits
+    }
+
+    fn make_fit(&mut self, result: &mut ToolResult) {
+        for media in std::mem::take(&mut result.media) {
+            if self.takes(&media) {
+                result.media.push(media);
+            } else {
+                result.content.push('\n');
+                result.content.push_str(&media.left_out());
+            }
+        }
     }
 }

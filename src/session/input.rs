@@ -10,7 +10,7 @@ use super::round;
 use super::state::{Command, Injected, Shared, Work};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
-use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState};
+use crate::event::{Attachment, CloseReason, EndReason, EventKind, LimitKind, SessionState};
 use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response, model_info};
 use crate::profile::{EnvironmentFacts, Layers};
 use crate::session::config::AwaitingInput;
@@ -136,8 +136,10 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     let scope = session.scope(cancel);
 
     if let Work::Input(input) = work {
+        let input = session.history.borrow().fitting(input);
         session.emit(EventKind::UserInput {
-            content: input.clone(),
+            content: input.text(),
+            attachments: Attachment::all(&input),
         });
         let now = session.port.now_ms();
         session.history.borrow_mut().push_user(input, now);
@@ -205,7 +207,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
         if cut_off > 0 {
             let now = session.port.now_ms();
             let mut history = session.history.borrow_mut();
-            history.push_steering(CALL_CUT_OFF.to_owned(), now);
+            history.push_steering(CALL_CUT_OFF.into(), now);
         }
         // No model call follows a stop: what is queued then is not delivered.
         if session.stopped().is_none() {
@@ -314,8 +316,13 @@ fn drain_injected(session: &Shared) {
         let mut history = session.history.borrow_mut();
         match injected {
             Injected::Steering { id, content } => {
-                history.push_steering(content.clone(), now);
-                session.emit(EventKind::SteeringInjected { id, content });
+                let content = history.fitting(content);
+                session.emit(EventKind::SteeringInjected {
+                    id,
+                    content: content.text(),
+                    attachments: Attachment::all(&content),
+                });
+                history.push_steering(content, now);
             }
             Injected::System { content } => history.push_system(content, now),
         }
@@ -344,7 +351,7 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
         session
             .history
             .borrow_mut()
-            .push_steering(message.clone(), now);
+            .push_steering(message.as_str().into(), now);
         session.emit(EventKind::LoopDetection {
             message,
             pattern_length,
@@ -413,7 +420,11 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
     session.port.settled(&scope).await;
     while let Some(injected) = session.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {
-            session.emit(EventKind::SteeringDropped { id, content });
+            session.emit(EventKind::SteeringDropped {
+                id,
+                content: content.text(),
+                attachments: Attachment::all(&content),
+            });
         }
     }
     let environment = session.environment_in(&scope);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::model::model_name;
 use super::state::Shared;
 use crate::environment::{OutputStream, Scope, all};
-use crate::event::EventKind;
+use crate::event::{Attachment, EventKind};
 use crate::llm::{ToolCall, ToolResult};
 use crate::tool::approval::ApprovalPolicy;
 use crate::tool::{Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts};
@@ -132,6 +132,7 @@ impl PipelineEvents for Events {
             call_id: call.id.clone(),
             output,
             error,
+            attachments: executed.media.iter().map(Attachment::from).collect(),
             is_error: executed.is_error,
             refusal: executed.refusal,
             output_bytes: executed.output_bytes,

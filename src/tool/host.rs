@@ -63,11 +63,11 @@ impl Tool for HostTool {
                     (call.progress)(None, text.as_bytes());
                 }
                 Some(OutcomeKind::ToolEnd(result)) => {
-                    let mut content = CapturedOutput::new(call.max_captured_bytes);
-                    content.push(result.content.as_bytes());
+                    let (text, media) = result.content.admitted();
                     return Ok(ToolOutput {
+                        media,
                         is_error: result.is_error,
-                        ..ToolOutput::captured(content)
+                        ..ToolOutput::bounded(text, call.max_captured_bytes)
                     });
                 }
                 Some(OutcomeKind::Cancelled) | None => {

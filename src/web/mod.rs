@@ -181,13 +181,16 @@ impl CoreSession {
         Ok(convert::to_object(&self.session.state()))
     }
 
-    /// See [`Session::submit`].
-    pub fn submit(&self, input: String) -> Result<(), JsValue> {
+    /// See [`Session::submit`]; `input` is a string or a list of parts, see
+    /// [`convert::content`].
+    pub fn submit(&self, input: JsValue) -> Result<(), JsValue> {
+        let input = convert::content(&input).map_err(invalid)?;
         self.call(|session| session.submit(input))
     }
 
     /// See [`Session::answer`].
-    pub fn answer(&self, input: String) -> Result<(), JsValue> {
+    pub fn answer(&self, input: JsValue) -> Result<(), JsValue> {
+        let input = convert::content(&input).map_err(invalid)?;
         self.call(|session| session.answer(input))
     }
 
@@ -197,14 +200,16 @@ impl CoreSession {
     }
 
     /// See [`Session::steer`].
-    pub fn steer(&self, message: String) -> Result<f64, JsValue> {
+    pub fn steer(&self, message: JsValue) -> Result<f64, JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
         self.call(|session| session.steer(message))
             .map(|number| number as f64)
     }
 
     /// See [`Session::follow_up`].
     #[wasm_bindgen(js_name = followUp)]
-    pub fn follow_up(&self, message: String) -> Result<(), JsValue> {
+    pub fn follow_up(&self, message: JsValue) -> Result<(), JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
         self.call(|session| session.follow_up(message))
     }
 

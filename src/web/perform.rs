@@ -105,16 +105,16 @@ async fn call_tool(call: &Call, name: &str, call_id: &str, arguments: &str) -> O
         .host()
         .call_tool(&call.owner, asked.object(), &call.signal());
     OutcomeKind::ToolEnd(match settle(promise).await {
-        Ok(result) => HostToolResult {
-            content: convert::text(&result, "content").unwrap_or_default(),
-            is_error: convert::flag(&result, "isError"),
+        Ok(result) => match convert::content(&convert::get(&result, "content")) {
+            Ok(content) => HostToolResult {
+                content,
+                is_error: convert::flag(&result, "isError"),
+            },
+            Err(problem) => HostToolResult::error(problem),
         },
         Err(_) if call.is_cancelled() => return OutcomeKind::Cancelled,
         // What a tool throws is a result that the model can read.
-        Err(error) => HostToolResult {
-            content: convert::message(&error),
-            is_error: true,
-        },
+        Err(error) => HostToolResult::error(convert::message(&error)),
     })
 }
 

@@ -9,7 +9,9 @@ use hermitcrab::environment::{
     Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use hermitcrab::event::SessionState;
-use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
+use hermitcrab::llm::{
+    Auth, Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
+};
 use hermitcrab::memory::{Change, ChangeKind};
 use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
 
@@ -24,6 +26,30 @@ pub(super) fn effect(effect: wit::Effect, owner: impl FnOnce(String) -> Arc<str>
         id: effect.id,
         owner: owner(effect.owner),
         kind: effect.request.into(),
+    }
+}
+
+/// Parts in order.
+pub(super) fn content(content: &Content) -> Vec<wit::Part> {
+    let part = |part: &Part| match part {
+        Part::Text { text } => wit::Part::Text(text.clone()),
+        Part::Image(media) => wit::Part::Image(media.into()),
+        Part::Document(media) => wit::Part::Document(media.into()),
+    };
+    content.parts().iter().map(part).collect()
+}
+
+impl From<&Media> for wit::Attachment {
+    fn from(media: &Media) -> Self {
+        Self {
+            data: match &media.source {
+                MediaSource::Data(data) => data.to_vec(),
+                // The core refuses it as it refuses what is empty.
+                MediaSource::Url(_) => Vec::new(),
+            },
+            name: media.file_name.clone(),
+            detail: media.detail.clone(),
+        }
     }
 }
 
@@ -321,7 +347,7 @@ impl From<OutcomeKind> for wit::OutcomeNews {
             }
             OutcomeKind::ToolOutput(text) => Self::ToolOutput(text),
             OutcomeKind::ToolEnd(result) => Self::ToolEnd(wit::ToolResult {
-                content: result.content,
+                content: content(&result.content),
                 is_error: result.is_error,
             }),
             OutcomeKind::ProgramEnd(result) => Self::ProgramEnd(result.into()),

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use hermitcrab::effect::Outcome;
 use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 use hermitcrab::session::{SessionError, SessionErrorKind};
 use wasmtime::component::{Component, Linker, ResourceAny};
@@ -438,14 +439,16 @@ impl Core for ComponentCore {
         Ok(state.into())
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_submit(store, handle, input))
+        let input = convert::content(input);
+        self.refusable(|guest, store| guest.session().call_submit(store, handle, &input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_answer(store, handle, input))
+        let input = convert::content(input);
+        self.refusable(|guest, store| guest.session().call_answer(store, handle, &input))
     }
 
     fn resume(&mut self, session: &str) -> CallResult<()> {
@@ -453,14 +456,16 @@ impl Core for ComponentCore {
         self.refusable(|guest, store| guest.session().call_resume(store, handle))
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_steer(store, handle, message))
+        let message = convert::content(message);
+        self.refusable(|guest, store| guest.session().call_steer(store, handle, &message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_follow_up(store, handle, message))
+        let message = convert::content(message);
+        self.refusable(|guest, store| guest.session().call_follow_up(store, handle, &message))
     }
 
     fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()> {

@@ -144,10 +144,8 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
             Box::new(move |performer| {
                 Box::pin(async move {
                     let Some(tool) = tool else {
-                        return OutcomeKind::ToolEnd(HostToolResult {
-                            content: format!("the host has no tool {name}"),
-                            is_error: true,
-                        });
+                        let message = format!("the host has no tool {name}");
+                        return OutcomeKind::ToolEnd(HostToolResult::error(message));
                     };
                     let progress = performer.clone();
                     let result = tool(ToolInvocation {
@@ -166,10 +164,9 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
                     // it has; the watchdog ends it if it does not.
                     match AssertUnwindSafe(result).catch_unwind().await {
                         Ok(result) => OutcomeKind::ToolEnd(result),
-                        Err(_) => OutcomeKind::ToolEnd(HostToolResult {
-                            content: format!("the tool {name} panicked in the host"),
-                            is_error: true,
-                        }),
+                        Err(_) => OutcomeKind::ToolEnd(HostToolResult::error(format!(
+                            "the tool {name} panicked in the host"
+                        ))),
                     }
                 })
             })

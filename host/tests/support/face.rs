@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::llm::ToolDefinition;
+use hermitcrab::llm::{Content, ToolDefinition};
 use hermitcrab::session::SessionError;
 use hermitcrab_host::ProgramFn;
 use serde_json::Value;
@@ -51,10 +51,10 @@ pub struct Opened {
 /// A call on a session.
 #[derive(Clone, Debug)]
 pub enum SessionCall {
-    Submit(String),
-    Answer(String),
-    Steer(String),
-    FollowUp(String),
+    Submit(Content),
+    Answer(Content),
+    Steer(Content),
+    FollowUp(Content),
     System(String),
     Interrupt,
     Abort,
@@ -101,10 +101,7 @@ pub struct NoTools;
 impl HostTools for NoTools {
     async fn call(&self, name: &str, _: &str, _: &UnboundedSender<String>) -> HostToolResult {
         let content = format!("there is no tool {name}");
-        HostToolResult {
-            content,
-            is_error: true,
-        }
+        HostToolResult::error(content)
     }
 
     async fn approve(&self, _: &str) -> Approval {

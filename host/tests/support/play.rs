@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::llm::ToolDefinition;
+use hermitcrab::llm::{Content, ToolDefinition};
 use hermitcrab::script::ScriptedModel;
 use hermitcrab_host::ProgramFn;
 use hermitcrab_host::serve_model::ServeModel;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::case::{Action, Call, Case, Decision, Matcher, Tool, Tree};
+use super::case::{Action, Call, Case, Decision, Matcher, Returned, Tool, Tree};
 use super::face::{Face, Handle, HostTools, Opened, SessionCall};
 use super::normalise::{self, Circumstances};
 
@@ -267,10 +267,10 @@ impl Stage {
     async fn act(&self, action: &Action) {
         let start = self.lock().events.len();
         let call = match action.call.clone() {
-            Call::Submit(text) => SessionCall::Submit(text),
-            Call::Answer(text) => SessionCall::Answer(text),
-            Call::Steer(text) => SessionCall::Steer(text),
-            Call::FollowUp(text) => SessionCall::FollowUp(text),
+            Call::Submit(said) => SessionCall::Submit(said.into()),
+            Call::Answer(said) => SessionCall::Answer(said.into()),
+            Call::Steer(said) => SessionCall::Steer(said.into()),
+            Call::FollowUp(said) => SessionCall::FollowUp(said.into()),
             Call::System(text) => SessionCall::System(text),
             Call::Interrupt => SessionCall::Interrupt,
             Call::Abort => SessionCall::Abort,
@@ -342,10 +342,7 @@ impl HostTools for Stage {
     ) -> HostToolResult {
         let Some(tool) = self.tool(name) else {
             let content = format!("the case has no tool {name}");
-            return HostToolResult {
-                content,
-                is_error: true,
-            };
+            return HostToolResult::error(content);
         };
         let behaviour = {
             let mut state = self.lock();
@@ -367,8 +364,9 @@ impl HostTools for Stage {
             self.wait(matcher, 1).await;
         }
         let content = match (behaviour.echo, &behaviour.returns, &behaviour.fails) {
-            (true, None, None) => arguments.to_owned(),
-            (false, Some(text), None) | (false, None, Some(text)) => text.clone(),
+            (true, None, None) => arguments.into(),
+            (false, Some(Returned::Text(text)), None) | (false, None, Some(text)) => text.into(),
+            (false, Some(Returned::Content(items)), None) => Content::from_mcp(items),
             _ => panic!("{name}: exactly one of returns, fails and echo"),
         };
         HostToolResult {

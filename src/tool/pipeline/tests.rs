@@ -134,10 +134,7 @@ fn host_tools_run_by_effect() {
         .expect("a good tool");
     let answer = vec![
         OutcomeKind::ToolOutput("50 %".to_owned()),
-        OutcomeKind::ToolEnd(HostToolResult {
-            content: "42".to_owned(),
-            is_error: true,
-        }),
+        OutcomeKind::ToolEnd(HostToolResult::error("42".to_owned())),
     ];
     let scope = Scope::new("s");
     let asked = call("ask", r#"{"q": "?"}"#);
