@@ -89,8 +89,10 @@ export class Host {
     if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
     const progress = (piece) => this.#tell((core) => core.toolOutput(id, piece));
     const { content, isError } = await runTool(tool, JSON.parse(json), { callId, signal, progress });
+    if (!isError) return { content, isError };
     // Errors quote what was asked for with the same key; a result is what the tool made of it.
-    return { content: isError ? keys.replace(content) : content, isError };
+    const plain = (part) => (part.type === "text" ? { ...part, text: keys.replace(part.text) } : part);
+    return { content: typeof content === "string" ? keys.replace(content) : content.map(plain), isError };
   }
 
   async askApproval(owner, { name, callId, arguments: json, reason }, signal) {

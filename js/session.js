@@ -3,6 +3,7 @@
 import { acceptInSession, guardSession, ours } from "./arguments.js";
 import { collected } from "./collected.js";
 import { NotData, plainData } from "./data.js";
+import { contentOf } from "./content.js";
 import { asyncDispose } from "./disposable.js";
 import { checkAddress, checkCredential, createDoor } from "./door.js";
 import { enter } from "./environment.js";
@@ -37,7 +38,8 @@ import { definition } from "./tool.js";
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: any, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, bytes of UTF-8, a stream or an async iterator
- *   of these, `{content, isError}` with one of these, or anything else as JSON; what it throws is
+ *   of these, a list of content as MCP servers give it (`text`, `image`, `resource`, …; also
+ *   `document`), `{content, isError}` with one of these, or anything else as JSON; what it throws is
  *   an error that the model can read
  *
  * What a freeform text looks like.
@@ -215,12 +217,14 @@ export class Session {
    * whoever holds an iterator and does not read it holds the model's stream up
    * after 1,024 events, so use `submit` where nobody listens. An input that is
    * refused is told to whoever asks for the first event.
-   * @param {string} input
+   * @param {import("./content.js").Input} input a text, or texts, images and documents
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   run(input, options) {
-    return this.#begin((core) => core.submit(input), options);
+    const content = contentOf(input);
+    const begin = (content) => this.#begin((core) => core.submit(content), options);
+    return content instanceof Promise ? late(content.then(begin)) : begin(content);
   }
 
   /**
@@ -260,28 +264,28 @@ export class Session {
     return this.#part.hub.subscribe();
   }
 
-  /** Starts an input, or answers the model's question. @param {string} input */
+  /** Starts an input, or answers the model's question. @param {import("./content.js").Input} input */
   async submit(input) {
-    this.#call((core) => core.submit(input));
+    await this.#say(input, (core, content) => core.submit(content));
   }
 
-  /** Answers the model's question. @param {string} input */
+  /** Answers the model's question. @param {import("./content.js").Input} input */
   async answer(input) {
-    this.#call((core) => core.answer(input));
+    await this.#say(input, (core, content) => core.answer(content));
   }
 
   /**
    * Queues a message for the next gap between tool rounds.
-   * @param {string} message
+   * @param {import("./content.js").Input} message
    * @returns {Promise<number>} the number that its events bear
    */
   async steer(message) {
-    return this.#call((core) => core.steer(message));
+    return this.#say(message, (core, content) => core.steer(content));
   }
 
-  /** Queues an input for when the current one is done. @param {string} message */
+  /** Queues an input for when the current one is done. @param {import("./content.js").Input} message */
   async followUp(message) {
-    this.#call((core) => core.followUp(message));
+    await this.#say(message, (core, content) => core.followUp(content));
   }
 
   /** Queues instructions of the developer's. @param {string} content */
@@ -364,6 +368,13 @@ export class Session {
    */
   async record() {
     return structuredClone(this.#open.remains?.record) ?? JSON.parse(this.#call((core) => core.record()));
+  }
+
+  /** Calls with `input` as the core takes it; at once, where nothing of it must be read first. */
+  #say(input, call) {
+    const content = contentOf(input);
+    const said = (content) => this.#call((core) => call(core, content));
+    return content instanceof Promise ? content.then(said) : said(content);
   }
 
   #call(call) {

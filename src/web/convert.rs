@@ -155,8 +155,8 @@ pub(super) fn from_object<T: DeserializeOwned>(value: &JsValue) -> Result<T, Str
     from_json(&json).map_err(|error| error.to_string())
 }
 
-/// A string, or parts: `{type: "text", text}`, and `{type: "image" | "document",
-/// data, name, detail}` with bytes.
+/// A string, or parts: `{type: "text", text}`, and `{type: "image" | "document" |
+/// "file", data, name, detail}` with bytes.
 pub(super) fn content(value: &JsValue) -> Result<Content, String> {
     if let Some(text) = value.as_string() {
         return Ok(text.into());
@@ -171,8 +171,12 @@ fn part(value: &JsValue) -> Result<Part, String> {
     if kind == "text" {
         return Ok(Part::text(text(value, "text").unwrap_or_default()));
     }
+    let data = bytes(value, "data")?.unwrap_or_default();
+    if kind == "file" {
+        return Ok(Part::file(text(value, "name").unwrap_or_default(), data));
+    }
     let media = Media {
-        source: MediaSource::Data(bytes(value, "data")?.unwrap_or_default()),
+        source: MediaSource::Data(data),
         media_type: String::new(),
         detail: text(value, "detail"),
         file_name: text(value, "name"),

@@ -113,8 +113,9 @@ class Run {
     switch (verb) {
       case "submit":
       case "answer": {
+        const said = parts(value);
         const from = this.log.length;
-        const accepted = await this.#call(verb, () => session[verb](value));
+        const accepted = await this.#call(verb, () => session[verb](said));
         const left = (event) =>
           !event.agent_id &&
           (event.kind === "SESSION_END" ||
@@ -123,9 +124,9 @@ class Run {
         return;
       }
       case "steer":
-        return void (await this.#call("steer", () => session.steer(value)));
+        return void (await this.#call("steer", () => session.steer(parts(value))));
       case "follow_up":
-        return void (await this.#call("follow_up", () => session.followUp(value)));
+        return void (await this.#call("follow_up", () => session.followUp(parts(value))));
       case "system":
         return void (await this.#call("system", () => session.addSystemTurn(value)));
       case "interrupt":
@@ -407,6 +408,16 @@ function mapStrings(value, change) {
   if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapStrings(item, change)]));
+}
+
+/** What the user says, with files as a page has them: one a `Blob`, the next bytes. */
+function parts(said) {
+  if (typeof said === "string") return said;
+  return said.map(({ data, ...part }, index) => {
+    if (data === undefined) return part;
+    const content = bytes({ base64: data });
+    return { ...part, data: index % 2 ? new Blob([content]) : content };
+  });
 }
 
 export function bytes(content) {
