@@ -304,6 +304,10 @@ const SESSION = {
   steer: [["message", input]],
   followUp: [["message", input]],
   addSystemTurn: [["content", blank]],
+  agentHistory: [["agent", text]],
+  steerAgent: [["agent", text], ["message", input]],
+  interruptAgent: [["agent", text]],
+  closeAgent: [["agent", text]],
   configure: [["settings", all(fields(settings), record)]],
   registerTool: [["tool", tool]],
   unregisterTool: [["name", text]],
@@ -470,6 +474,9 @@ const KINDS = new Map([[SANDBOX, "environment"], [SHELL, "shell"], [PROJECT, "pr
 
 /** @param {Function} Class of sandboxes, here or in a page whose worker has them */
 export const guardSandbox = (Class) => guard(Class, SANDBOX, EnvironmentError, { onActivity: thrown });
+
+/** @param {Function} Class of environments that tools have */
+export const guardToolEnvironment = (Class) => guard(Class, SANDBOX, EnvironmentError);
 
 /** @param {Function} Class of shells */
 export const guardShell = (Class) => guard(Class, SHELL, EnvironmentError);

@@ -22,6 +22,10 @@ import { definition } from "./tool.js";
 /**
  * @typedef {object} ToolContext
  * @property {string} callId
+ * @property {string} [agentId] of the subagent whose model calls, if it is one's
+ * @property {string} workingDirectory that relative paths start at
+ * @property {import("./tool-environment.js").ToolEnvironment} env the session's environment, until
+ *   the call ends
  * @property {AbortSignal} signal fires when nobody waits for the result any more
  * @property {(text: string) => void} progress shows a piece of output before the end
  *
@@ -339,6 +343,38 @@ export class Session {
     const removed = this.#call((core) => core.unregisterTool(name));
     this.#part.tools.delete(name);
     return removed;
+  }
+
+  /**
+   * The subagents, those of subagents too: each after the one that started it.
+   * @returns {Promise<import("./types.js").Agent[]>}
+   */
+  async agents() {
+    return this.#call((core) => core.agents()).map(({ parent_id: parentId, ...agent }) => ({ ...agent, parentId }));
+  }
+
+  /** The turns of a subagent so far, also of one that is closed. @param {string} agent its id @returns {Promise<import("./types.js").Turn[]>} */
+  async agentHistory(agent) {
+    return this.#call((core) => core.agentHistory(agent));
+  }
+
+  /**
+   * Tells a subagent something: at the next gap between tool rounds of one that
+   * works, as the next input of one that rests.
+   * @param {string} agent its id @param {import("./content.js").Input} message
+   */
+  async steerAgent(agent, message) {
+    await this.#say(message, (core, content) => core.steerAgent(agent, content));
+  }
+
+  /** Ends what a subagent is doing; it can be told something new. @param {string} agent its id */
+  async interruptAgent(agent) {
+    this.#call((core) => core.interruptAgent(agent));
+  }
+
+  /** Ends a subagent for good. @param {string} agent its id */
+  async closeAgent(agent) {
+    this.#call((core) => core.closeAgent(agent));
   }
 
   /** Names of the tools that the model is offered. @returns {Promise<string[]>} */

@@ -149,6 +149,24 @@ export interface ToolResult {
   is_error: boolean;
 }
 
+/** A subagent. */
+export interface Agent {
+  /** Its id, the `agent_id` of its events. */
+  id: string;
+  /** Session or subagent that started it. */
+  parentId: string;
+  /** What it was started for. */
+  task: string;
+  /** What it is doing. */
+  state: "IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED";
+  /** What has become of its work so far. */
+  status: "running" | "completed" | "failed";
+  /** 1 for a subagent of the session, 2 for one of that, and so on. */
+  depth: number;
+  /** Answers of its model so far. */
+  turns: number;
+}
+
 /** An image or a document in the history. */
 export interface Media {
   /** The file, as base64. */

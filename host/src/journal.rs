@@ -16,8 +16,9 @@ use hermitcrab::environment::{
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
+use hermitcrab::session::{Action, AgentCall};
 
-use crate::core::{CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
+use crate::core::{AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
 
 /// What an entry takes beside the bytes that it holds.
 const ENTRY_BYTES: usize = 200;
@@ -220,6 +221,15 @@ impl Core for Journaled {
         })
     }
 
+    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
+        let bytes = match &action {
+            Action::Call(EnvironmentCall::Write { content, .. }) => content.len(),
+            Action::Exec(request) => request.command.len(),
+            Action::Call(_) => 0,
+        };
+        self.tell(bytes, move |core| core.act(effect, action.clone()))
+    }
+
     fn cancel_job(&mut self, job: &str) -> CallResult<()> {
         let job = job.to_owned();
         self.tell(0, move |core| core.cancel_job(&job))
@@ -311,6 +321,25 @@ impl Core for Journaled {
     fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
         let (session, name) = (session.to_owned(), name.to_owned());
         self.tell(0, move |core| core.unregister_tool(&session, &name))
+    }
+
+    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
+        self.look(|core| core.agents(session))
+    }
+
+    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
+        self.look(|core| core.agent_history(session, agent))
+    }
+
+    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
+        let (session, agent) = (session.to_owned(), agent.to_owned());
+        let bytes = match &call {
+            AgentCall::Steer(message) => message.bytes(),
+            AgentCall::Interrupt | AgentCall::Close => 0,
+        };
+        self.tell(bytes, move |core| {
+            core.tell_agent(&session, &agent, call.clone())
+        })
     }
 
     fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {

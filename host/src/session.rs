@@ -9,10 +9,12 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::Content;
-use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn};
+use hermitcrab::session::{
+    AgentCall, SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn,
+};
 use serde_json::Value;
 
-use crate::core::{CallResult, Core};
+use crate::core::{AgentInfo, CallResult, Core};
 use crate::driver::{DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
@@ -374,6 +376,39 @@ impl Controller {
             .await
     }
 
+    /// The subagents, those of subagents too: each after the one that started it.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn agents(&self) -> Result<Vec<AgentInfo>, HostError> {
+        self.core(|core, id| core.agents(id)).await
+    }
+
+    /// The turns of a subagent so far, also of one that is closed.
+    ///
+    /// # Errors
+    /// There is no such subagent.
+    pub async fn agent_history(&self, agent: impl Into<String>) -> Result<Vec<Turn>, HostError> {
+        let agent = agent.into();
+        let call = move |core: &mut dyn Core, id: &str| core.agent_history(id, &agent);
+        read_turns(&self.core(call).await?)
+    }
+
+    /// Tells a subagent something: a message, to end what it is doing, or to end
+    /// for good. What comes of it are its events.
+    ///
+    /// # Errors
+    /// There is no such subagent; it is closed, or has nothing to interrupt.
+    pub async fn tell_agent(
+        &self,
+        agent: impl Into<String>,
+        call: AgentCall,
+    ) -> Result<(), HostError> {
+        let agent = agent.into();
+        self.core(move |core, id| core.tell_agent(id, &agent, call))
+            .await
+    }
+
     /// Names of the tools that the model is offered, in order.
     ///
     /// # Errors
@@ -388,8 +423,7 @@ impl Controller {
     /// The instance is dead.
     pub async fn history(&self) -> Result<Vec<Turn>, HostError> {
         let json = self.core(|core, id| core.history(id)).await?;
-        serde_json::from_slice(&json)
-            .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
+        read_turns(&json)
     }
 
     /// The session as it is now, to be opened again later; see
@@ -422,6 +456,11 @@ impl Controller {
         let id = self.0.id.clone();
         self.0.driver.core(move |core| call(core, &id)).await
     }
+}
+
+fn read_turns(json: &[u8]) -> Result<Vec<Turn>, HostError> {
+    serde_json::from_slice(json)
+        .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
 }
 
 fn read_record(json: &[u8]) -> Result<SessionRecord, HostError> {

@@ -13,7 +13,8 @@ use crate::llm::{
 };
 use crate::memory::{Change, ChangeKind};
 use crate::session::{
-    JobReport, JobReportKind, LogLine, SessionError, SessionErrorKind, SessionEvent, Step,
+    Action, AgentCall, AgentInfo, AgentStatus, JobReport, JobReportKind, LogLine, SessionError,
+    SessionErrorKind, SessionEvent, Step,
 };
 
 // ---- Core → WIT: what a step returns, and errors of calls ---------------------
@@ -26,6 +27,43 @@ pub(super) fn content(parts: Vec<wit::Part>) -> Content {
         wit::Part::Document(document) => Part::Document(document.into()),
     };
     parts.into_iter().map(part).collect::<Vec<_>>().into()
+}
+
+impl From<wit::Action> for Action {
+    fn from(action: wit::Action) -> Self {
+        match action {
+            wit::Action::Exec(request) => Self::Exec(request.into()),
+            wit::Action::Call(call) => Self::Call(call.into()),
+        }
+    }
+}
+
+impl From<AgentInfo> for wit::Agent {
+    fn from(agent: AgentInfo) -> Self {
+        Self {
+            id: agent.id.to_string(),
+            parent_id: agent.parent_id.to_string(),
+            task: agent.task.to_string(),
+            state: agent.state.into(),
+            status: match agent.status {
+                AgentStatus::Running => wit::AgentStatus::Running,
+                AgentStatus::Completed => wit::AgentStatus::Completed,
+                AgentStatus::Failed => wit::AgentStatus::Failed,
+            },
+            depth: agent.depth,
+            turns: agent.turns,
+        }
+    }
+}
+
+impl From<wit::AgentCall> for AgentCall {
+    fn from(call: wit::AgentCall) -> Self {
+        match call {
+            wit::AgentCall::Steer(message) => Self::Steer(content(message)),
+            wit::AgentCall::Interrupt => Self::Interrupt,
+            wit::AgentCall::Close => Self::Close,
+        }
+    }
 }
 
 impl From<wit::Attachment> for Media {
@@ -116,10 +154,14 @@ impl From<EffectKind> for wit::EffectRequest {
             EffectKind::CallTool {
                 name,
                 call_id,
+                agent_id,
+                working_directory,
                 arguments,
             } => Self::CallTool(wit::ToolCall {
                 name,
                 call_id,
+                agent_id,
+                working_directory,
                 arguments,
             }),
             EffectKind::RunProgram(request) => Self::RunProgram(request.into()),

@@ -106,6 +106,10 @@ impl wit::Guest for Component {
         })
     }
 
+    fn act(effect: u64, action: wit::Action) -> Result<String, wit::SessionError> {
+        with_instance(|instance| Ok(instance.act(effect, action.into())?.to_string()))
+    }
+
     fn cancel_job(job: String) {
         INSTANCE.with_borrow_mut(|instance| {
             if let Some(instance) = instance {
@@ -290,6 +294,19 @@ impl wit::GuestSession for SessionHandle {
 
     fn unregister_tool(&self, name: String) -> Result<bool, wit::SessionError> {
         Ok(self.0.unregister_tool(&name)?)
+    }
+
+    fn agents(&self) -> Vec<wit::Agent> {
+        self.0.agents().into_iter().map(Into::into).collect()
+    }
+
+    fn agent_history(&self, agent: String) -> Result<Vec<u8>, wit::SessionError> {
+        let turns = self.0.agent_history(&agent)?;
+        Ok(serde_json::to_vec(&turns).unwrap_or_default())
+    }
+
+    fn tell_agent(&self, agent: String, call: wit::AgentCall) -> Result<(), wit::SessionError> {
+        Ok(self.0.tell_agent(&agent, call.into())?)
     }
 
     fn tool_names(&self) -> Vec<String> {

@@ -7,6 +7,7 @@
 
 mod environment;
 mod executor;
+mod loan;
 mod port;
 mod random;
 
@@ -56,12 +57,17 @@ pub enum EffectKind {
         call: EnvironmentCall,
     },
     /// A tool that the host registered. Outcomes: `ToolOutput`…, then
-    /// `ToolEnd` or `Cancelled`.
+    /// `ToolEnd` or `Cancelled`. Until then the tool may use the environment of
+    /// its session, see [`crate::session::Instance::act`].
     CallTool {
         /// Name it was registered under.
         name: String,
         /// Id of the model's call.
         call_id: String,
+        /// Id of the subagent whose model calls, if it is one's.
+        agent_id: Option<String>,
+        /// Directory that relative paths of the call start at.
+        working_directory: String,
         /// Validated arguments, a JSON object.
         arguments: String,
     },

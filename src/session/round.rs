@@ -63,7 +63,8 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
         },
         // `SessionConfig` has checked them; in doubt every call asks.
         approvals: ApprovalPolicy::new(&config.approval)
-            .unwrap_or_else(|_| ApprovalPolicy::ask_always()),
+            .unwrap_or_else(|_| ApprovalPolicy::ask_always())
+            .into(),
         max_captured_bytes: usize::try_from(config.max_captured_bytes).unwrap_or(usize::MAX),
         events: Rc::new(Events(session.clone())),
     }

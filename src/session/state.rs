@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 
 use serde_json::Value;
 
-use super::agent::Agents;
+use super::agent::{AgentCall, AgentInfo, Agents};
 use super::config::SessionConfig;
 use super::context::ContextWatch;
 use super::emitter::Emitter;
@@ -516,6 +516,22 @@ impl Session {
             .names()
             .map(str::to_owned)
             .collect()
+    }
+
+    /// The subagents, those of subagents too: each after the one that started it.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        let id = self.0.agent.as_ref().unwrap_or(&self.0.id);
+        self.0.agents.infos(id)
+    }
+
+    /// The turns of a subagent so far, also of one that is closed.
+    pub fn agent_history(&self, agent: &str) -> Result<Vec<Turn>, SessionError> {
+        self.0.agents.history(agent)
+    }
+
+    /// Tells a subagent something; what comes of it are its events.
+    pub fn tell_agent(&self, agent: &str, call: AgentCall) -> Result<(), SessionError> {
+        self.0.agents.tell(agent, call)
     }
 
     /// The turns so far.

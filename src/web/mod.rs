@@ -14,7 +14,6 @@ mod convert;
 mod driver;
 mod host;
 mod http;
-#[cfg(feature = "sandbox")]
 mod job;
 mod perform;
 #[cfg(feature = "sandbox")]
@@ -34,7 +33,7 @@ use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
 use crate::session::{
-    Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+    AgentCall, Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
 };
 
 /// Runs once when the module is loaded: a panic becomes a JavaScript error
@@ -263,6 +262,37 @@ impl CoreSession {
     #[wasm_bindgen(js_name = unregisterTool)]
     pub fn unregister_tool(&self, name: &str) -> Result<bool, JsValue> {
         self.call(|session| session.unregister_tool(name))
+    }
+
+    /// The subagents: an array of objects, see [`crate::session::AgentInfo`].
+    pub fn agents(&self) -> Result<JsValue, JsValue> {
+        Ok(convert::to_object(&self.session.agents()))
+    }
+
+    /// The turns of a subagent so far, as [`CoreSession::history`] gives them.
+    #[wasm_bindgen(js_name = agentHistory)]
+    pub fn agent_history(&self, agent: &str) -> Result<JsValue, JsValue> {
+        let turns = self.session.agent_history(agent).map_err(thrown)?;
+        Ok(convert::to_object(&turns))
+    }
+
+    /// See [`AgentCall::Steer`]; `message` as in [`CoreSession::submit`].
+    #[wasm_bindgen(js_name = steerAgent)]
+    pub fn steer_agent(&self, agent: &str, message: JsValue) -> Result<(), JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
+        self.call(|session| session.tell_agent(agent, AgentCall::Steer(message)))
+    }
+
+    /// See [`AgentCall::Interrupt`].
+    #[wasm_bindgen(js_name = interruptAgent)]
+    pub fn interrupt_agent(&self, agent: &str) -> Result<(), JsValue> {
+        self.call(|session| session.tell_agent(agent, AgentCall::Interrupt))
+    }
+
+    /// See [`AgentCall::Close`].
+    #[wasm_bindgen(js_name = closeAgent)]
+    pub fn close_agent(&self, agent: &str) -> Result<(), JsValue> {
+        self.call(|session| session.tell_agent(agent, AgentCall::Close))
     }
 
     /// Names of the tools that the model is offered.

@@ -52,6 +52,7 @@ pub enum Need {
     Sandbox,
     Local,
     Redirects,
+    Host,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -159,11 +160,23 @@ pub struct Behaviour {
     pub progress: Vec<String>,
     #[serde(default)]
     pub r#do: Vec<Action>,
+    pub uses: Option<Vec<Use>>,
     pub wait_for: Option<Matcher>,
     pub returns: Option<Returned>,
     pub fails: Option<String>,
     #[serde(default)]
     pub echo: bool,
+}
+
+/// What a host tool does in its environment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    Exec(String),
+    Read(String),
+    Write(String, String),
+    List(String),
+    Place(bool),
 }
 
 /// What a tool gives: a text, or content as an MCP server's tool gives it.
@@ -250,6 +263,11 @@ pub enum Call {
     Configure(Value),
     Register(Box<Tool>),
     Unregister(String),
+    Agents,
+    AgentHistory(String),
+    SteerAgent(String, Said),
+    InterruptAgent(String),
+    CloseAgent(String),
     Release(String),
     Held(String),
     Until(Matcher, usize),
@@ -270,6 +288,11 @@ impl Call {
             Self::Configure(_) => "configure",
             Self::Register(_) => "register",
             Self::Unregister(_) => "unregister",
+            Self::Agents => "agents",
+            Self::AgentHistory(_) => "agent_history",
+            Self::SteerAgent(..) => "steer_agent",
+            Self::InterruptAgent(_) => "interrupt_agent",
+            Self::CloseAgent(_) => "close_agent",
             Self::Release(_) => "release",
             Self::Held(_) => "held",
             Self::Until(..) => "until",
@@ -307,6 +330,11 @@ impl TryFrom<Map<String, Value>> for Action {
             "configure" => Call::Configure(value),
             "register" => Call::Register(serde_json::from_value(value).map_err(parsed)?),
             "unregister" => Call::Unregister(text(&value)?),
+            "agents" => yes(Call::Agents)?,
+            "agent_history" => Call::AgentHistory(text(&value)?),
+            "steer_agent" => Call::SteerAgent(text(&value[0])?, said(&value[1])?),
+            "interrupt_agent" => Call::InterruptAgent(text(&value)?),
+            "close_agent" => Call::CloseAgent(text(&value)?),
             "release" => Call::Release(text(&value)?),
             "held" => Call::Held(text(&value)?),
             "until" => {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::testing::{call, pipeline, play, remote};
 use super::super::{HostTool, Tool};
 use super::*;
-use crate::effect::{Executor, HostToolResult, Outcome};
+use crate::effect::{Approval, EffectKind, Executor, HostToolResult, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
 use crate::environment::{EnvironmentCall, EnvironmentReply};
 
@@ -121,6 +121,8 @@ fn call_effect(arguments: &str) -> EffectKind {
     EffectKind::CallTool {
         name: "ask".to_owned(),
         call_id: "c1".to_owned(),
+        agent_id: None,
+        working_directory: "/work".to_owned(),
         arguments: arguments.to_owned(),
     }
 }
@@ -171,7 +173,7 @@ fn policy(settings: Value) -> ApprovalPolicy {
 
 fn check_approval(answer: OutcomeKind, refusal: Option<Refusal>, expected: &str) {
     let (mut pipeline, log) = remote();
-    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}}));
+    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}})).into();
     let asked = call("shell", r#"{"command": "ls"}"#);
     let ended = OutcomeKind::ExecEnd(Default::default());
     let answers = vec![vec![answer], vec![ended]];
@@ -222,7 +224,7 @@ fn approval() {
 #[test]
 fn denied_by_policy() {
     let (mut pipeline, _) = remote();
-    pipeline.approvals = policy(json!({"tools": {"shell": "deny"}}));
+    pipeline.approvals = policy(json!({"tools": {"shell": "deny"}})).into();
     let asked = call("shell", r#"{"command": "ls"}"#);
     let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, Vec::new());
     assert_eq!(effects, []);
