@@ -206,7 +206,7 @@ export class Session {
    * Submits an input and resolves when it and the follow-ups behind it are done.
    * Rejects with a `RunError` where the run failed; a limit, an interruption and
    * a question of the model's are results, whose `reason` says so.
-   * @param {string} input
+   * @param {import("./content.js").Input} input a text, or texts, images and documents
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {Promise<import("./prompt.js").PromptResult>}
    */

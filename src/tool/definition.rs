@@ -80,8 +80,9 @@ pub struct CallContext {
     pub max_captured_bytes: usize,
     /// Turns at files, for tools that change them.
     pub files: FileLocks,
-    /// Judges what the host does on behalf of the call.
-    pub gate: Gate,
+    /// Judges what the host does on behalf of the call; without it the host has
+    /// no environment.
+    pub gate: Option<Gate>,
     /// Takes output as it arrives.
     pub progress: Progress,
 }

@@ -58,11 +58,11 @@ impl Tool for HostTool {
             arguments: arguments.to_string(),
         };
         let mut pending = call.port.request(&call.scope, effect);
-        let environment = Rc::new(GatedEnvironment {
-            gate: call.gate.clone(),
-            timeouts: call.timeouts,
+        let _loan = call.gate.clone().map(|gate| {
+            let timeouts = call.timeouts;
+            let environment = Rc::new(GatedEnvironment { gate, timeouts });
+            call.port.lend(&pending, environment, &call.scope)
         });
-        let _loan = call.port.lend(&pending, environment, &call.scope);
         let mut streamed = CapturedOutput::new(call.max_captured_bytes);
         loop {
             match pending.next().await {

@@ -211,7 +211,7 @@ impl Pipeline {
             timeouts: self.timeouts,
             max_captured_bytes: self.max_captured_bytes,
             files: self.files.clone(),
-            gate,
+            gate: Some(gate),
             progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
         };
         let result = registered.tool.execute(&context, arguments).await;
