@@ -171,3 +171,72 @@ impl Room {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{MediaSource, Part};
+
+    fn document(bytes: usize) -> Part {
+        Part::document(vec![b'a'; bytes]).named("a.txt")
+    }
+
+    fn result(media: Vec<Media>) -> ToolResult {
+        ToolResult {
+            tool_call_id: "c".to_owned(),
+            tool_name: "t".to_owned(),
+            content: "found".to_owned(),
+            media,
+            is_error: false,
+        }
+    }
+
+    /// A history that is full of documents but for one byte.
+    fn nearly_full() -> History {
+        let mut history = History::default();
+        let all = vec![document(MAX_MEDIA.bytes - 1)];
+        assert!(history.has_room_for(&all.clone().into()));
+        history.push_user(all.into(), 0);
+        history
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut history = nearly_full();
+        let content = Content::from(vec![Part::text("see"), document(1), document(2)]);
+        assert!(!history.has_room_for(&content));
+        let content = history.fitting(content);
+        assert_eq!(content.media().count(), 1);
+        let note = "[left out: a.txt, , 2 bytes; the conversation holds too many attachments \
+                    already]";
+        assert_eq!(content.text(), format!("see\n{note}"));
+        history.push_user(content, 0);
+        let media = Media {
+            source: MediaSource::Data("x".into()),
+            media_type: "text/plain".to_owned(),
+            detail: None,
+            file_name: None,
+        };
+        history.push_results(vec![result(vec![media])], 0);
+        let Some(Turn::ToolResults { results, .. }) = history.turns().last() else {
+            panic!("results come last");
+        };
+        assert!(results[0].media.is_empty());
+        assert!(
+            results[0]
+                .content
+                .starts_with("found\n[left out: text/plain, 1 bytes; ")
+        );
+    }
+
+    #[test]
+    fn there_is_a_limit_to_their_number() {
+        let history = History::default();
+        let many = vec![document(1); MAX_MEDIA.count + 1];
+        assert!(!history.has_room_for(&many.clone().into()));
+        assert_eq!(
+            history.fitting(many.into()).media().count(),
+            MAX_MEDIA.count
+        );
+    }
+}

@@ -354,6 +354,28 @@ mod tests {
     }
 
     #[test]
+    fn images_that_no_model_can_have_are_refused() {
+        let media = || json!({"source": {"data": "bm8="}, "media_type": "image/png"});
+        let mut image = media();
+        image["type"] = json!("image");
+        let mut said = user("");
+        said["content"] = json!([image]);
+        check(
+            json!([said]),
+            Err(
+                "turn 1 of the saved session: part 1: image: not a PNG, JPEG, GIF or WebP \
+                 image",
+            ),
+        );
+        let mut found = results(&["1"]);
+        found["results"][0]["media"] = json!([media()]);
+        check(
+            json!([calls(&["1"]), found]),
+            Err("turn 2 of the saved session: image: not a PNG, JPEG, GIF or WebP image"),
+        );
+    }
+
+    #[test]
     fn what_is_no_record_is_refused() {
         for (json, sentence) in [
             ("{", "the saved session cannot be read: "),
