@@ -53,6 +53,7 @@ fn run(directory: &str) -> Result<String, String> {
         parameters: json!({"type": "object"}),
         custom: Some(ApplyPatch::freeform()),
         strict: None,
+        unchecked: false,
     });
     let scope = Scope::new("example");
     let call = CallContext {

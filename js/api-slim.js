@@ -7,6 +7,7 @@ export { init } from "./runtime.js";
 export { RunError } from "./prompt.js";
 export { Session } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+export { defineTool } from "./tool.js";
 
 /**
  * Opens a session.
@@ -25,8 +26,17 @@ export function createSession(options = {}) {
  */
 
 /**
+ * @template [P=any]
+ * @typedef {import("./session.js").Tool<P>} Tool
+ */
+
+/**
+ * @template [Input=unknown] @template [Output=Input]
+ * @typedef {import("./session.js").StandardSchema<Input, Output>} StandardSchema
+ */
+
+/**
  * @typedef {import("./session.js").SessionOptions} SessionOptions
- * @typedef {import("./session.js").Tool} Tool
  * @typedef {import("./session.js").ToolContext} ToolContext
  * @typedef {import("./session.js").CustomFormat} CustomFormat
  * @typedef {import("./session.js").FetchInit} FetchInit
@@ -47,6 +57,7 @@ export function createSession(options = {}) {
  * @typedef {import("./types.js").Prices} Prices
  * @typedef {import("./events.js").SteeringSource} SteeringSource
  * @typedef {import("./types.js").Provider} Provider
+ * @typedef {import("./types.js").ProfileSettings} ProfileSettings
  * @typedef {import("./types.js").Turn} Turn
  * @typedef {import("./types.js").Usage} Usage
  * @typedef {import("./types.js").ToolCall} ToolCall

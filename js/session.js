@@ -19,26 +19,38 @@ import { definition } from "./tool.js";
 /** @import { AbortSignal, Response } from "./platform.js" */
 
 /**
- * @typedef {object} ToolContext
- * @property {string} callId
- * @property {AbortSignal} signal fires when nobody waits for the result any more
- * @property {(text: string) => void} progress shows a piece of output before the end
- *
+ * @template [Input=unknown] @template [Output=Input]
+ * @typedef {import("./schema.js").StandardSchema<Input, Output>} StandardSchema
+ */
+
+/**
+ * @template [P=any] what `parameters` is
  * @typedef {object} Tool a tool that this page or program executes
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
  * @property {string} description what it does, for the model
- * @property {object} parameters JSON Schema of the arguments; the root is an object. Keywords
- *   that are not checked, such as `pattern` and `$ref`, are refused: js/README.md lists the others
+ * @property {P & object} parameters a schema of zod, valibot or arktype (Standard Schema), which
+ *   checks the arguments and whose defaults and transforms reach `execute`; or JSON Schema, which
+ *   the core checks. The root is an object. Keywords that are not checked, such as
+ *   `unevaluatedProperties`, are refused unless the tool is `unchecked`: js/README.md
+ * @property {boolean} [unchecked] `parameters` goes to the model as it is and `execute` checks the
+ *   arguments itself
  * @property {boolean} [strict] asks the provider to enforce `parameters`, where it can
  * @property {CustomFormat} [custom] freeform: the model writes a text instead of JSON, where its
  *   provider has such tools; `execute` gets it as the first required property of `parameters`, or
  *   else as `input`
  * @property {number} [timeoutMs] a call that gives no result within it is an
  *   error that the model can read; default 600,000; 0: no limit
- * @property {(args: any, context: ToolContext) => unknown} execute
+ * @property {(args: import("./schema.js").ArgumentsOf<P>, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, bytes of UTF-8, a stream or an async iterator
  *   of these, `{content, isError}` with one of these, or anything else as JSON; what it throws is
  *   an error that the model can read
+ */
+
+/**
+ * @typedef {object} ToolContext
+ * @property {string} callId
+ * @property {AbortSignal} signal fires when nobody waits for the result any more
+ * @property {(text: string) => void} progress shows a piece of output before the end
  *
  * What a freeform text looks like.
  * @typedef {{type: "text"} | {type: "grammar", syntax: "lark" | "regex", definition: string}} CustomFormat
@@ -323,7 +335,11 @@ export class Session {
     return structuredClone(this.#open.remains?.config) ?? this.#call((core) => core.config());
   }
 
-  /** Adds a tool from the next model call on. @param {Tool} tool */
+  /**
+   * Adds a tool from the next model call on.
+   * @template P
+   * @param {Tool<P>} tool
+   */
   async registerTool(tool) {
     const told = definition(tool);
     this.#call((core) => core.registerTool(told));
@@ -382,10 +398,11 @@ function credentials(config, apiKey, apiKeys = {}) {
   const own = config.provider ?? "anthropic";
   const keys = apiKey === undefined ? apiKeys : { ...apiKeys, [own]: apiKey };
   for (const [provider, key] of Object.entries(keys)) {
+    const wire = config.profiles?.[provider]?.wire ?? provider;
     const known = config.endpoints?.[provider];
     const first = provider === own ? config : undefined;
     const name = first?.credential ?? known?.credential ?? provider;
-    const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(provider);
+    const baseUrl = first?.base_url ?? known?.base_url ?? bindings().providerUrl(wire);
     if (baseUrl === undefined) {
       // Opening the session says so, by name.
       if (provider === own) continue;
@@ -417,7 +434,7 @@ function inNamesOf(settings, call) {
     return call();
   } catch (error) {
     if (error?.kind !== "invalid_config") throw error;
-    const names = [settings, settings.retry, settings.approval].flatMap((given) => Object.keys(given ?? {}));
+    const names = [settings, settings.retry, settings.approval, ...Object.values(settings.profiles ?? {})].flatMap((given) => Object.keys(given ?? {}));
     const given = new Map(names.map((name) => [Object.keys(snakeCase({ [name]: 0 }))[0], name]));
     // Behind it stand the names of all settings.
     const [said, ...known] = error.message.split(/(?<=, expected one of )/);
@@ -434,6 +451,9 @@ function coreNames(settings) {
   }
   for (const [provider, endpoint] of Object.entries(named.endpoints ?? {})) {
     named.endpoints = { ...named.endpoints, [provider]: snakeCase(endpoint) };
+  }
+  for (const [id, profile] of Object.entries(named.profiles ?? {})) {
+    named.profiles = { ...named.profiles, [id]: snakeCase(profile) };
   }
   for (const [model, given] of Object.entries(named.prices ?? {})) {
     const price = snakeCase(given);

@@ -6,14 +6,24 @@ import { sleep } from "./clock.js";
 import { NotData, plainData } from "./data.js";
 import { drained, isStreamed } from "./drain.js";
 import { SessionError, text } from "./errors.js";
+import { isSchema, jsonSchema, validated } from "./schema.js";
 
-/** @typedef {import("./session.js").Tool} Tool */
+/** @template [P=any] @typedef {import("./session.js").Tool<P>} Tool */
 
 /** Time for a tool that names none, in ms: that of the longest command. */
 const TIMEOUT_MS = 600_000;
 
 /** Fields of a tool that the core is told. */
-const TOLD = ["name", "description", "parameters", "custom", "strict"];
+const TOLD = ["name", "description", "parameters", "custom", "strict", "unchecked"];
+
+/**
+ * The tool as it is: with it, TypeScript knows the arguments of `execute` from
+ * `parameters`, where that is a schema of zod, valibot or arktype.
+ * @template P @param {Tool<P>} tool @returns {Tool<P>}
+ */
+export function defineTool(tool) {
+  return tool;
+}
 
 /** What the core is told of a tool, as plain data. @param {Tool} tool */
 export function definition(tool) {
@@ -25,8 +35,10 @@ export function definition(tool) {
     if (typeof execute !== "function") throw new NotData(`${name} has no execute function`);
     if (!(timeoutMs >= 0)) throw new NotData(`timeoutMs of ${name} is not a number of ms`);
     if (typeof told.description !== "string") throw new NotData(`${name} has no description; say for the model what it does`);
+    // The schema itself checks the arguments, when the tool is called.
+    if (isSchema(told.parameters)) return plainData({ ...told, parameters: jsonSchema(told.parameters, name), unchecked: true }, name);
     if (typeof told.parameters !== "object" || told.parameters === null) {
-      throw new NotData(`${name} has no parameters; give a JSON Schema such as { type: "object", properties: {} }`);
+      throw new NotData(`${name} has no parameters; give a JSON Schema such as { type: "object", properties: {} }, or a schema of zod, valibot or arktype`);
     }
     return plainData(told, name);
   } catch (error) {
@@ -41,7 +53,11 @@ export function definition(tool) {
  */
 export async function runTool(tool, args, { signal, progress, ...context }) {
   const show = (piece) => progress(String(piece));
-  const execute = async (signal) => whole(await tool.execute(args, { ...context, signal, progress: show }), signal, show);
+  const execute = async (signal) => {
+    const given = isSchema(tool.parameters) ? await validated(tool.parameters, args) : { value: args };
+    if ("problem" in given) return { content: given.problem, isError: true };
+    return whole(await tool.execute(given.value, { ...context, signal, progress: show }), signal, show);
+  };
   try {
     return toolResult(tool, await withLimit(tool, signal, execute));
   } catch (error) {

@@ -98,10 +98,43 @@ export interface Prices {
   longPrompt?: { aboveTokens: number; inputFactor: number; outputFactor: number };
 }
 
+/** A profile; what is left out is as in the built-in one of the same id, else as in that of `wire`. */
+export interface ProfileSettings {
+  /** Whose format requests and answers have; may be left out for a built-in profile. */
+  wire?: Provider;
+  /** Model used when the session names none. */
+  defaultModel?: string;
+  /** Tokens that fit its models. */
+  contextWindow?: number;
+  /** Names of the project documents that go into the system prompt. */
+  documents?: string[];
+  /** By layer of the system prompt: a text in its place, or null to leave it out. */
+  prompt?: Partial<Record<"base" | "environment" | "git" | "tools" | "documents" | "user", string | null>>;
+  /** Declarations in place of the built-in ones. */
+  toolDeclarations?: object[] | string;
+  /** Time limit of a command whose call names none, in ms. */
+  commandTimeoutMs?: number;
+  /** Characters of a tool's output that the model gets, by tool. */
+  toolOutputLimits?: Record<string, number>;
+  /** Lines of a tool's output that the model gets, by tool; null: no limit. */
+  toolLineLimits?: Record<string, number | null>;
+  /** Whether one answer may hold several tool calls, for models that the catalogue does not know. */
+  parallelToolCalls?: boolean;
+  /** Whether models that the catalogue does not know reason. */
+  reasoning?: boolean;
+  /** Options by adapter, over those of the built-in profile. */
+  providerOptions?: Record<string, Record<string, unknown>>;
+}
+
 /** Settings of a session. */
 export interface SessionSettings extends ChangeableSettings {
-  /** Default `anthropic`; `chat` is everything that copies the chat completions of the OpenAI API. */
-  provider?: Provider;
+  /**
+   * Default `anthropic`; `chat` is everything that copies the chat completions of the OpenAI API;
+   * other names are those of `profiles`.
+   */
+  provider?: Provider | (string & {});
+  /** Profiles that you define, or change where they are built in, by id: docs/toolsets.md. */
+  profiles?: Record<string, ProfileSettings>;
   /** Name under which the core asks for the key; default: the provider's name. */
   credential?: string;
   /** Text that replaces the profile's base instructions. */

@@ -13,6 +13,7 @@ export { RunError } from "../prompt.js";
 export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
 export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+export { defineTool } from "../tool.js";
 
 /**
  * Starts the worker and loads the core now, perhaps from elsewhere. Without

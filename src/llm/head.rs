@@ -226,6 +226,7 @@ mod tests {
                 parameters: json!({"type": "object"}),
                 custom: None,
                 strict: None,
+                unchecked: false,
             };
             let mut request = Request::new("m", Conversation::new());
             request.tools = Rc::new([Rc::new(tool.clone())]);

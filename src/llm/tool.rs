@@ -22,6 +22,11 @@ pub struct ToolDefinition {
     /// Ask the provider to enforce the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+    /// Calls are not checked against `parameters` before they reach the tool,
+    /// which does so itself; the schema may then use keywords that the core
+    /// does not know.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
 }
 
 /// Format of a freeform tool's input.

@@ -11,23 +11,27 @@
 //! | `tools.native.json` | tools as the provider's own agent advertises them |
 //!
 //! Both lists are declarations as [`crate::tool::Registry::declared`] reads
-//! them, and run on the same executors. `docs/toolsets.md` lists them.
+//! them, and run on the same executors. `docs/toolsets.md` lists them. Hosts
+//! define and change profiles with the same data: `settings.rs`.
 
 mod prompt;
+mod settings;
 mod template;
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::llm::model_info;
+use crate::llm::{adapter_names, model_info};
 use crate::text::from_json;
 use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 
 pub use prompt::{
     Document, EnvironmentFacts, GitSnapshot, Layers, ProjectFacts, environment_block, git_branch,
 };
+pub use settings::{ProfileSettings, PromptLayer};
 
 /// Which names the model is told for its tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,10 +45,12 @@ pub enum Toolset {
 }
 
 /// What the loop needs to know about a provider's models and habits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Profile {
     /// Provider id: `anthropic`.
-    pub id: &'static str,
+    pub id: String,
+    /// Adapter that speaks to the provider: `anthropic`.
+    pub wire: &'static str,
     /// Model used when the configuration names none; empty where there is no
     /// sensible one.
     pub default_model: String,
@@ -56,8 +62,25 @@ pub struct Profile {
     context_window: u64,
     provider_options: Map<String, Value>,
     system: &'static str,
-    spec: &'static str,
-    native: &'static str,
+    spec: Declarations,
+    native: Declarations,
+    /// What a host has put in place of parts of the system prompt.
+    prompt: BTreeMap<PromptLayer, Option<String>>,
+    /// Characters of a tool's output that the model gets, by tool.
+    pub tool_output_limits: BTreeMap<String, u64>,
+    /// Lines of a tool's output that the model gets, by tool.
+    pub tool_line_limits: BTreeMap<String, Option<u64>>,
+    /// Tokens that fit, as a host says.
+    own_context_window: Option<u64>,
+}
+
+/// Tool declarations: JSON in the format of [`Registry::declared`].
+#[derive(Clone, Debug)]
+enum Declarations {
+    /// Of a built-in profile: read once.
+    BuiltIn(&'static str),
+    /// Of a host.
+    Own(Arc<str>),
 }
 
 /// What a model can do (spec 3.2).
@@ -94,7 +117,7 @@ struct File {
 
 /// Time limit of a command whose call names none, in ms. A toolset without a
 /// parameter for it needs a generous one.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommandTimeouts {
     spec: u64,
@@ -114,14 +137,14 @@ macro_rules! folder {
 }
 
 /// The profiles. A test loads them all; one that cannot be read is not there.
-static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+static PROFILES: LazyLock<Vec<Arc<Profile>>> = LazyLock::new(|| {
     let all = [
         folder!("anthropic"),
         folder!("openai"),
         folder!("gemini"),
         folder!("chat"),
     ];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten().map(Arc::new).collect()
 });
 
 impl Profile {
@@ -134,7 +157,8 @@ impl Profile {
     ) -> Option<Self> {
         let file: File = from_json(file).ok()?;
         Some(Self {
-            id,
+            id: id.to_owned(),
+            wire: id,
             default_model: file.default_model,
             documents: file.documents,
             command_timeout_ms: file.command_timeout_ms,
@@ -143,32 +167,58 @@ impl Profile {
             context_window: file.context_window,
             provider_options: file.provider_options,
             system,
-            spec,
-            native,
+            spec: Declarations::BuiltIn(spec),
+            native: Declarations::BuiltIn(native),
+            prompt: BTreeMap::new(),
+            tool_output_limits: BTreeMap::new(),
+            tool_line_limits: BTreeMap::new(),
+            own_context_window: None,
         })
     }
 
-    /// The profile of `provider`, if there is one.
-    pub fn of(provider: &str) -> Option<&'static Self> {
-        PROFILES.iter().find(|profile| profile.id == provider)
+    /// The built-in profile of `provider`, if there is one.
+    pub fn of(provider: &str) -> Option<Arc<Self>> {
+        let mut profiles = PROFILES.iter();
+        profiles.find(|profile| profile.id == provider).cloned()
     }
 
-    /// Ids of all profiles, in order.
+    /// The profile of `provider` where a host has defined or changed those in
+    /// `settings`, or what is wrong with its entry; `None`: there is none.
+    pub fn defined(
+        provider: &str,
+        settings: &BTreeMap<String, ProfileSettings>,
+    ) -> Result<Option<Arc<Self>>, String> {
+        match settings.get(provider) {
+            None => Ok(Self::of(provider)),
+            Some(own) => own.profile(provider).map(Arc::new).map(Some),
+        }
+    }
+
+    /// Ids of the built-in profiles, in order.
     pub fn names() -> Vec<&'static str> {
-        PROFILES.iter().map(|profile| profile.id).collect()
+        PROFILES.iter().map(|profile| profile.wire).collect()
     }
 
     /// Base instructions: layer 1 of the system prompt (spec 6.2), with the
     /// names that the tools have in `vocabulary`.
     pub fn base_instructions(&self, vocabulary: &Vocabulary) -> String {
-        template::resolve(self.system, vocabulary)
+        template::resolve(self.system, vocabulary, None)
     }
 
-    /// Tool declarations: JSON in the format of [`Registry::declared`].
-    pub fn tools(&self, toolset: Toolset) -> &'static str {
-        match toolset {
-            Toolset::Spec => self.spec,
-            Toolset::Native => self.native,
+    /// What stands in the place of `layer`, whose own text is `text`.
+    pub(crate) fn layer(
+        &self,
+        layer: PromptLayer,
+        text: Option<String>,
+        vocabulary: &Vocabulary,
+    ) -> Option<String> {
+        match self.prompt.get(&layer) {
+            None => text,
+            Some(None) => None,
+            Some(Some(own)) => {
+                let own = template::resolve(own, vocabulary, text.as_deref());
+                Some(own.trim_end().to_owned()).filter(|own| !own.is_empty())
+            }
         }
     }
 
@@ -178,7 +228,14 @@ impl Profile {
         toolset: Toolset,
         offers: &Offers<'_>,
     ) -> Result<Registry, RegisterError> {
-        Registry::built_in(self.tools(toolset), offers)
+        let declarations = match toolset {
+            Toolset::Spec => &self.spec,
+            Toolset::Native => &self.native,
+        };
+        match declarations {
+            Declarations::BuiltIn(json) => Registry::built_in(json, offers),
+            Declarations::Own(json) => Registry::offered(json, offers),
+        }
     }
 
     /// Time limit of a command whose call names none, in ms (spec 5.4).
@@ -193,13 +250,15 @@ impl Profile {
     /// provider usually can.
     pub fn capabilities(&self, model: &str) -> Capabilities {
         let known = model_info(model);
+        let window = self.own_context_window;
+        let window = window.or(known.map(|known| known.context_window));
         Capabilities {
             reasoning: known.map_or(self.reasoning, |known| known.supports_reasoning),
             streaming: true,
             parallel_tool_calls: known
                 .map_or(self.parallel_tool_calls, |known| known.parallel_tool_calls),
-            context_window: known.map_or(self.context_window, |known| known.context_window),
-            context_window_known: known.is_some(),
+            context_window: window.unwrap_or(self.context_window),
+            context_window_known: window.is_some(),
         }
     }
 
@@ -256,7 +315,7 @@ pub(crate) fn check_options(options: &Value) -> Result<(), String> {
         _ => return Err("must be an object with one entry per provider".to_owned()),
     };
     for (provider, options) in providers {
-        if Profile::of(provider).is_none() {
+        if !adapter_names().any(|known| known == provider) {
             let known = Profile::names().join(", ");
             return Err(format!(
                 "has {provider:?}, which is no provider; there are {known}"

@@ -1,14 +1,16 @@
-//! The system prompt: layers put together once per session (spec 6.1 to 6.5).
+//! The system prompt: layers put together (spec 6.1 to 6.5).
 //!
-//! Nothing in it changes while the session lives, or the provider's prompt
-//! cache would be lost; so the date is the date of the session's start.
+//! It changes only with the model and the tools, or the provider's prompt cache
+//! would be lost; so the date is the date of the session's start.
 
 use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::{Profile, PromptLayer};
 use crate::llm::ToolDefinition;
+use crate::tool::Vocabulary;
 
 /// Bytes of all project documents together (spec 6.5).
 const MAX_DOCUMENT_BYTES: usize = 32 * 1024;
@@ -76,19 +78,32 @@ pub struct GitSnapshot {
 }
 
 impl Layers<'_> {
-    /// The system prompt.
-    pub fn to_prompt(self) -> String {
-        let mut parts = vec![
-            self.base.trim_end().to_owned(),
-            environment_block(self.environment, self.git),
-        ];
-        parts.extend(self.git.and_then(git_block));
-        parts.extend(tool_list(self.tools));
-        parts.extend(self.role.map(|role| role.trim_end().to_owned()));
-        parts.extend(document_block(self.documents, self.documents_missing));
+    /// The system prompt of `profile`, with the names that tools have in
+    /// `vocabulary`.
+    pub fn to_prompt(self, profile: &Profile, vocabulary: &Vocabulary) -> String {
+        use PromptLayer::{Base, Documents, Environment, Git, Tools, User};
         let user = self.user.map(str::trim).filter(|user| !user.is_empty());
-        parts.extend(user.map(|user| format!("# User instructions\n\n{user}")));
-        parts.join("\n\n")
+        let role = self.role.map(|role| role.trim_end().to_owned());
+        let own = |layer, text| profile.layer(layer, text, vocabulary);
+        let parts = [
+            own(Base, Some(self.base.trim_end().to_owned())),
+            own(
+                Environment,
+                Some(environment_block(self.environment, self.git)),
+            ),
+            own(Git, self.git.and_then(git_block)),
+            own(Tools, tool_list(self.tools)),
+            role,
+            own(
+                Documents,
+                document_block(self.documents, self.documents_missing),
+            ),
+            own(
+                User,
+                user.map(|user| format!("# User instructions\n\n{user}")),
+            ),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -245,6 +260,13 @@ mod tests {
         knowledge_cutoff: Some("2026-01"),
     };
 
+    impl Layers<'_> {
+        fn prompt(self) -> String {
+            let profile = Profile::of("anthropic").expect("a profile");
+            self.to_prompt(&profile, &Vocabulary::default())
+        }
+    }
+
     const BARE: Layers<'_> = Layers {
         base: "Base.\n",
         environment: &FACTS,
@@ -296,6 +318,7 @@ mod tests {
             parameters: json!({"type": "object"}),
             custom: None,
             strict: None,
+            unchecked: false,
         };
         let git = GitSnapshot {
             branch: Some("main".to_owned()),
@@ -315,7 +338,7 @@ mod tests {
             user: Some(" Be brief. "),
             ..BARE
         }
-        .to_prompt();
+        .prompt();
         let (_, rest) = prompt.split_once("</environment>").expect("the block");
         assert!(prompt.starts_with("Base.\n\n<environment>"));
         assert_eq!(
@@ -337,7 +360,7 @@ mod tests {
             user: Some("  "),
             ..BARE
         }
-        .to_prompt();
+        .prompt();
         assert!(prompt.ends_with("</environment>"), "{prompt}");
     }
 
@@ -352,7 +375,7 @@ mod tests {
             documents_missing: Some("the disk is slow"),
             ..BARE
         }
-        .to_prompt();
+        .prompt();
         let (_, rest) = prompt.split_once("</environment>").expect("the block");
         assert_eq!(
             rest,
@@ -364,7 +387,7 @@ mod tests {
     }
 
     fn check_documents(documents: &[Document], expected: &[(&str, usize, &str)]) {
-        let prompt = Layers { documents, ..BARE }.to_prompt();
+        let prompt = Layers { documents, ..BARE }.prompt();
         let expected: String = expected
             .iter()
             .map(|(path, bytes, rest)| {
@@ -387,7 +410,7 @@ mod tests {
             documents: &documents,
             ..BARE
         }
-        .to_prompt();
+        .prompt();
         assert!(prompt.ends_with("## /a\n\nText."), "{prompt}");
     }
 

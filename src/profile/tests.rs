@@ -24,7 +24,8 @@ use crate::tool::testing::{call, pipeline_of};
 const TOOLSETS: [Toolset; 2] = [Toolset::Spec, Toolset::Native];
 
 fn profile(id: &str) -> &'static Profile {
-    Profile::of(id).unwrap_or_else(|| panic!("no profile {id}"))
+    let known = PROFILES.iter().find(|profile| profile.id == id);
+    known.unwrap_or_else(|| panic!("no profile {id}"))
 }
 
 fn host_tool(name: &str) -> ToolDefinition {
@@ -34,6 +35,7 @@ fn host_tool(name: &str) -> ToolDefinition {
         parameters: json!({"type": "object", "properties": {"query": {"type": "string"}}}),
         custom: None,
         strict: None,
+        unchecked: false,
     }
 }
 
@@ -363,7 +365,7 @@ fn every_placeholder_means_something() {
         let texts = TOOLSETS.map(|toolset| everything(profile, toolset));
         for line in profile.system.lines().filter(|line| line.contains("{{")) {
             let shown = texts.iter().filter(|registry| {
-                let shown = template::resolve(line, registry.vocabulary());
+                let shown = template::resolve(line, registry.vocabulary(), None);
                 !shown.trim().is_empty()
             });
             assert!(shown.count() > 0, "{id}: no toolset shows {line:?}");
@@ -679,11 +681,7 @@ fn every_declared_tool_has_a_call_and_a_refusal() {
     }
     for (profile, toolset) in every_toolset() {
         for name in everything(profile, toolset).names() {
-            let key = (
-                profile.id.to_owned(),
-                format!("{toolset:?}"),
-                name.to_owned(),
-            );
+            let key = (profile.id.clone(), format!("{toolset:?}"), name.to_owned());
             assert_eq!(seen.get(&key), Some(&(true, true)), "{key:?}");
         }
     }

@@ -1,13 +1,14 @@
 //! Configuration of a session: spec 2.2 and what DESIGN §6 adds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::error::SessionError;
+use super::error::{SessionError, SessionErrorKind};
 use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
-use crate::profile::{Profile, ProjectFacts, Toolset, check_options};
+use crate::profile::{Profile, ProfileSettings, ProjectFacts, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
 use crate::tool::{HostList, Offers, RegisterError, Registry};
 
@@ -16,8 +17,12 @@ use crate::tool::{HostList, Offers, RegisterError, Registry};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionConfig {
-    /// Provider whose profile and wire format to use: `anthropic`.
+    /// Provider whose profile and wire format to use: `anthropic`, or one of
+    /// `profiles`.
     pub provider: String,
+    /// Profiles that the host defines, or changes where they are built in, by
+    /// id: `docs/toolsets.md`.
+    pub profiles: BTreeMap<String, ProfileSettings>,
     /// Model id or alias; empty, in JSON absent: the profile's default model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
@@ -142,6 +147,7 @@ impl Default for SessionConfig {
     fn default() -> Self {
         Self {
             provider: "anthropic".to_owned(),
+            profiles: BTreeMap::new(),
             model: String::new(),
             base_url: None,
             credential: None,
@@ -191,6 +197,7 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 /// Fields that are fixed once a session is open.
 const FIXED: [&str; 11] = [
     "provider",
+    "profiles",
     "credential",
     "base_instructions",
     "instructions",
@@ -287,6 +294,29 @@ impl SessionConfig {
         })
     }
 
+    /// The profile of `provider`, as this configuration defines or changes it.
+    pub fn profile_of(&self, provider: &str) -> Result<Arc<Profile>, SessionError> {
+        let profile = Profile::defined(provider, &self.profiles)
+            .map_err(|problem| wrong_profile(provider, &problem))?;
+        profile.ok_or_else(|| {
+            SessionError::new(
+                SessionErrorKind::UnknownProvider,
+                format!(
+                    "unknown provider `{provider}`; known providers: {}",
+                    self.providers().join(", ")
+                ),
+            )
+        })
+    }
+
+    /// Ids of the profiles that there are.
+    fn providers(&self) -> Vec<&str> {
+        let own = self.profiles.keys().map(String::as_str);
+        let mut all = Profile::names();
+        all.extend(own.filter(|id| Profile::of(id).is_none()));
+        all
+    }
+
     /// The tools that `profile` declares, or that this configuration declares
     /// in their place. The host's own are not among them.
     pub fn registry(&self, profile: &Profile) -> Result<Registry, RegisterError> {
@@ -303,13 +333,18 @@ impl SessionConfig {
     }
 
     /// Where the session's requests go, and how.
-    pub(super) fn endpoint(&self) -> Endpoint {
-        let known = self.endpoints.get(&self.provider).cloned();
-        let known = known.unwrap_or_default();
+    pub(super) fn endpoint(&self, profile: &Profile) -> Endpoint {
+        // Where nothing is said of a host's profile, that of its adapter counts.
+        let named = [self.provider.as_str(), profile.wire];
+        let named = named
+            .into_iter()
+            .find(|name| self.endpoints.contains_key(*name));
+        let named = named.unwrap_or(&self.provider);
+        let known = self.endpoints.get(named).cloned().unwrap_or_default();
         let credential = self.credential.clone().or(known.credential);
         Endpoint {
             base_url: self.base_url.clone().or(known.base_url).unwrap_or_default(),
-            credential: credential.unwrap_or_else(|| self.provider.clone()),
+            credential: credential.unwrap_or_else(|| named.to_owned()),
             browser: self.browser,
             connect_timeout_ms: self.connect_timeout_ms,
             options: known.options,
@@ -318,8 +353,8 @@ impl SessionConfig {
 
     /// A level that no model has would be sent, or silently become another one.
     fn check_effort(&self) -> Result<(), SessionError> {
-        let (Some(effort), Some(profile)) = (&self.reasoning_effort, Profile::of(&self.provider))
-        else {
+        let profile = self.profile_of(&self.provider).ok();
+        let (Some(effort), Some(profile)) = (&self.reasoning_effort, profile) else {
             return Ok(());
         };
         let model = match self.model.as_str() {
@@ -343,9 +378,12 @@ impl SessionConfig {
 
     /// Finds values that make no sense; the error names the field.
     pub fn check(&self) -> Result<(), SessionError> {
+        for id in self.profiles.keys() {
+            Profile::defined(id, &self.profiles).map_err(|problem| wrong_profile(id, &problem))?;
+        }
         for (provider, endpoint) in &self.endpoints {
-            let problem = if Profile::of(provider).is_none() {
-                let known = Profile::names().join(", ");
+            let problem = if !self.providers().contains(&provider.as_str()) {
+                let known = self.providers().join(", ");
                 format!("`endpoints` has {provider:?}, which is no provider; there are {known}")
             } else if !(endpoint.options.is_null() || endpoint.options.is_object()) {
                 format!("`options` of {provider} in `endpoints` must be an object")
@@ -398,6 +436,10 @@ impl SessionConfig {
     }
 }
 
+fn wrong_profile(id: &str, problem: &str) -> SessionError {
+    SessionError::invalid_config(format!("`profiles.{id}`: {problem}"))
+}
+
 fn no_model() -> SessionError {
     SessionError::invalid_config(
         "`model` is empty; name a model, or leave `model` out for the provider's default",
@@ -412,8 +454,8 @@ mod tests {
         let names = SessionConfig::from_json(&config.to_string())
             .map_err(|error| error.message)
             .and_then(|config| {
-                let profile = Profile::of(&config.provider).expect("a profile");
-                let registry = config.registry(profile);
+                let profile = config.profile_of(&config.provider).expect("a profile");
+                let registry = config.registry(&profile);
                 let registry = registry.map_err(|error| error.to_string())?;
                 Ok(registry.names().map(str::to_owned).collect::<Vec<_>>())
             });
@@ -552,7 +594,8 @@ mod tests {
             options,
             ..Endpoint::new(base_url, credential)
         };
-        assert_eq!(config.endpoint(), expected);
+        let profile = config.profile_of(&config.provider).expect("a profile");
+        assert_eq!(config.endpoint(&profile), expected);
     }
 
     #[test]
@@ -568,6 +611,12 @@ mod tests {
         config["base_url"] = json!("http://c");
         config["credential"] = json!("other");
         check_endpoint(config, "http://c", "other", options);
+        let mut own = json!({"provider": "acme", "profiles": {"acme": {"wire": "chat"}}});
+        check_endpoint(own.clone(), "", "acme", Value::Null);
+        own["endpoints"] = json!({"chat": {"base_url": "http://d"}});
+        check_endpoint(own.clone(), "http://d", "chat", Value::Null);
+        own["endpoints"]["acme"] = json!({"base_url": "http://e"});
+        check_endpoint(own, "http://e", "acme", Value::Null);
     }
 
     #[test]

@@ -3,16 +3,15 @@
 
 use std::rc::Rc;
 
-use super::agent;
 use super::model::{self, ModelEnd};
 use super::orientation::look_around;
+use super::prompt;
 use super::round;
 use super::state::{Command, Injected, Shared, Work};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
 use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState, SteeringSource};
-use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response, model_info};
-use crate::profile::{EnvironmentFacts, Layers};
+use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response};
 use crate::session::config::AwaitingInput;
 
 /// `SESSION_START`. At open, not when the task first runs: a host may call the
@@ -20,7 +19,7 @@ use crate::session::config::AwaitingInput;
 pub(super) fn announce(session: &Shared) {
     let info = session.place.info();
     session.emit(EventKind::SessionStart {
-        provider: session.profile.id.to_owned(),
+        provider: session.profile.id.clone(),
         model: model::model_name(session),
         working_directory: info.working_directory.clone(),
         platform: info.platform.clone(),
@@ -49,41 +48,12 @@ pub(super) async fn run(session: Rc<Shared>) {
 }
 
 /// Initializes the environment, once for all its sessions, and builds the
-/// system prompt, once for this one.
+/// system prompt from what there is.
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
     session.place.environment.enter(&environment).await?;
     let orientation = look_around(session, life).await;
-    let info = environment.info();
-    let config = session.config.borrow();
-    let model = model::model_name(session);
-    let known = model_info(&model);
-    let base = config.base_instructions.clone().unwrap_or_else(|| {
-        let registry = session.registry.borrow();
-        session.profile.base_instructions(registry.vocabulary())
-    });
-    let facts = EnvironmentFacts {
-        working_directory: &info.working_directory,
-        platform: &info.platform,
-        os_version: &info.os_version,
-        now_ms: session.port.now_ms(),
-        utc_offset_minutes: info.utc_offset_minutes,
-        model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
-        knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
-    };
-    let role = session.agent.as_ref().map(|_| agent::ROLE);
-    let prompt = Layers {
-        base: &base,
-        environment: &facts,
-        git: orientation.git.as_ref(),
-        tools: &session.registry.borrow().definitions(),
-        role,
-        documents: &orientation.documents,
-        documents_missing: orientation.documents_missing.as_deref(),
-        user: config.instructions.as_deref(),
-    }
-    .to_prompt();
-    *session.system_prompt.borrow_mut() = prompt.into();
+    prompt::start(session, orientation);
     Ok(())
 }
 
@@ -237,7 +207,7 @@ fn too_long_a_call(session: &Shared, times: u32) -> LlmError {
     );
     LlmError {
         retryable: false,
-        ..LlmError::new(LlmErrorKind::Stream, session.profile.id, message)
+        ..LlmError::new(LlmErrorKind::Stream, &session.profile.id, message)
     }
 }
 
@@ -370,7 +340,7 @@ fn watch_context(session: &Shared) {
     let configured = session.config.borrow().context_window;
     let window = configured.unwrap_or(usual.context_window);
     let chars = session.history.borrow().conversation().approx_chars()
-        + session.system_prompt.borrow().len() as u64;
+        + prompt::current(session).len() as u64;
     let mut watch = session.context.get();
     if let Some(mut message) = watch.check(chars, window) {
         if configured.is_none() && !usual.context_window_known {

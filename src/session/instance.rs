@@ -19,7 +19,6 @@ use crate::environment::{
     LoggingEnvironment, ReadOnlyEnvironment, RemoteEnvironment, Scope,
 };
 use crate::llm::ToolDefinition;
-use crate::profile::Profile;
 use crate::text::SortedMap;
 use crate::tool::{HostTool, RegisterError, Tool};
 
@@ -175,16 +174,7 @@ impl Instance {
         cache_key: Option<String>,
     ) -> Result<Session, SessionError> {
         let environment = self.environment(environment)?.clone();
-        let profile = Profile::of(&config.provider).ok_or_else(|| {
-            SessionError::new(
-                SessionErrorKind::UnknownProvider,
-                format!(
-                    "unknown provider `{}`; known providers: {}",
-                    config.provider,
-                    Profile::names().join(", ")
-                ),
-            )
-        })?;
+        let profile = config.profile_of(&config.provider)?;
         let invalid = |error: RegisterError| {
             SessionError::new(SessionErrorKind::InvalidTool, error.to_string())
         };
@@ -194,7 +184,7 @@ impl Instance {
                 profile.id
             )));
         }
-        let registry = config.registry(profile).map_err(invalid)?;
+        let registry = config.registry(&profile).map_err(invalid)?;
         let host_tool =
             |tool: &ToolDefinition| Rc::new(HostTool::new(tool.clone())) as Rc<dyn Tool>;
         let host_tools = registry
@@ -219,7 +209,6 @@ impl Instance {
             registry,
             host_tools,
         })
-        .map_err(invalid)
     }
 
     /// Starts a command outside of any session; its reports bear the id.
@@ -409,6 +398,107 @@ mod tests {
         check(
             json!({"tool_declarations": [{"name": "run"}]}),
             Err("tool declarations: run: `description` is missing"),
+        );
+    }
+
+    #[test]
+    fn rules_for_tools_that_do_not_exist() {
+        let rules = |tool: &str| json!({"approval": {"tools": {tool: "ask"}}});
+        let core = "read_file write_file edit_file shell grep glob";
+        for tool in ["shell", "*", "apply_patch", "spawn_agent"] {
+            check(rules(tool), Ok(core));
+        }
+        check(
+            rules("shel"),
+            Err(
+                "invalid session configuration: `approval.tools` has \"shel\", which is no tool; \
+                 there are read_file, write_file, edit_file, shell, grep, glob, spawn_agent, \
+                 send_input, wait, close_agent and `*`; set the rule of a tool that comes later \
+                 with `configure`, once it is registered",
+            ),
+        );
+        let (mut instance, environment) = with_environment();
+        let session = instance.open_session(environment, SessionConfig::default());
+        let session = session.expect("a session");
+        let late = json!({"approval": {"tools": {"late": "ask"}}});
+        let error = session.configure(&late).expect_err("no such tool yet");
+        assert_eq!(error.kind, SessionErrorKind::InvalidConfig);
+        let definition =
+            json!({"name": "late", "description": "", "parameters": {"type": "object"}});
+        let definition = serde_json::from_value(definition).expect("a definition");
+        session.register_tool(definition).expect("a good tool");
+        session.configure(&late).expect("it is there now");
+        // A rule stays when its tool goes, and other settings can change.
+        session.unregister_tool("late").expect("open");
+        session
+            .configure(&json!({"max_turns": 3}))
+            .expect("a patch");
+    }
+
+    #[test]
+    fn profiles_of_a_host() {
+        let run = json!([{"name": "run", "executor": "shell", "description": "",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}]);
+        let profiles =
+            |own: Value| json!({"provider": "acme", "model": "m", "profiles": {"acme": own}});
+        let core = "read_file write_file edit_file shell grep glob list_dir";
+        check(profiles(json!({"wire": "chat"})), Ok(core));
+        check(
+            profiles(json!({"wire": "chat", "tool_declarations": run})),
+            Ok("run"),
+        );
+        let wrong = |own: Value, problem: &str| {
+            let problem = format!("invalid session configuration: `profiles.acme`: {problem}");
+            check(profiles(own), Err(&problem));
+        };
+        wrong(
+            json!({}),
+            "`wire` is missing; acme is no built-in profile, so name the adapter that it speaks: \
+             anthropic, openai, gemini, chat",
+        );
+        wrong(
+            json!({"wire": "caht"}),
+            "`wire` is \"caht\", which is no adapter; there are anthropic, openai, gemini, chat",
+        );
+        wrong(
+            json!({"wire": "chat", "context_window": 0}),
+            "`context_window` must be at least 1",
+        );
+        wrong(
+            json!({"wire": "chat", "documents": ["../NOTES.md"]}),
+            "`documents` has \"../NOTES.md\"; give names such as NOTES.md or .agent/notes.md",
+        );
+        wrong(
+            json!({"wire": "chat", "prompt": {"git": "{{branch}}"}}),
+            "`prompt.git`: `{{branch}}` means nothing; there are default, tool:KEY, \
+             parameter:KEY.NAME and without:KEY",
+        );
+        wrong(
+            json!({"wire": "chat", "tool_declarations": [{"name": "run"}]}),
+            "`tool_declarations`: tool declarations: run: `description` is missing",
+        );
+        wrong(
+            json!({"wire": "chat", "provider_options": {"acme": {}}}),
+            "`provider_options` has \"acme\", which is no provider; there are anthropic, openai, \
+             gemini, chat",
+        );
+        check(
+            json!({"profiles": {"acme": {"documents": 5}}}),
+            Err(
+                "invalid session configuration: `profiles.acme.documents`: invalid type: integer \
+                 `5`, expected a sequence",
+            ),
+        );
+        check(
+            json!({"provider": "acme", "profiles": {"acme": {"wire": "chat"}}}),
+            Err(
+                "invalid session configuration: `model` is missing; provider `acme` has no default \
+                 model",
+            ),
+        );
+        check(
+            json!({"provider": "amce", "profiles": {"acme": {"wire": "chat"}}}),
+            Err("unknown provider `amce`; known providers: anthropic, openai, gemini, chat, acme"),
         );
     }
 

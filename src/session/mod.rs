@@ -18,6 +18,7 @@ mod meter;
 mod model;
 mod open;
 mod orientation;
+mod prompt;
 mod record;
 mod repetition;
 mod round;
@@ -47,7 +48,7 @@ pub fn prepare() {
         for toolset in [Toolset::Spec, Toolset::Native] {
             // What cannot be read is told to whoever opens a session.
             let _ = profile.registry(toolset, &Offers::default());
-            let _ = agent::prepare(profile.id, toolset);
+            let _ = agent::prepare(profile.wire, toolset);
         }
     }
 }

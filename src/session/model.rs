@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use super::prompt;
 use super::state::Shared;
 use super::transport::EffectTransport;
 use crate::environment::Scope;
@@ -150,7 +151,7 @@ async fn attempt_once(
     // The decoder always ends with `Finish` or `Error`.
     let error = LlmError::new(
         LlmErrorKind::Stream,
-        session.profile.id,
+        &session.profile.id,
         "the model's stream ended without a final event",
     );
     let partial = None;
@@ -169,7 +170,7 @@ fn failed(response: &Response) -> bool {
 }
 
 fn ended_badly(session: &Shared, response: &Response) -> LlmError {
-    let provider = session.profile.id;
+    let provider = session.profile.id.as_str();
     let raw = &response.finish_reason.raw;
     let said = match response.warnings.last() {
         Some(warning) => format!(" ({})", warning.message),
@@ -213,7 +214,8 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
         life: session.life.clone(),
         idle_ms: config.stream_idle_timeout_ms,
     };
-    Client::for_adapter(Rc::new(transport), session.profile.id, config.endpoint())
+    let profile = &session.profile;
+    Client::for_adapter(Rc::new(transport), profile.wire, config.endpoint(profile))
 }
 
 /// The request of spec 2.5 step 2. Tools and conversation are shared, not copied.
@@ -223,7 +225,7 @@ fn request(session: &Shared) -> Request {
     let model = model_name(session);
     let parallel = session.profile.capabilities(&model).parallel_tool_calls;
     Request {
-        system: vec![session.system_prompt.borrow().to_string()],
+        system: vec![prompt::current(session).to_string()],
         tools: session.registry.borrow().definitions(),
         max_tokens: config.max_tokens,
         reasoning_effort: config.reasoning_effort.clone(),

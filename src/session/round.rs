@@ -47,18 +47,23 @@ pub(super) async fn execute(
 /// counts from the next round on.
 fn pipeline(session: &Rc<Shared>) -> Pipeline {
     let config = session.config.borrow();
+    let profile = &session.profile;
     Pipeline {
         registry: session.registry.borrow().clone(),
         environment: session.place.inner(),
         files: session.place.files(),
         port: session.port.clone(),
         limits: OutputLimits {
-            chars: limits(&config.tool_output_limits, |chars| Some(*chars)),
-            lines: limits(&config.tool_line_limits, |lines| *lines),
+            chars: limits(
+                &profile.tool_output_limits,
+                &config.tool_output_limits,
+                |n| Some(*n),
+            ),
+            lines: limits(&profile.tool_line_limits, &config.tool_line_limits, |n| *n),
         },
         timeouts: Timeouts {
             default_ms: config.default_command_timeout_ms,
-            profile_ms: Some(session.profile.default_command_timeout_ms(config.toolset)),
+            profile_ms: Some(profile.default_command_timeout_ms(config.toolset)),
             max_ms: config.max_command_timeout_ms,
         },
         // `SessionConfig` has checked them; in doubt every call asks.
@@ -69,13 +74,16 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
     }
 }
 
-/// A limit of `None` means no limit.
+/// The limits of the profile and, over them, of the session; `None` means no
+/// limit.
 fn limits<T>(
+    profile: &BTreeMap<String, T>,
     configured: &BTreeMap<String, T>,
     limit: impl Fn(&T) -> Option<u64>,
 ) -> BTreeMap<String, usize> {
-    configured
+    profile
         .iter()
+        .chain(configured)
         .map(|(tool, value)| {
             let limit = limit(value).map_or(usize::MAX, |limit| {
                 usize::try_from(limit).unwrap_or(usize::MAX)

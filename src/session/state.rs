@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use serde_json::Value;
@@ -19,6 +20,8 @@ use super::error::{SessionError, SessionErrorKind};
 use super::ground::Place;
 use super::history::History;
 use super::meter::Meter;
+use super::open;
+use super::prompt::SystemPrompt;
 use super::record::{RecordedMessage, SessionRecord};
 use super::repetition::Repetition;
 use super::turn::Turn;
@@ -37,7 +40,7 @@ pub(super) struct Shared {
     pub(super) agent: Option<Rc<str>>,
     /// 0 for a session that the host opened, 1 for its subagents, and so on.
     pub(super) depth: u32,
-    pub(super) profile: &'static Profile,
+    pub(super) profile: Arc<Profile>,
     pub(super) place: Place,
     pub(super) port: EffectPort,
     pub(super) random: Random,
@@ -51,7 +54,7 @@ pub(super) struct Shared {
     pub(super) finished: RefCell<Vec<ToolResult>>,
     /// Key under which the provider caches the prefix.
     pub(super) cache_key: Rc<str>,
-    pub(super) system_prompt: RefCell<Rc<str>>,
+    pub(super) prompt: RefCell<SystemPrompt>,
     pub(super) repetition: RefCell<Repetition>,
     pub(super) context: Cell<ContextWatch>,
     pub(super) mailbox: Mailbox,
@@ -114,7 +117,7 @@ pub(super) struct Parts {
     pub(super) id: Rc<str>,
     pub(super) agent: Option<Rc<str>>,
     pub(super) depth: u32,
-    pub(super) profile: &'static Profile,
+    pub(super) profile: Arc<Profile>,
     pub(super) place: Place,
     pub(super) port: EffectPort,
     pub(super) random: Random,
@@ -147,7 +150,7 @@ impl Shared {
             history: RefCell::default(),
             finished: RefCell::default(),
             cache_key: parts.cache_key,
-            system_prompt: RefCell::new(Rc::from("")),
+            prompt: RefCell::default(),
             repetition: RefCell::default(),
             context: Cell::default(),
             mailbox: Mailbox::default(),
@@ -474,6 +477,9 @@ impl Session {
     pub fn configure(&self, patch: &Value) -> Result<(), SessionError> {
         self.open("configure")?;
         let config = self.0.config.borrow().patched(patch)?;
+        if patch.get("approval").is_some() {
+            open::check_rules(&config.approval, &self.0.registry.borrow())?;
+        }
         *self.0.config.borrow_mut() = config;
         Ok(())
     }

@@ -289,6 +289,7 @@ mod tests {
             parameters: json!({"type": "object"}),
             custom: None,
             strict: None,
+            unchecked: false,
         }
     }
 

@@ -175,6 +175,7 @@ impl Declaration {
                 parameters,
                 custom,
                 strict,
+                unchecked: false,
             },
             executor,
             own_format,

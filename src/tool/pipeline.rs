@@ -191,7 +191,9 @@ impl Pipeline {
                 || registered.schema.takes_null(name)
         });
         let arguments = Value::Object(arguments);
-        if let Err(violations) = registered.schema.validate(&arguments, "arguments") {
+        if !definition.unchecked
+            && let Err(violations) = registered.schema.validate(&arguments, "arguments")
+        {
             let message = format!("invalid arguments: {}", violations.join("; "));
             return Err(ToolError::new(message).into());
         }

@@ -4,6 +4,8 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
+use serde_json::Value;
+
 use super::vocabulary::Vocabulary;
 use super::{Schema, SchemaError, Tool};
 use crate::llm::ToolDefinition;
@@ -57,7 +59,11 @@ impl fmt::Display for RegisterError {
                 "tool name {name:?}: a letter, then at most 63 letters, digits or underscores"
             ),
             Self::NotAnObject(name) => {
-                write!(f, "tool {name}: parameters must have \"type\": \"object\"")
+                write!(
+                    f,
+                    "tool {name}: parameters must have \"type\": \"object\"; put other forms \
+                     into a property"
+                )
             }
             Self::Schema(name, error) => write!(f, "tool {name}: {error}"),
             Self::Declarations(error) => write!(f, "tool declarations: {error}"),
@@ -105,6 +111,11 @@ impl Registry {
     /// How the declared tools are called, for prompts.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
+    }
+
+    /// The same, of the tools that have not been removed since.
+    pub fn offered_vocabulary(&self) -> Vocabulary {
+        self.vocabulary.only(|name| self.position(name).is_some())
     }
 
     /// Adds a tool. One of the same name is replaced and its place kept, so
@@ -205,11 +216,19 @@ pub(crate) fn compile(definition: &ToolDefinition) -> Result<Schema, RegisterErr
     if !is_tool_name(name) {
         return Err(RegisterError::Name(name.clone()));
     }
-    if definition.parameters.get("type").and_then(|t| t.as_str()) != Some("object") {
-        return Err(RegisterError::NotAnObject(name.clone()));
+    let schema = match Schema::compile(&definition.parameters) {
+        Ok(schema) => schema,
+        Err(_) if definition.unchecked && says_object(&definition.parameters) => Schema::anything(),
+        Err(error) => return Err(RegisterError::Schema(name.clone(), error)),
+    };
+    match schema.is_object() || says_object(&definition.parameters) {
+        true => Ok(schema),
+        false => Err(RegisterError::NotAnObject(name.clone())),
     }
-    Schema::compile(&definition.parameters)
-        .map_err(|error| RegisterError::Schema(name.clone(), error))
+}
+
+fn says_object(parameters: &Value) -> bool {
+    parameters.get("type").is_some_and(|name| name == "object")
 }
 
 fn is_tool_name(name: &str) -> bool {
@@ -220,7 +239,7 @@ fn is_tool_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::HostTool;
     use super::*;
@@ -232,6 +251,7 @@ mod tests {
             parameters,
             custom: None,
             strict: None,
+            unchecked: false,
         }))
     }
 
@@ -277,14 +297,41 @@ mod tests {
         check_refused(
             "a",
             json!({"type": "string"}),
-            "tool a: parameters must have \"type\": \"object\"",
+            "tool a: parameters must have \"type\": \"object\"; put other forms into a property",
         );
         check_refused(
             "a",
-            json!({"type": "object", "properties": {"p": {"items": {"pattern": "x"}}}}),
-            "tool a: schema keyword `pattern` at $.properties.p.items: not supported; known are \
-             type, enum, const, properties, required, additionalProperties, items, anyOf, oneOf, \
-             allOf and min/max bounds",
+            json!({"type": "object", "properties": {"p": {"items": {"pattern": "x(?=y)"}}}}),
+            "tool a: schema keyword `pattern` at $.properties.p.items: `x(?=y)` cannot be checked: \
+             lookaround is read only right behind a leading `^`; write it otherwise, or set \
+             `unchecked` for the tool to send the schema as it is and check the arguments yourself",
         );
+    }
+
+    #[test]
+    fn what_is_not_checked_may_be_anything_of_an_object() {
+        let unchecked = |parameters: Value| {
+            let definition = ToolDefinition {
+                unchecked: true,
+                ..(*tool("a", "", parameters).definition().clone()).clone()
+            };
+            Registry::new().register(Rc::new(HostTool::new(definition)))
+        };
+        assert_eq!(
+            unchecked(json!({"type": "object", "unevaluatedProperties": false})),
+            Ok(())
+        );
+        let error = unchecked(json!({"type": "string"})).expect_err("no object");
+        assert_eq!(error, RegisterError::NotAnObject("a".to_owned()));
+    }
+
+    #[test]
+    fn an_object_by_reference() {
+        let mut registry = Registry::new();
+        let recursive = json!({
+            "$ref": "#/$defs/Node",
+            "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
+        });
+        assert_eq!(registry.register(tool("a", "", recursive)), Ok(()));
     }
 }

@@ -30,6 +30,14 @@ impl Vocabulary {
         });
     }
 
+    /// The part of it that is about tools which `is_there` knows.
+    pub(super) fn only(&self, is_there: impl Fn(&str) -> bool) -> Self {
+        let there = self.tools.iter().filter(|entry| is_there(&entry.name));
+        Self {
+            tools: there.cloned().collect(),
+        }
+    }
+
     /// Name of the tool that `executor` runs.
     pub fn tool(&self, executor: &str) -> Option<&str> {
         self.find(executor).map(|entry| entry.name.as_str())

@@ -9,6 +9,7 @@ mod effect;
 mod orientation;
 mod profile;
 mod record;
+mod schema;
 mod session;
 mod settings;
 mod spec;

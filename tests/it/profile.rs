@@ -217,3 +217,177 @@ fn calls_run_side_by_side_where_the_model_makes_several() {
     check_side_by_side("gpt-5.2", &["first", "second"]);
     check_side_by_side("o3", &["first"]);
 }
+
+/// The system prompt of each request so far, in Anthropic's form.
+fn prompts(bench: &Bench) -> Vec<String> {
+    let prompts = bench.model.requests().map(|request| {
+        let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let prompt = &body["system"][0]["text"];
+        prompt.as_str().expect("a prompt").to_owned()
+    });
+    prompts.collect()
+}
+
+#[test]
+fn the_prompt_follows_the_model_and_the_tools() {
+    let answers = ["1", "2", "3", "4", "5", "6"].map(|text| json!({"text": text}));
+    let config = json!({"model": "claude-haiku-4-5"});
+    let mut bench = Bench::still(&json!({"steps": answers}), config, "/repo");
+    bench.now_ms = NOW_MS;
+    bench.files = [
+        ("/repo/.git/HEAD", &b"ref: refs/heads/main\n"[..]),
+        ("/repo/AGENTS.md", b"for all"),
+    ]
+    .into();
+    bench.run();
+    bench.submit("first");
+    // A day and a document later: what was found at the start stays.
+    bench.now_ms += 86_400_000;
+    bench.files.insert("/repo/AGENTS.md", b"for nobody");
+    bench.submit("nothing has changed");
+    let patch = json!({"model": "claude-opus-4-5", "max_turns": 100});
+    bench.session.configure(&patch).expect("a patch");
+    bench.submit("another model");
+    let late = serde_json::from_value(tool("late")).expect("a definition");
+    bench.session.register_tool(late).expect("a tool");
+    bench.submit("one tool more");
+    assert_eq!(bench.session.unregister_tool("late"), Ok(true));
+    bench.submit("as before");
+    assert_eq!(bench.session.unregister_tool("grep"), Ok(true));
+    bench.submit("one tool less");
+    let prompts = prompts(&bench);
+    assert_eq!(prompts[0], prompts[1]);
+    let other = prompts[0]
+        .replace(
+            "Model: Claude Haiku 4.5\nKnowledge cutoff: 2025-02",
+            "MODEL",
+        )
+        .replace("Model: Claude Haiku 4.5", "MODEL");
+    let (before, after) = other.split_once("MODEL").expect("it names the model");
+    assert!(prompts[2].starts_with(before) && prompts[2].ends_with(after));
+    assert!(prompts[2].contains("Model: Claude Opus 4.5"));
+    assert!(prompts[2].contains("Today's date: 2026-11-21") && prompts[2].contains("for all"));
+    let (line, rest) = prompts[3]
+        .split_once("\n- `late`: ")
+        .map(|(head, rest)| (head, rest.split_once('\n').expect("more").1))
+        .expect("the new tool is listed");
+    assert_eq!(format!("{line}\n{rest}"), prompts[2]);
+    assert_eq!(prompts[4], prompts[2]);
+    assert!(prompts[4].contains("`grep` searches contents"));
+    assert!(!prompts[5].contains("`grep`") && prompts[5].contains("Search with `shell`"));
+}
+
+#[test]
+fn a_host_changes_a_built_in_profile() {
+    let script = json!({"steps": [
+        {"tool_calls": [{"name": "spawn_agent", "arguments": {"task": "part"}}],
+         "match": {"not_contains": "# You are a subagent"}},
+        {"text": "part done", "match": {"contains": "# You are a subagent"}},
+        {"text": "done", "match": {"not_contains": "# You are a subagent"}},
+    ]});
+    let config = json!({
+        "instructions": "No tabs.",
+        "profiles": {"anthropic": {
+            "documents": ["NOTES.md"],
+            "prompt": {
+                "base": "You are the bot of Acme. Use `{{tool:shell}}`.\nOr {{tool:apply_patch}}.",
+                "environment": "<environment>\nAcme's machine\n</environment>",
+                "git": null,
+                "tools": null,
+                "documents": "# Notes\n\n{{default}}",
+                "user": "# House rules\n\n{{default}}",
+            },
+        }},
+    });
+    let mut bench = Bench::still(&script, config, "/repo");
+    bench.files = [
+        ("/repo/.git/HEAD", &b"ref: refs/heads/main\n"[..]),
+        ("/repo/AGENTS.md", b"for all"),
+        ("/repo/NOTES.md", b"for Acme"),
+    ]
+    .into();
+    bench.run();
+    bench.submit("go");
+    let prompts = prompts(&bench);
+    let head = "You are the bot of Acme. Use `shell`.\n\n<environment>\nAcme's machine\n\
+                </environment>\n\n";
+    let tail = "# Notes\n\n# Project instructions\n\nWritten by the project's authors; where they \
+                differ, the later ones count.\n\n## /repo/NOTES.md\n\nfor Acme\n\n# House \
+                rules\n\n# User instructions\n\nNo tabs.";
+    assert_eq!(prompts[0], format!("{head}{tail}"));
+    let subagent = prompts
+        .iter()
+        .find(|prompt| prompt.contains("# You are a subagent"))
+        .expect("a subagent has asked");
+    assert!(
+        subagent.starts_with(head) && subagent.ends_with(tail),
+        "{subagent}"
+    );
+}
+
+#[test]
+fn a_host_defines_a_profile() {
+    let script = json!({"steps": [
+        {"tool_calls": [{"name": "run", "arguments": {"cmd": "make"}}]},
+        {"text": "x".repeat(3_400)},
+        {"text": "ok"},
+    ]});
+    let config = json!({
+        "provider": "acme",
+        "profiles": {"acme": {
+            "wire": "chat",
+            "default_model": "acme-1",
+            "context_window": 1000,
+            "command_timeout_ms": 1234,
+            "tool_line_limits": {"run": 2},
+            "prompt": {"base": "You are the bot of Acme.", "environment": null, "tools": null},
+            "tool_declarations": [{
+                "name": "run", "executor": "shell", "description": "Runs.",
+                "parameters": {"type": "object", "required": ["cmd"],
+                               "properties": {"cmd": {"type": "string"}}},
+                "map": {"cmd": "command"},
+            }],
+        }},
+        "max_subagent_depth": 0,
+    });
+    let mut bench = Bench::new(&script, config);
+    bench.commands = vec![("make", "1\n2\n3\n4\n5\n6\n")];
+    bench.submit("go");
+    bench.submit("again");
+    let request = bench.model.requests().next().expect("a request");
+    assert_eq!(request.path, "/v1/chat/completions");
+    let body = first_body(&bench);
+    assert_eq!(body["model"], "acme-1");
+    assert_eq!(body["messages"][0]["content"], "You are the bot of Acme.");
+    assert_eq!(body["tools"].as_array().map(Vec::len), Some(1));
+    let limit = bench.seen.iter().find_map(|effect| match &effect.kind {
+        EffectKind::Exec { request, .. } => Some(request.timeout_ms),
+        _ => None,
+    });
+    assert_eq!(limit, Some(1_234));
+    let second: Value = bench
+        .model
+        .requests()
+        .nth(1)
+        .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
+        .expect("a second request");
+    let result = second["messages"]
+        .as_array()
+        .and_then(|messages| messages.last())
+        .and_then(|message| message["content"].as_str())
+        .expect("a result");
+    assert!(
+        result.contains("omitted") && !result.contains("\n3\n"),
+        "{result}"
+    );
+    let started = &bench.events[0]["data"];
+    assert_eq!(started["provider"], "acme");
+    let warned = bench
+        .events
+        .iter()
+        .any(|event| event["data"]["code"] == "context_usage");
+    assert!(
+        warned,
+        "3,400 characters are over 80 % of a window of 1,000 tokens"
+    );
+}

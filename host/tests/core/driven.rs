@@ -46,6 +46,7 @@ fn definition(name: &str) -> ToolDefinition {
             "required": ["n"]}),
         custom: None,
         strict: None,
+        unchecked: false,
     }
 }
 

@@ -186,6 +186,7 @@ fn definition(tool: &Tool) -> ToolDefinition {
         parameters: tool.parameters.clone(),
         custom: None,
         strict: None,
+        unchecked: false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use super::schema;
 use crate::llm::tool::ToolDefinition;
 
 /// Name of the field where the definition does not give one.
@@ -62,7 +63,7 @@ impl Freeform {
 /// JSON Schema of a tool's arguments, freeform or not.
 pub(super) fn parameters(tool: &ToolDefinition) -> Value {
     if tool.custom.is_none() || own_field(tool).is_some() {
-        return tool.parameters.clone();
+        return schema::current(&tool.parameters);
     }
     json!({
         "type": "object",

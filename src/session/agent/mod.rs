@@ -21,6 +21,9 @@ use crate::event::{EndReason, SessionState};
 /// What a subagent reads in its system prompt about its part.
 pub(super) const ROLE: &str = include_str!("system.md");
 
+/// What the tools that lead subagents are called in the specification.
+pub(super) const EXECUTORS: [&str; 4] = ["spawn_agent", "send_input", "wait", "close_agent"];
+
 /// The subagents of one session, in the order in which they were started.
 #[derive(Default)]
 pub(super) struct Agents(RefCell<Vec<Agent>>);

@@ -1,6 +1,7 @@
 //! Starting a subagent: its place, its model, its tools and its limits.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use futures_util::future::try_join3;
 
@@ -50,7 +51,7 @@ pub(in crate::session) async fn spawn(
     config.approval = config
         .approval
         .moved(&from.working_directory, &to.working_directory);
-    let registry = tools(parent, profile, &config)?;
+    let registry = tools(parent, &profile, &config)?;
     let emitter = parent.emitter.child();
     let id = emitter.agent_id().cloned().unwrap_or_default();
     let session = open::start(Parts {
@@ -113,7 +114,7 @@ async fn place(
 }
 
 /// The parent's settings with what the call changes.
-fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionConfig), ToolError> {
+fn settings(parent: &Shared, task: &Task) -> Result<(Arc<Profile>, SessionConfig), ToolError> {
     let mut config = SessionConfig {
         max_turns: task.max_turns.unwrap_or(DEFAULT_MAX_TURNS),
         // Nobody could answer (DESIGN §6).
@@ -121,21 +122,18 @@ fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionCo
         ..parent.config.borrow().clone()
     };
     let Some(model) = task.model.as_deref().filter(|model| !model.is_empty()) else {
-        return Ok((parent.profile, config));
+        return Ok((parent.profile.clone(), config));
     };
     let (provider, model) = provider_of(parent, model);
     config.model = model;
     config.context_window = None;
     config.max_tokens = None;
     if provider == parent.profile.id {
-        return Ok((parent.profile, config));
+        return Ok((parent.profile.clone(), config));
     }
-    let profile = Profile::of(&provider).ok_or_else(|| {
-        let names = Profile::names().join(", ");
-        ToolError::new(format!(
-            "no profile for provider {provider}; there are {names}"
-        ))
-    })?;
+    let profile = config
+        .profile_of(&provider)
+        .map_err(|error| ToolError::new(error.message))?;
     // `endpoints` says where the other one is; its own subagents may come back.
     let own = config.endpoints.entry(config.provider).or_default();
     own.base_url = config.base_url.take().or(own.base_url.take());
@@ -150,12 +148,12 @@ fn settings(parent: &Shared, task: &Task) -> Result<(&'static Profile, SessionCo
 /// any other is the parent's.
 fn provider_of(parent: &Shared, model: &str) -> (String, String) {
     if let Some((provider, rest)) = model.split_once(':')
-        && Profile::of(provider).is_some()
+        && parent.config.borrow().profile_of(provider).is_ok()
     {
         return (provider.to_owned(), rest.to_owned());
     }
     let known = model_info(model).filter(|known| Profile::of(&known.provider).is_some());
-    let provider = known.map_or(parent.profile.id, |known| known.provider.as_str());
+    let provider = known.map_or(parent.profile.id.as_str(), |known| known.provider.as_str());
     (provider.to_owned(), model.to_owned())
 }
 
@@ -166,7 +164,7 @@ const WRITERS: [&str; 3] = ["write_file", "edit_file", "apply_patch"];
 /// provider's own, without those whose kind was taken from the parent.
 fn tools(
     parent: &Shared,
-    profile: &'static Profile,
+    profile: &Profile,
     config: &SessionConfig,
 ) -> Result<Registry, ToolError> {
     let own = parent.registry.borrow();
@@ -175,7 +173,7 @@ fn tools(
         return Ok(registry);
     }
     let invalid = |error: RegisterError| ToolError::new(error.to_string());
-    let had = parent.config.borrow().registry(parent.profile);
+    let had = parent.config.borrow().registry(&parent.profile);
     let had = had.map_err(invalid)?;
     let mut lost: Vec<&str> = had.kinds().filter(|kind| !own.has_kind(kind)).collect();
     if lost.iter().any(|kind| WRITERS.contains(kind)) {

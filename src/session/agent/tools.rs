@@ -95,7 +95,7 @@ fn declarations(provider: &str, toolset: Toolset) -> Result<Vec<Declaration>, se
 pub(in crate::session) fn register(session: &Rc<Shared>) -> Result<(), RegisterError> {
     let toolset = session.config.borrow().toolset;
     let mut registry = session.registry.borrow_mut();
-    for prepared in prepared(session.profile.id, toolset)?.iter() {
+    for prepared in prepared(session.profile.wire, toolset)?.iter() {
         if registry.get(&prepared.declared.definition().name).is_none() {
             let tool = LeadTool {
                 declared: prepared.declared.clone(),

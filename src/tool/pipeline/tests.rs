@@ -114,6 +114,7 @@ fn host_tool() -> Rc<dyn Tool> {
                            "properties": {"q": {"type": "string"}}}),
         custom: None,
         strict: None,
+        unchecked: false,
     }))
 }
 
@@ -149,6 +150,22 @@ fn host_tools_run_by_effect() {
         *log.0.borrow(),
         ["start ask", "delta None 50 %", "end ask 2"]
     );
+}
+
+#[test]
+fn arguments_of_an_unchecked_tool_reach_it_as_they_are() {
+    let (mut pipeline, _) = remote();
+    let definition = ToolDefinition {
+        unchecked: true,
+        parameters: json!({"type": "object", "required": ["q"], "unevaluatedProperties": false}),
+        ..(**host_tool().definition()).clone()
+    };
+    let tool = Rc::new(HostTool::new(definition));
+    pipeline.registry.register(tool).expect("a good tool");
+    let answer = vec![OutcomeKind::ToolEnd(HostToolResult::default())];
+    let asked = call("ask", r#"{"r": 1}"#);
+    let (_, effects) = play(&pipeline, &Scope::new("s"), asked, vec![answer]);
+    assert_eq!(effects, [call_effect(r#"{"r":1}"#)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hermitcrab::profile::{Profile, Toolset};
+use hermitcrab::profile::Toolset;
 use hermitcrab::session::{SessionConfig, SessionError};
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 use serde_json::Value;
@@ -71,8 +71,13 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     }
     let settings = settings(options)?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
+    let named = options.provider.as_deref().or(named);
+    // A profile of the file's is reached as its adapter is.
+    let own = named.filter(|name| settings.profiles.contains_key(*name));
+    let own = own.map(|name| settings.profile_of(name)).transpose();
+    let own = own.map_err(|error| Failure::usage(format!("--config: {}", problem(&error))))?;
     let provider = provider::choose(
-        options.provider.as_deref().or(named),
+        own.as_ref().map(|profile| profile.wire).or(named),
         options.base_url.as_deref(),
         |name| secrets.variable(name),
     )?;
@@ -100,7 +105,11 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
             Ground::Memory(archive, programs.unwrap_or_default())
         }
     };
-    let mut config = config(options, &provider, texts, settings);
+    let name = own.map_or_else(
+        || provider.provider.to_owned(),
+        |profile| profile.id.clone(),
+    );
+    let mut config = config(options, name, texts, settings);
     check(&config, options)?;
     if memory && config.project.is_none() {
         let profile = Profile::of(&config.provider);
@@ -343,12 +352,12 @@ fn problem(error: &SessionError) -> String {
 /// `file`'s settings with what options say over them.
 fn config(
     options: &RunOptions,
-    provider: &Chosen,
+    provider: String,
     texts: Texts,
     file: SessionConfig,
 ) -> SessionConfig {
     SessionConfig {
-        provider: provider.provider.to_owned(),
+        provider,
         model: options.model.clone().unwrap_or(file.model),
         max_turns: options.max_turns.unwrap_or(file.max_turns),
         max_tool_rounds_per_input: options
@@ -374,7 +383,7 @@ fn config(
 
 /// Finds what is wrong with the options together before anything starts.
 fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
-    let Some(profile) = Profile::of(&config.provider) else {
+    let Ok(profile) = config.profile_of(&config.provider) else {
         return Ok(());
     };
     let named = options.model.as_deref().map(str::trim);
@@ -397,7 +406,7 @@ fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
     let Some(path) = &options.tools_file else {
         return Ok(());
     };
-    config.registry(profile).map(drop).map_err(|error| {
+    config.registry(&profile).map(drop).map_err(|error| {
         Failure::usage(format!(
             "--tools-file {}: {error}: see docs/toolsets.md for the format",
             path.display()

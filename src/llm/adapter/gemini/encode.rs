@@ -6,6 +6,7 @@ use super::NAME;
 use super::contents::ContentFormat;
 use super::thinking;
 use crate::llm::adapter::freeform::{Freeform, parameters};
+use crate::llm::adapter::schema::without_const;
 use crate::llm::adapter::{body, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
@@ -274,6 +275,6 @@ fn declaration(tool: &ToolDefinition) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": parameters(tool),
+        "parametersJsonSchema": without_const(parameters(tool)),
     })
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::input::InputFormat;
 use crate::llm::adapter::effort::{changed, dropped, nearest};
-use crate::llm::adapter::{body, system_texts};
+use crate::llm::adapter::{body, schema, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
@@ -268,7 +268,7 @@ fn definition(tool: &ToolDefinition) -> Value {
     });
     match &tool.custom {
         None => {
-            value["parameters"] = tool.parameters.clone();
+            value["parameters"] = schema::current(&tool.parameters);
             // The field is required, and `true` needs a closed schema.
             value["strict"] = Value::Bool(tool.strict == Some(true));
         }

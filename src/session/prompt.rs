@@ -1,0 +1,101 @@
+//! The system prompt of a session: built from what was found at its start, and
+//! built anew for the next request when the model or the tools have changed
+//! (DESIGN §6). While they do not, it stays the same bytes, which providers
+//! cache.
+
+use std::rc::Rc;
+
+use super::agent;
+use super::model::model_name;
+use super::orientation::Orientation;
+use super::state::Shared;
+use crate::llm::{ToolDefinition, model_info};
+use crate::profile::{EnvironmentFacts, Layers};
+
+/// The prompt, with what it was built from.
+pub(super) struct SystemPrompt {
+    text: Rc<str>,
+    model: String,
+    tools: Rc<[Rc<ToolDefinition>]>,
+    found: Found,
+}
+
+/// What was found when the session started.
+#[derive(Default)]
+struct Found {
+    orientation: Orientation,
+    /// The session's start, ms since 1970-01-01 UTC.
+    now_ms: u64,
+}
+
+impl Default for SystemPrompt {
+    fn default() -> Self {
+        Self {
+            text: Rc::from(""),
+            model: String::new(),
+            tools: Rc::from([]),
+            found: Found::default(),
+        }
+    }
+}
+
+/// Builds the first prompt from what was found.
+pub(super) fn start(session: &Shared, orientation: Orientation) {
+    let found = Found {
+        orientation,
+        now_ms: session.port.now_ms(),
+    };
+    let prompt = build(session, found);
+    *session.prompt.borrow_mut() = prompt;
+}
+
+/// The prompt for a request that is sent now.
+pub(super) fn current(session: &Shared) -> Rc<str> {
+    let tools = session.registry.borrow().definitions();
+    let mut prompt = session.prompt.borrow_mut();
+    if !Rc::ptr_eq(&prompt.tools, &tools) || prompt.model != model_name(session) {
+        let found = std::mem::take(&mut prompt.found);
+        *prompt = build(session, found);
+    }
+    prompt.text.clone()
+}
+
+fn build(session: &Shared, found: Found) -> SystemPrompt {
+    let info = session.place.info();
+    let config = session.config.borrow();
+    let model = model_name(session);
+    let known = model_info(&model);
+    let registry = session.registry.borrow();
+    let vocabulary = registry.offered_vocabulary();
+    let base = config
+        .base_instructions
+        .clone()
+        .unwrap_or_else(|| session.profile.base_instructions(&vocabulary));
+    let facts = EnvironmentFacts {
+        working_directory: &info.working_directory,
+        platform: &info.platform,
+        os_version: &info.os_version,
+        now_ms: found.now_ms,
+        utc_offset_minutes: info.utc_offset_minutes,
+        model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
+        knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
+    };
+    let tools = registry.definitions();
+    let text = Layers {
+        base: &base,
+        environment: &facts,
+        git: found.orientation.git.as_ref(),
+        tools: &tools,
+        role: session.agent.as_ref().map(|_| agent::ROLE),
+        documents: &found.orientation.documents,
+        documents_missing: found.orientation.documents_missing.as_deref(),
+        user: config.instructions.as_deref(),
+    }
+    .to_prompt(&session.profile, &vocabulary);
+    SystemPrompt {
+        text: text.into(),
+        model,
+        tools,
+        found,
+    }
+}
