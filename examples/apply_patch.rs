@@ -64,6 +64,7 @@ fn run(directory: &str) -> Result<String, String> {
         timeouts: Timeouts::default(),
         max_captured_bytes: usize::MAX,
         files: FileLocks::default(),
+        gate: None,
         progress: Rc::new(|_, _| ()),
     };
     let executed = tool.execute(&call, Value::String(patch)).now_or_never();

@@ -77,7 +77,7 @@ const utf8 = (value, name) => (/\p{Surrogate}/u.test(value) ? `${name} holds hal
 const unicode = all(text, utf8);
 /** @type {Check} */
 const absolute = (value, name) => (value.startsWith("/") ? undefined : `${name} must be an absolute path, not ${JSON.stringify(value)}`);
-const input = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
+const blank = kind("a text that is not blank", (value) => typeof value === "string" && value.trim() !== "");
 const object = kind("an object", isRecord);
 const callback = kind("a function", isFunction);
 /** Less than a day to either side of UTC. */
@@ -211,6 +211,29 @@ const first = (problems) => problems.find((problem) => problem !== undefined);
 const importing = maybe(
   only({ maxBytes: maybe(limit), maxEntries: maybe(limit), maxRatio: maybe(limit), stripComponents: maybe(whole), exclude: maybe(listOf(text)) }),
 );
+/** A file, or base64 of one. */
+const file = all(
+  kind(
+    "a Uint8Array, an ArrayBuffer, a Blob or a string of base64",
+    (value) => typeof value === "string" || value instanceof Uint8Array || value instanceof ArrayBuffer || value instanceof Blob,
+  ),
+  (value, name) => (value === "" ? `${name} is empty; give a file` : there(value, name)),
+);
+const PARTS = {
+  text: fields({ text }),
+  image: fields({ data: file, name: orNull(text), detail: orNull(text) }),
+  document: fields({ data: file, name: orNull(text) }),
+};
+/** @type {Check} */
+const part = (value, name) => {
+  const check = isRecord(value) && Object.hasOwn(PARTS, value.type) ? PARTS[value.type] : undefined;
+  return check ? check(value, name) : `${name} must be an object whose type is one of ${Object.keys(PARTS).join(", ")}`;
+};
+/** What a user says: a text, or parts. @type {Check} */
+const input = (value, name) => {
+  if (!Array.isArray(value)) return blank(value, name);
+  return value.length === 0 ? `${name} is an empty list; give a text, or parts` : listOf(part)(value, name);
+};
 const flag = kind("true or false", (value) => typeof value === "boolean");
 const readOnly = kind('true, false or "commands"', (value) => typeof value === "boolean" || value === "commands");
 const LIMITS = Object.fromEntries(
@@ -280,7 +303,11 @@ const SESSION = {
   answer: [["input", input]],
   steer: [["message", input]],
   followUp: [["message", input]],
-  addSystemTurn: [["content", input]],
+  addSystemTurn: [["content", blank]],
+  agentHistory: [["agent", text]],
+  steerAgent: [["agent", text], ["message", input]],
+  interruptAgent: [["agent", text]],
+  closeAgent: [["agent", text]],
   configure: [["settings", all(fields(settings), record)]],
   registerTool: [["tool", tool]],
   unregisterTool: [["name", text]],
@@ -447,6 +474,9 @@ const KINDS = new Map([[SANDBOX, "environment"], [SHELL, "shell"], [PROJECT, "pr
 
 /** @param {Function} Class of sandboxes, here or in a page whose worker has them */
 export const guardSandbox = (Class) => guard(Class, SANDBOX, EnvironmentError, { onActivity: thrown });
+
+/** @param {Function} Class of environments that tools have */
+export const guardToolEnvironment = (Class) => guard(Class, SANDBOX, EnvironmentError);
 
 /** @param {Function} Class of shells */
 export const guardShell = (Class) => guard(Class, SHELL, EnvironmentError);

@@ -58,8 +58,10 @@ export interface StateChangedEvent extends EventBase {
 export interface UserInputEvent extends EventBase {
   kind: "USER_INPUT";
   data: {
-    /** The input. */
+    /** The text of the input. */
     content: string;
+    /** Images and documents that came with it. */
+    attachments?: (Attachment)[];
   };
 }
 
@@ -182,6 +184,8 @@ export interface ToolCallEndEvent extends EventBase {
     output?: string | null;
     /** Why it failed, when it could not produce output. */
     error?: string | null;
+    /** Images and documents that the model got beside the text. */
+    attachments?: (Attachment)[];
     /** Whether the model is told that it failed. */
     is_error: boolean;
     /** Why it was not allowed to run, if it was not. */
@@ -220,8 +224,10 @@ export interface SteeringQueuedEvent extends EventBase {
   data: {
     /** Number of the message within the session, from 1. */
     id: number;
-    /** The message. */
+    /** The text of the message. */
     content: string;
+    /** Images and documents that came with it. */
+    attachments?: (Attachment)[];
   };
 }
 
@@ -233,8 +239,10 @@ export interface SteeringInjectedEvent extends EventBase {
     id?: number | null;
     /** Who wrote it. */
     source: SteeringSource;
-    /** The message. */
+    /** The text of the message. */
     content: string;
+    /** Images and documents that came with it. */
+    attachments?: (Attachment)[];
   };
 }
 
@@ -244,8 +252,10 @@ export interface SteeringDroppedEvent extends EventBase {
   data: {
     /** Number of the message within the session. */
     id: number;
-    /** The message. */
+    /** The text of the message. */
     content: string;
+    /** Images and documents that came with it. */
+    attachments?: (Attachment)[];
   };
 }
 
@@ -380,6 +390,21 @@ export type Totals = {
   /** Price in US dollars; absent where that of any response is not known. */
   cost_usd?: number | null;
 };
+
+/** An image or a document that came with a text. Its bytes are in the history, not in the event. */
+export type Attachment = {
+  /** What it is. */
+  kind: AttachmentKind;
+  /** Media type, such as `image/png`, `application/pdf` or `text/plain`. */
+  media_type: string;
+  /** Size in bytes. */
+  bytes: number;
+  /** Name of the file, if it is known. */
+  name?: string | null;
+};
+
+/** Kinds of [`Attachment`]. */
+export type AttachmentKind = "image" | "document";
 
 /** Why an input ended. */
 export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";

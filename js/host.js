@@ -4,6 +4,7 @@
 
 import { macrotask, sleep } from "./clock.js";
 import { environmentFailure, text } from "./errors.js";
+import { ToolEnvironment } from "./tool-environment.js";
 import { runTool } from "./tool.js";
 
 /**
@@ -83,14 +84,17 @@ export class Host {
     return this.#session(owner).send(request, signal);
   }
 
-  async callTool(owner, { id, name, callId, arguments: json }, signal) {
+  async callTool(owner, { id, name, arguments: json, ...call }, signal) {
     const { tools, keys } = this.#session(owner);
     const tool = tools.get(name);
     if (!tool) return { content: `the host has no tool \`${name}\``, isError: true };
     const progress = (piece) => this.#tell((core) => core.toolOutput(id, piece));
-    const { content, isError } = await runTool(tool, JSON.parse(json), { callId, signal, progress });
+    const env = new ToolEnvironment(this.#runtime, id);
+    const { content, isError } = await runTool(tool, JSON.parse(json), { ...call, env, signal, progress });
+    if (!isError) return { content, isError };
     // Errors quote what was asked for with the same key; a result is what the tool made of it.
-    return { content: isError ? keys.replace(content) : content, isError };
+    const plain = (part) => (part.type === "text" ? { ...part, text: keys.replace(part.text) } : part);
+    return { content: typeof content === "string" ? keys.replace(content) : content.map(plain), isError };
   }
 
   async askApproval(owner, { name, callId, arguments: json, reason }, signal) {

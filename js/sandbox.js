@@ -6,6 +6,7 @@ import { collected } from "./collected.js";
 import { asyncDispose } from "./disposable.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
+import { entriesOf, exec, exists, statOf, textOf, toBytes } from "./jobs.js";
 import { snakeCase } from "./names.js";
 import { Programs } from "./program.js";
 import { quiet } from "./quiet.js";
@@ -92,24 +93,9 @@ export class MemoryEnvironment {
    * @returns {Promise<{exitCode: number, stdout: string, stderr: string, timedOut: boolean,
    *   cancelled: boolean, durationMs: number}>} `durationMs` is virtual time
    */
-  async exec(command, { timeoutMs = 600_000, cwd, env = {}, signal, onOutput } = {}) {
-    const output = { stdout: decoder(), stderr: decoder() };
-    const request = { command, timeout_ms: timeoutMs, working_dir: cwd ?? null, env };
-    const status = await this.#runtime.job((core) => core.startExec(this.#number, request), {
-      signal,
-      onOutput: (stream, data) => {
-        output[stream].push(data);
-        return onOutput?.(stream, data);
-      },
-    });
-    return {
-      exitCode: status.exit_code,
-      stdout: output.stdout.end(),
-      stderr: output.stderr.end(),
-      timedOut: status.timed_out,
-      cancelled: status.cancelled,
-      durationMs: status.duration_ms,
-    };
+  async exec(command, options = {}) {
+    const start = (request, heard) => this.#runtime.job((core) => core.startExec(this.#number, request), heard);
+    return exec(start, command, 600_000, options);
   }
 
   /** @param {string} path @returns {Promise<Uint8Array>} */
@@ -119,7 +105,7 @@ export class MemoryEnvironment {
 
   /** Invalid UTF-8 becomes U+FFFD. @param {string} path @returns {Promise<string>} */
   async readText(path) {
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await this.readBytes(path));
+    return textOf(await this.readBytes(path));
   }
 
   /** Replaces or creates a file, with its parents. @param {string} path @param {string | Uint8Array} content */
@@ -129,19 +115,12 @@ export class MemoryEnvironment {
 
   /** @param {string} path @returns {Promise<{isDir: boolean, size: number, modifiedMs?: number}>} */
   async stat(path) {
-    const { value } = await this.#call({ call: "stat", path });
-    return { isDir: value.is_dir, size: value.size, modifiedMs: value.modified_ms ?? undefined };
+    return statOf(await this.#call({ call: "stat", path }));
   }
 
   /** @param {string} path @returns {Promise<boolean>} */
   async exists(path) {
-    try {
-      await this.stat(path);
-      return true;
-    } catch (error) {
-      if (error.kind === "not_found" || error.kind === "not_directory") return false;
-      throw error;
-    }
+    return exists(this.stat(path));
   }
 
   /**
@@ -150,13 +129,7 @@ export class MemoryEnvironment {
    * @returns {Promise<{path: string, isDir: boolean, size: number | undefined, modifiedMs: number | undefined}[]>}
    */
   async list(path = ".", { depth = 1 } = {}) {
-    const { value } = await this.#call({ call: "list", path, depth });
-    return value.entries.map((entry) => ({
-      path: entry.path,
-      isDir: entry.is_dir,
-      size: entry.size ?? undefined,
-      modifiedMs: entry.modified_ms ?? undefined,
-    }));
+    return entriesOf(await this.#call({ call: "list", path, depth }));
   }
 
   /** A file, or a directory with all it holds. @param {string} path */
@@ -352,19 +325,3 @@ guardSandbox(MemoryEnvironment);
 
 /** Not made where the environment is in sight: a function keeps all that is. @param {Runtime} runtime */
 const leaving = (runtime) => () => runtime.leave();
-
-/** @param {string | Uint8Array | ArrayBuffer} content */
-function toBytes(content) {
-  if (typeof content === "string") return new TextEncoder().encode(content);
-  return content instanceof ArrayBuffer ? new Uint8Array(content) : content;
-}
-
-/** Joins pieces of UTF-8 that are cut anywhere. */
-function decoder() {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let text = "";
-  return {
-    push: (data) => void (text += decoder.decode(data, { stream: true })),
-    end: () => text + decoder.decode(),
-  };
-}

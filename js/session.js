@@ -3,6 +3,7 @@
 import { acceptInSession, guardSession, ours } from "./arguments.js";
 import { collected } from "./collected.js";
 import { NotData, plainData } from "./data.js";
+import { contentOf } from "./content.js";
 import { asyncDispose } from "./disposable.js";
 import { checkAddress, checkCredential, createDoor } from "./door.js";
 import { enter } from "./environment.js";
@@ -24,6 +25,17 @@ import { definition } from "./tool.js";
  */
 
 /**
+ * @typedef {object} ToolContext
+ * @property {string} callId
+ * @property {string} [agentId] of the subagent whose model calls, if it is one's
+ * @property {string} workingDirectory that relative paths start at
+ * @property {import("./tool-environment.js").ToolEnvironment} env the session's environment, until
+ *   the call ends
+ * @property {AbortSignal} signal fires when nobody waits for the result any more
+ * @property {(text: string) => void} progress shows a piece of output before the end
+ */
+
+/**
  * @template [P=any] what `parameters` is
  * @typedef {object} Tool a tool that this page or program executes
  * @property {string} name `[A-Za-z][A-Za-z0-9_]{0,63}`; replaces one of the same name
@@ -42,16 +54,12 @@ import { definition } from "./tool.js";
  *   error that the model can read; default 600,000; 0: no limit
  * @property {(args: import("./schema.js").ArgumentsOf<P>, context: ToolContext) => unknown} execute
  *   what it resolves to goes to the model: a string, bytes of UTF-8, a stream or an async iterator
- *   of these, `{content, isError}` with one of these, or anything else as JSON; what it throws is
+ *   of these, a list of content as MCP servers give it (`text`, `image`, `resource`, …; also
+ *   `document`), `{content, isError}` with one of these, or anything else as JSON; what it throws is
  *   an error that the model can read
  */
 
 /**
- * @typedef {object} ToolContext
- * @property {string} callId
- * @property {AbortSignal} signal fires when nobody waits for the result any more
- * @property {(text: string) => void} progress shows a piece of output before the end
- *
  * What a freeform text looks like.
  * @typedef {{type: "text"} | {type: "grammar", syntax: "lark" | "regex", definition: string}} CustomFormat
  *
@@ -212,7 +220,7 @@ export class Session {
    * Submits an input and resolves when it and the follow-ups behind it are done.
    * Rejects with a `RunError` where the run failed; a limit, an interruption and
    * a question of the model's are results, whose `reason` says so.
-   * @param {string} input
+   * @param {import("./content.js").Input} input a text, or texts, images and documents
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {Promise<import("./prompt.js").PromptResult>}
    */
@@ -227,12 +235,14 @@ export class Session {
    * whoever holds an iterator and does not read it holds the model's stream up
    * after 1,024 events, so use `submit` where nobody listens. An input that is
    * refused is told to whoever asks for the first event.
-   * @param {string} input
+   * @param {import("./content.js").Input} input a text, or texts, images and documents
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   run(input, options) {
-    return this.#begin((core) => core.submit(input), options);
+    const content = contentOf(input);
+    const begin = (content) => this.#begin((core) => core.submit(content), options);
+    return content instanceof Promise ? late(content.then(begin)) : begin(content);
   }
 
   /**
@@ -272,28 +282,28 @@ export class Session {
     return this.#part.hub.subscribe();
   }
 
-  /** Starts an input, or answers the model's question. @param {string} input */
+  /** Starts an input, or answers the model's question. @param {import("./content.js").Input} input */
   async submit(input) {
-    this.#call((core) => core.submit(input));
+    await this.#say(input, (core, content) => core.submit(content));
   }
 
-  /** Answers the model's question. @param {string} input */
+  /** Answers the model's question. @param {import("./content.js").Input} input */
   async answer(input) {
-    this.#call((core) => core.answer(input));
+    await this.#say(input, (core, content) => core.answer(content));
   }
 
   /**
    * Queues a message for the next gap between tool rounds.
-   * @param {string} message
+   * @param {import("./content.js").Input} message
    * @returns {Promise<number>} the number that its events bear
    */
   async steer(message) {
-    return this.#call((core) => core.steer(message));
+    return this.#say(message, (core, content) => core.steer(content));
   }
 
-  /** Queues an input for when the current one is done. @param {string} message */
+  /** Queues an input for when the current one is done. @param {import("./content.js").Input} message */
   async followUp(message) {
-    this.#call((core) => core.followUp(message));
+    await this.#say(message, (core, content) => core.followUp(content));
   }
 
   /** Queues instructions of the developer's. @param {string} content */
@@ -353,6 +363,38 @@ export class Session {
     return removed;
   }
 
+  /**
+   * The subagents, those of subagents too: each after the one that started it.
+   * @returns {Promise<import("./types.js").Agent[]>}
+   */
+  async agents() {
+    return this.#call((core) => core.agents()).map(({ parent_id: parentId, ...agent }) => ({ ...agent, parentId }));
+  }
+
+  /** The turns of a subagent so far, also of one that is closed. @param {string} agent its id @returns {Promise<import("./types.js").Turn[]>} */
+  async agentHistory(agent) {
+    return this.#call((core) => core.agentHistory(agent));
+  }
+
+  /**
+   * Tells a subagent something: at the next gap between tool rounds of one that
+   * works, as the next input of one that rests.
+   * @param {string} agent its id @param {import("./content.js").Input} message
+   */
+  async steerAgent(agent, message) {
+    await this.#say(message, (core, content) => core.steerAgent(agent, content));
+  }
+
+  /** Ends what a subagent is doing; it can be told something new. @param {string} agent its id */
+  async interruptAgent(agent) {
+    this.#call((core) => core.interruptAgent(agent));
+  }
+
+  /** Ends a subagent for good. @param {string} agent its id */
+  async closeAgent(agent) {
+    this.#call((core) => core.closeAgent(agent));
+  }
+
   /** Names of the tools that the model is offered. @returns {Promise<string[]>} */
   async toolNames() {
     return structuredClone(this.#open.remains?.toolNames) ?? this.#call((core) => core.toolNames());
@@ -380,6 +422,13 @@ export class Session {
    */
   async record() {
     return structuredClone(this.#open.remains?.record) ?? JSON.parse(this.#call((core) => core.record()));
+  }
+
+  /** Calls with `input` as the core takes it; at once, where nothing of it must be read first. */
+  #say(input, call) {
+    const content = contentOf(input);
+    const said = (content) => this.#call((core) => call(core, content));
+    return content instanceof Promise ? content.then(said) : said(content);
   }
 
   #call(call) {

@@ -3,6 +3,7 @@
 // only there a result is still the object that the tool made.
 
 import { sleep } from "./clock.js";
+import { isContent, toolContent } from "./content.js";
 import { NotData, plainData } from "./data.js";
 import { drained, isStreamed } from "./drain.js";
 import { SessionError, text } from "./errors.js";
@@ -49,7 +50,7 @@ export function definition(tool) {
 /**
  * Runs a tool; what it throws is a result that the model reads.
  * @param {Tool} tool @param {any} args @param {import("./session.js").ToolContext} context
- * @returns {Promise<{content: string, isError: boolean}>} rejects once the signal has fired
+ * @returns {Promise<{content: string | import("./content.js").CorePart[], isError: boolean}>} rejects once the signal has fired
  */
 export async function runTool(tool, args, { signal, progress, ...context }) {
   const show = (piece) => progress(String(piece));
@@ -59,7 +60,7 @@ export async function runTool(tool, args, { signal, progress, ...context }) {
     return whole(await tool.execute(given.value, { ...context, signal, progress: show }), signal, show);
   };
   try {
-    return toolResult(tool, await withLimit(tool, signal, execute));
+    return await toolResult(tool, await withLimit(tool, signal, execute));
   } catch (error) {
     if (signal.aborted) throw error;
     return { content: text(error), isError: true };
@@ -97,11 +98,11 @@ async function whole(result, signal, show) {
   return isStreamed(result?.content) ? { ...result, content: await drained(result.content, signal, show) } : result;
 }
 
-function toolResult({ name }, result) {
-  const whole = textOf(result);
-  if (whole !== undefined) return { content: whole, isError: false };
-  const content = textOf(result?.content);
-  if (content !== undefined) return { content, isError: Boolean(result.isError) };
+async function toolResult({ name }, result) {
+  const whole = contentOf(result);
+  if (whole !== undefined) return { content: await whole, isError: false };
+  const content = contentOf(result?.content);
+  if (content !== undefined) return { content: await content, isError: Boolean(result.isError) };
   try {
     return { content: JSON.stringify(result) ?? "", isError: false };
   } catch (error) {
@@ -109,8 +110,9 @@ function toolResult({ name }, result) {
   }
 }
 
-/** A text, or bytes as one; other values are none. */
-function textOf(value) {
+/** A text, bytes as one, or a list of parts; other values are none. */
+function contentOf(value) {
+  if (isContent(value)) return toolContent(value);
   if (typeof value === "string") return value;
   return value instanceof ArrayBuffer || ArrayBuffer.isView(value) ? new TextDecoder().decode(value) : undefined;
 }

@@ -190,13 +190,44 @@ export interface ToolResult {
   tool_call_id: string;
   tool_name: string;
   content: string;
-  media?: unknown[];
+  /** Images and documents beside the text. */
+  media?: Media[];
   is_error: boolean;
 }
 
+/** A subagent. */
+export interface Agent {
+  /** Its id, the `agent_id` of its events. */
+  id: string;
+  /** Session or subagent that started it. */
+  parentId: string;
+  /** What it was started for. */
+  task: string;
+  /** What it is doing. */
+  state: "IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED";
+  /** What has become of its work so far. */
+  status: "running" | "completed" | "failed";
+  /** 1 for a subagent of the session, 2 for one of that, and so on. */
+  depth: number;
+  /** Answers of its model so far. */
+  turns: number;
+}
+
+/** An image or a document in the history. */
+export interface Media {
+  /** The file, as base64. */
+  source: { data: string };
+  media_type: string;
+  detail?: string;
+  file_name?: string;
+}
+
+/** What a user said: a text, or parts in order. */
+export type Content = string | ({ type: "text"; text: string } | ({ type: "image" | "document" } & Media))[];
+
 /** One turn of the history, told apart by `turn`. */
 export type Turn =
-  | { turn: "user"; content: string; timestamp_ms: number }
+  | { turn: "user"; content: Content; timestamp_ms: number }
   | {
       turn: "assistant";
       content: string;
@@ -208,4 +239,4 @@ export type Turn =
     }
   | { turn: "tool_results"; results: ToolResult[]; timestamp_ms: number }
   | { turn: "system"; content: string; timestamp_ms: number }
-  | { turn: "steering"; content: string; timestamp_ms: number };
+  | { turn: "steering"; content: Content; timestamp_ms: number };

@@ -14,6 +14,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::llm::{Content, Media};
+
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -100,8 +102,11 @@ pub enum EventKind {
     },
     /// An input is about to be processed; also for follow-ups and answers.
     UserInput {
-        /// The input.
+        /// The text of the input.
         content: String,
+        /// Images and documents that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// An input is done. The session is ready for the next one unless
     /// `SESSION_END` follows.
@@ -201,6 +206,9 @@ pub enum EventKind {
         /// Why it failed, when it could not produce output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Images and documents that the model got beside the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
         /// Whether the model is told that it failed.
         is_error: bool,
         /// Why it was not allowed to run, if it was not.
@@ -234,8 +242,11 @@ pub enum EventKind {
     SteeringQueued {
         /// Number of the message within the session, from 1.
         id: u64,
-        /// The message.
+        /// The text of the message.
         content: String,
+        /// Images and documents that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A steering turn was added to the history.
     SteeringInjected {
@@ -245,20 +256,29 @@ pub enum EventKind {
         id: Option<u64>,
         /// Who wrote it.
         source: SteeringSource,
-        /// The message.
+        /// The text of the message.
         content: String,
+        /// Images and documents that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A steering message will never be delivered: the session closed.
     SteeringDropped {
         /// Number of the message within the session.
         id: u64,
-        /// The message.
+        /// The text of the message.
         content: String,
+        /// Images and documents that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A follow-up will never be processed: the session closed.
     FollowUpDropped {
-        /// The follow-up.
+        /// The text of the follow-up.
         content: String,
+        /// Images and documents that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A limit ended the input.
     TurnLimit {
@@ -330,6 +350,54 @@ pub struct Totals {
     /// Price in US dollars; absent where that of any response is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+}
+
+/// An image or a document that came with a text. Its bytes are in the history,
+/// not in the event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Attachment {
+    /// What it is.
+    pub kind: AttachmentKind,
+    /// Media type, such as `image/png`, `application/pdf` or `text/plain`.
+    pub media_type: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Name of the file, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Kinds of [`Attachment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentKind {
+    /// An image.
+    Image,
+    /// A document.
+    Document,
+}
+
+impl Attachment {
+    /// The attachments of `content`, in order.
+    pub(crate) fn all(content: &Content) -> Vec<Self> {
+        content.media().map(Self::from).collect()
+    }
+}
+
+impl From<&Media> for Attachment {
+    fn from(media: &Media) -> Self {
+        Self {
+            kind: match media.media_type.starts_with("image/") {
+                true => AttachmentKind::Image,
+                false => AttachmentKind::Document,
+            },
+            media_type: media.media_type.clone(),
+            bytes: media.len() as u64,
+            name: media.file_name.clone(),
+        }
+    }
 }
 
 /// State of a session (spec 2.3).

@@ -12,8 +12,9 @@ use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
 use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
-use hermitcrab::session::{JobReportKind, LogLine, SessionError};
+use hermitcrab::session::{Action, AgentCall, AgentStatus, JobReportKind, LogLine, SessionError};
 
 /// One core instance. Calls queue what they bring and return at once; a later
 /// [`step`](Core::step) does the work. The contract of each call is that of
@@ -65,6 +66,10 @@ pub trait Core: Send {
     /// Makes a call outside of any session; returns the id of the job.
     fn start_call(&mut self, environment: u32, call: EnvironmentCall) -> CallResult<Arc<str>>;
 
+    /// Does something for the tool that runs as an effect, in the environment of
+    /// its session; returns the id of the job.
+    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>>;
+
     /// Ends a job early. Unknown ids are ignored.
     fn cancel_job(&mut self, job: &str) -> CallResult<()>;
 
@@ -81,19 +86,19 @@ pub trait Core: Send {
     fn state(&mut self, session: &str) -> CallResult<SessionState>;
 
     /// Starts an input.
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()>;
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()>;
 
     /// Answers the model's question.
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()>;
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()>;
 
     /// Goes on with what was cut off.
     fn resume(&mut self, session: &str) -> CallResult<()>;
 
     /// Queues a steering message; returns its number.
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64>;
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64>;
 
     /// Queues an input for when the current one is done.
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()>;
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()>;
 
     /// Queues instructions of the host's developer.
     fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()>;
@@ -118,6 +123,15 @@ pub trait Core: Send {
 
     /// Removes a tool; says whether there was one.
     fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool>;
+
+    /// The subagents, those of subagents too.
+    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>>;
+
+    /// The turns of a subagent so far, as a JSON array.
+    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes>;
+
+    /// Tells a subagent something.
+    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()>;
 
     /// Names of the tools that the model is offered.
     fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>>;
@@ -166,6 +180,25 @@ pub struct CoreEvent {
     pub session: Arc<str>,
     /// The event as JSON; see [`hermitcrab::event`].
     pub json: Bytes,
+}
+
+/// A subagent, see [`hermitcrab::session::AgentInfo`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentInfo {
+    /// Its id, the `agent_id` of its events.
+    pub id: Arc<str>,
+    /// Session or subagent that started it.
+    pub parent_id: Arc<str>,
+    /// What it was started for.
+    pub task: String,
+    /// What it is doing.
+    pub state: SessionState,
+    /// What has become of its work so far.
+    pub status: AgentStatus,
+    /// 1 for a subagent of the session, 2 for one of that, and so on.
+    pub depth: u32,
+    /// Answers of its model so far.
+    pub turns: u32,
 }
 
 /// News of a job.

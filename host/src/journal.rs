@@ -14,9 +14,11 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentInfo, EnvironmentReply, ExecRequest, FileNode,
 };
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
+use hermitcrab::session::{Action, AgentCall};
 
-use crate::core::{CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
+use crate::core::{AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
 
 /// What an entry takes beside the bytes that it holds.
 const ENTRY_BYTES: usize = 200;
@@ -125,7 +127,7 @@ fn weight(outcome: &Outcome) -> usize {
             found.entries.len() * ENTRY_BYTES
         }
         OutcomeKind::ToolOutput(text) => text.len(),
-        OutcomeKind::ToolEnd(result) => result.content.len(),
+        OutcomeKind::ToolEnd(result) => result.content.bytes(),
         OutcomeKind::ProgramEnd(result) => {
             let changes = result.changes.iter().map(|change| match &change.node {
                 FileNode::File(content) => content.len() + ENTRY_BYTES,
@@ -219,6 +221,15 @@ impl Core for Journaled {
         })
     }
 
+    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
+        let bytes = match &action {
+            Action::Call(EnvironmentCall::Write { content, .. }) => content.len(),
+            Action::Exec(request) => request.command.len(),
+            Action::Call(_) => 0,
+        };
+        self.tell(bytes, move |core| core.act(effect, action.clone()))
+    }
+
     fn cancel_job(&mut self, job: &str) -> CallResult<()> {
         let job = job.to_owned();
         self.tell(0, move |core| core.cancel_job(&job))
@@ -242,14 +253,14 @@ impl Core for Journaled {
         self.look(|core| core.state(session))
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.to_owned());
-        self.tell(input.len(), move |core| core.submit(&session, &input))
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let (session, input) = (session.to_owned(), input.clone());
+        self.tell(input.bytes(), move |core| core.submit(&session, &input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.to_owned());
-        self.tell(input.len(), move |core| core.answer(&session, &input))
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let (session, input) = (session.to_owned(), input.clone());
+        self.tell(input.bytes(), move |core| core.answer(&session, &input))
     }
 
     fn resume(&mut self, session: &str) -> CallResult<()> {
@@ -257,14 +268,14 @@ impl Core for Journaled {
         self.tell(0, move |core| core.resume(&session))
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
-        let (session, message) = (session.to_owned(), message.to_owned());
-        self.tell(message.len(), move |core| core.steer(&session, &message))
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
+        let (session, message) = (session.to_owned(), message.clone());
+        self.tell(message.bytes(), move |core| core.steer(&session, &message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
-        let (session, message) = (session.to_owned(), message.to_owned());
-        self.tell(message.len(), move |core| {
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
+        let (session, message) = (session.to_owned(), message.clone());
+        self.tell(message.bytes(), move |core| {
             core.follow_up(&session, &message)
         })
     }
@@ -310,6 +321,25 @@ impl Core for Journaled {
     fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
         let (session, name) = (session.to_owned(), name.to_owned());
         self.tell(0, move |core| core.unregister_tool(&session, &name))
+    }
+
+    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
+        self.look(|core| core.agents(session))
+    }
+
+    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
+        self.look(|core| core.agent_history(session, agent))
+    }
+
+    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
+        let (session, agent) = (session.to_owned(), agent.to_owned());
+        let bytes = match &call {
+            AgentCall::Steer(message) => message.bytes(),
+            AgentCall::Interrupt | AgentCall::Close => 0,
+        };
+        self.tell(bytes, move |core| {
+            core.tell_agent(&session, &agent, call.clone())
+        })
     }
 
     fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {

@@ -15,6 +15,7 @@ mod error;
 mod event;
 mod host;
 mod http;
+mod job;
 mod journal;
 mod local;
 mod memory;
@@ -29,8 +30,8 @@ mod tool;
 pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
-    CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,
-    CoreStep,
+    AgentInfo, CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure,
+    CoreReport, CoreStep,
 };
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};
@@ -45,8 +46,11 @@ pub use native_core::NativeCore;
 pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder};
 pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};
 pub use tokio_util::sync::CancellationToken;
-pub use tool::{ApprovalFn, ApprovalRequest, HostTool, Progress, ToolFn, ToolInvocation};
+pub use tool::{
+    ApprovalFn, ApprovalRequest, HostTool, Progress, ToolEnvironment, ToolFn, ToolInvocation,
+};
 
 pub use hermitcrab::effect::{Approval, HostToolResult};
 pub use hermitcrab::llm::ToolDefinition;
-pub use hermitcrab::session::{SessionConfig, SessionRecord, Turn};
+pub use hermitcrab::llm::{Content, Part};
+pub use hermitcrab::session::{AgentCall, AgentStatus, SessionConfig, SessionRecord, Turn};

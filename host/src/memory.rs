@@ -5,18 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecRequest,
     ExecStatus, OutputStream,
 };
 use hermitcrab::memory::{Change, MemoryLimits};
-use hermitcrab::session::JobReportKind;
 use serde_json::json;
 
-use crate::core::{CommandPolicy, Core};
-use crate::driver::{DriverHandle, Queue};
+use crate::core::{CommandPolicy, Core as _};
+use crate::driver::DriverHandle;
 use crate::error::HostError;
+use crate::job::{self, Target};
 use crate::program::ProgramFn;
 
 /// What a sandbox starts from.
@@ -296,30 +295,10 @@ impl EnvironmentHandle {
     pub async fn exec_until(
         &self,
         request: ExecRequest,
-        mut output: impl FnMut(OutputStream, Bytes),
+        output: impl FnMut(OutputStream, Bytes),
         stop: impl Future<Output = ()>,
     ) -> Result<ExecStatus, HostError> {
-        let number = self.number;
-        let mut job = self
-            .job(move |core| core.start_exec(number, request))
-            .await?;
-        let mut stop = std::pin::pin!(stop.fuse());
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = &mut stop => {
-                    job.cancel();
-                    continue;
-                }
-                next = job.next() => next,
-            };
-            match next {
-                Some(JobReportKind::Output { stream, data }) => output(stream, data),
-                Some(JobReportKind::Exec(result)) => return Ok(result?),
-                Some(JobReportKind::Call(Err(error))) => return Err(error.into()),
-                Some(JobReportKind::Call(Ok(_))) | None => return Err(HostError::Stopped),
-            }
-        }
+        job::exec(&self.driver, self.target(), request, output, stop).await
     }
 
     /// Content of a file.
@@ -327,14 +306,7 @@ impl EnvironmentHandle {
     /// # Errors
     /// There is no such file.
     pub async fn read(&self, path: &str) -> Result<Bytes, HostError> {
-        let call = EnvironmentCall::Read {
-            path: path.to_owned(),
-            max_bytes: u64::MAX,
-        };
-        match self.call(call).await? {
-            EnvironmentReply::Bytes(bytes) => Ok(bytes),
-            _ => Err(out_of_place("read")),
-        }
+        job::read(&self.driver, self.target(), path).await
     }
 
     /// Replaces or creates a file, with its parents.
@@ -342,11 +314,7 @@ impl EnvironmentHandle {
     /// # Errors
     /// It cannot be written.
     pub async fn write(&self, path: &str, content: impl Into<Bytes>) -> Result<(), HostError> {
-        let call = EnvironmentCall::Write {
-            path: path.to_owned(),
-            content: content.into(),
-        };
-        self.call(call).await.map(drop)
+        job::write(&self.driver, self.target(), path, content.into()).await
     }
 
     /// Makes any call, outside of any session.
@@ -354,34 +322,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// What the environment answers.
     pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, HostError> {
-        let number = self.number;
-        let mut job = self.job(move |core| core.start_call(number, call)).await?;
-        match job.next().await {
-            Some(JobReportKind::Call(result)) => Ok(result?),
-            Some(_) => Err(out_of_place("call")),
-            None => Err(HostError::Stopped),
-        }
+        job::call(&self.driver, self.target(), call).await
     }
 
-    async fn job(
-        &self,
-        start: impl FnOnce(&mut dyn Core) -> crate::core::CallResult<Arc<str>> + Send + 'static,
-    ) -> Result<Job, HostError> {
-        let reports = Arc::<Queue<JobReportKind>>::default();
-        let queue = reports.clone();
-        let id = self
-            .driver
-            .call(move |driver| {
-                let id = start(&mut driver.core)?;
-                driver.jobs.insert(id.clone(), queue);
-                Ok(id)
-            })
-            .await?;
-        Ok(Job {
-            driver: self.driver.clone(),
-            id,
-            reports,
-        })
+    fn target(&self) -> Target {
+        Target::Environment(self.number)
     }
 
     fn own(&self, snapshot: &Snapshot) -> Result<u64, HostError> {
@@ -399,43 +344,4 @@ impl std::fmt::Debug for EnvironmentHandle {
             .field("number", &self.number)
             .finish_non_exhaustive()
     }
-}
-
-/// A job under way; cancelled when it is dropped early.
-struct Job {
-    driver: DriverHandle,
-    id: Arc<str>,
-    reports: Arc<Queue<JobReportKind>>,
-}
-
-impl Job {
-    /// Ends it early; its last report still comes.
-    fn cancel(&self) {
-        let id = self.id.clone();
-        self.driver.send(move |driver| {
-            let _ = driver.core.cancel_job(&id);
-        });
-    }
-
-    /// The next report; none when the driver has ended.
-    async fn next(&mut self) -> Option<JobReportKind> {
-        std::future::poll_fn(|cx| self.reports.poll_next(cx)).await
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        self.reports.abandon();
-        let id = self.id.clone();
-        self.driver.send(move |driver| {
-            if driver.jobs.remove(&id).is_some() {
-                let _ = driver.core.cancel_job(&id);
-            }
-        });
-    }
-}
-
-fn out_of_place(call: &str) -> HostError {
-    let error = format!("the environment answered {call} with something else");
-    EnvironmentError::new(EnvironmentErrorKind::Io, error).into()
 }

@@ -13,14 +13,16 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, ExecRequest,
 };
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 use hermitcrab::session::{
-    Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+    self, Action, AgentCall, Instance, Session, SessionConfig, SessionError, SessionErrorKind,
+    SessionRecord,
 };
 
 use crate::core::{
-    CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,
-    CoreStep,
+    AgentInfo, CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure,
+    CoreReport, CoreStep,
 };
 
 type Call = Box<dyn FnOnce(&mut Native) + Send>;
@@ -203,6 +205,13 @@ impl Core for NativeCore {
         })
     }
 
+    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
+        self.run(move |native| {
+            let job = native.instance.act(effect, action)?;
+            Ok((&*job).into())
+        })
+    }
+
     fn cancel_job(&mut self, job: &str) -> CallResult<()> {
         let job = job.to_owned();
         self.run(move |native| {
@@ -235,13 +244,13 @@ impl Core for NativeCore {
         self.session(session, |session| Ok(session.state()))
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let input = input.to_owned();
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let input = input.clone();
         self.session(session, move |session| session.submit(input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
-        let input = input.to_owned();
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
+        let input = input.clone();
         self.session(session, move |session| session.answer(input))
     }
 
@@ -249,13 +258,13 @@ impl Core for NativeCore {
         self.session(session, |session| session.resume())
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
-        let message = message.to_owned();
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
+        let message = message.clone();
         self.session(session, move |session| session.steer(message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
-        let message = message.to_owned();
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
+        let message = message.clone();
         self.session(session, move |session| session.follow_up(message))
     }
 
@@ -299,6 +308,35 @@ impl Core for NativeCore {
     fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
         let name = name.to_owned();
         self.session(session, move |session| session.unregister_tool(&name))
+    }
+
+    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
+        self.session(session, |session| {
+            let agents = session.agents().into_iter();
+            let info = |agent: session::AgentInfo| AgentInfo {
+                id: (&*agent.id).into(),
+                parent_id: (&*agent.parent_id).into(),
+                task: agent.task.to_string(),
+                state: agent.state,
+                status: agent.status,
+                depth: agent.depth,
+                turns: agent.turns,
+            };
+            Ok(agents.map(info).collect())
+        })
+    }
+
+    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
+        let agent = agent.to_owned();
+        self.session(session, move |session| {
+            let turns = session.agent_history(&agent)?;
+            Ok(serde_json::to_vec(&turns).unwrap_or_default().into())
+        })
+    }
+
+    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
+        let agent = agent.to_owned();
+        self.session(session, move |session| session.tell_agent(&agent, call))
     }
 
     fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {

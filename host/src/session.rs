@@ -8,10 +8,13 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use hermitcrab::event::SessionState;
-use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn};
+use hermitcrab::llm::Content;
+use hermitcrab::session::{
+    AgentCall, SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn,
+};
 use serde_json::Value;
 
-use crate::core::{CallResult, Core};
+use crate::core::{AgentInfo, CallResult, Core};
 use crate::driver::{DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
@@ -239,12 +242,14 @@ impl Controller {
         self.core(|core, id| core.state(id)).await
     }
 
-    /// Starts an input. Legal when idle and, as the answer, when the model has
-    /// asked something.
+    /// Starts an input: a text, or [`Part`](hermitcrab::llm::Part)s with images
+    /// and documents. Legal when idle and, as the answer, when the model has asked
+    /// something.
     ///
     /// # Errors
-    /// Not legal now; nothing has changed.
-    pub async fn submit(&self, input: impl Into<String>) -> Result<(), HostError> {
+    /// Not legal now, or an image or document that no model can have; nothing has
+    /// changed.
+    pub async fn submit(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
         self.core(move |core, id| core.submit(id, &input)).await
     }
@@ -253,7 +258,7 @@ impl Controller {
     ///
     /// # Errors
     /// The model has asked nothing.
-    pub async fn answer(&self, input: impl Into<String>) -> Result<(), HostError> {
+    pub async fn answer(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
         self.core(move |core, id| core.answer(id, &input)).await
     }
@@ -272,7 +277,7 @@ impl Controller {
     ///
     /// # Errors
     /// The session is closed.
-    pub async fn steer(&self, message: impl Into<String>) -> Result<u64, HostError> {
+    pub async fn steer(&self, message: impl Into<Content>) -> Result<u64, HostError> {
         let message = message.into();
         self.core(move |core, id| core.steer(id, &message)).await
     }
@@ -281,7 +286,7 @@ impl Controller {
     ///
     /// # Errors
     /// The session is closed.
-    pub async fn follow_up(&self, message: impl Into<String>) -> Result<(), HostError> {
+    pub async fn follow_up(&self, message: impl Into<Content>) -> Result<(), HostError> {
         let message = message.into();
         self.core(move |core, id| core.follow_up(id, &message))
             .await
@@ -371,6 +376,39 @@ impl Controller {
             .await
     }
 
+    /// The subagents, those of subagents too: each after the one that started it.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn agents(&self) -> Result<Vec<AgentInfo>, HostError> {
+        self.core(|core, id| core.agents(id)).await
+    }
+
+    /// The turns of a subagent so far, also of one that is closed.
+    ///
+    /// # Errors
+    /// There is no such subagent.
+    pub async fn agent_history(&self, agent: impl Into<String>) -> Result<Vec<Turn>, HostError> {
+        let agent = agent.into();
+        let call = move |core: &mut dyn Core, id: &str| core.agent_history(id, &agent);
+        read_turns(&self.core(call).await?)
+    }
+
+    /// Tells a subagent something: a message, to end what it is doing, or to end
+    /// for good. What comes of it are its events.
+    ///
+    /// # Errors
+    /// There is no such subagent; it is closed, or has nothing to interrupt.
+    pub async fn tell_agent(
+        &self,
+        agent: impl Into<String>,
+        call: AgentCall,
+    ) -> Result<(), HostError> {
+        let agent = agent.into();
+        self.core(move |core, id| core.tell_agent(id, &agent, call))
+            .await
+    }
+
     /// Names of the tools that the model is offered, in order.
     ///
     /// # Errors
@@ -385,8 +423,7 @@ impl Controller {
     /// The instance is dead.
     pub async fn history(&self) -> Result<Vec<Turn>, HostError> {
         let json = self.core(|core, id| core.history(id)).await?;
-        serde_json::from_slice(&json)
-            .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
+        read_turns(&json)
     }
 
     /// The session as it is now, to be opened again later; see
@@ -419,6 +456,11 @@ impl Controller {
         let id = self.0.id.clone();
         self.0.driver.core(move |core| call(core, &id)).await
     }
+}
+
+fn read_turns(json: &[u8]) -> Result<Vec<Turn>, HostError> {
+    serde_json::from_slice(json)
+        .map_err(|error| HostError::Setup(format!("the core's history is broken: {error}")))
 }
 
 fn read_record(json: &[u8]) -> Result<SessionRecord, HostError> {

@@ -3,10 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hermitcrab::effect::{Approval, HostToolResult};
+use hermitcrab::environment::{
+    DirEntry, EnvironmentCall, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
+};
 use hermitcrab::llm::ToolDefinition;
 use tokio_util::sync::CancellationToken;
+
+use crate::driver::DriverHandle;
+use crate::error::HostError;
+use crate::job::{self, Target};
+use crate::memory::ExecOutput;
 
 /// A tool that the host executes.
 #[derive(Clone)]
@@ -26,14 +35,125 @@ pub type ToolFn = Arc<dyn Fn(ToolInvocation) -> BoxFuture<'static, HostToolResul
 pub struct ToolInvocation {
     /// Session whose model calls.
     pub session_id: Arc<str>,
+    /// Subagent whose model calls, if it is one's.
+    pub agent_id: Option<String>,
     /// Id of the call.
     pub call_id: String,
+    /// The environment of the session, for as long as the call runs.
+    pub environment: ToolEnvironment,
     /// Arguments, a JSON object that is valid under the tool's schema.
     pub arguments: String,
     /// Takes progress text.
     pub progress: Progress,
     /// Fires when the call must end.
     pub cancel: CancellationToken,
+}
+
+/// The environment of a session as a tool of the host has it. What the tool
+/// changes there, and the commands that it runs, are under the same policy as
+/// those of the model: wrappers, approvals of commands and of writes, limits of
+/// time. Whatever is under way ends with the call.
+#[derive(Clone)]
+pub struct ToolEnvironment {
+    driver: DriverHandle,
+    effect: u64,
+    working_directory: Arc<str>,
+}
+
+/// Errors of all calls: what the environment answers, `permission_denied` where
+/// the policy or the host says no, `not_found` once the tool's call is over.
+impl ToolEnvironment {
+    pub(crate) fn new(driver: DriverHandle, effect: u64, working_directory: String) -> Self {
+        Self {
+            driver,
+            effect,
+            working_directory: working_directory.into(),
+        }
+    }
+
+    /// Directory that relative paths start at: the session's, or the subagent's.
+    pub fn working_directory(&self) -> &str {
+        &self.working_directory
+    }
+
+    /// Runs a command to its end; a `timeout_ms` of 0 takes the session's default.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn exec(&self, request: ExecRequest) -> Result<ExecOutput, HostError> {
+        let mut result = ExecOutput::default();
+        let (stdout, stderr) = (&mut result.stdout, &mut result.stderr);
+        let output = |stream, data: Bytes| match stream {
+            OutputStream::Stdout => stdout.extend_from_slice(&data),
+            OutputStream::Stderr => stderr.extend_from_slice(&data),
+        };
+        result.status = self.exec_with(request, output).await?;
+        Ok(result)
+    }
+
+    /// Runs a command and hands its output over as it comes.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn exec_with(
+        &self,
+        request: ExecRequest,
+        output: impl FnMut(OutputStream, Bytes),
+    ) -> Result<ExecStatus, HostError> {
+        let never = std::future::pending();
+        job::exec(&self.driver, self.target(), request, output, never).await
+    }
+
+    /// Content of a file.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn read(&self, path: &str) -> Result<Bytes, HostError> {
+        job::read(&self.driver, self.target(), path).await
+    }
+
+    /// Replaces or creates a file, with its parents.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn write(&self, path: &str, content: impl Into<Bytes>) -> Result<(), HostError> {
+        job::write(&self.driver, self.target(), path, content.into()).await
+    }
+
+    /// Entries below a directory; depth 1 is the directory itself.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn list(&self, path: &str, depth: u32) -> Result<Vec<DirEntry>, HostError> {
+        let call = EnvironmentCall::List {
+            path: path.to_owned(),
+            depth,
+        };
+        match self.call(call).await? {
+            EnvironmentReply::Entries(entries) => Ok(entries.entries),
+            _ => Err(job::out_of_place("list")),
+        }
+    }
+
+    /// Makes any call.
+    ///
+    /// # Errors
+    /// See the type.
+    pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, HostError> {
+        job::call(&self.driver, self.target(), call).await
+    }
+
+    fn target(&self) -> Target {
+        Target::Tool(self.effect)
+    }
+}
+
+impl fmt::Debug for ToolEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolEnvironment")
+            .field("working_directory", &self.working_directory)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Shows progress of a host tool as `TOOL_CALL_OUTPUT_DELTA` events.

@@ -73,7 +73,7 @@ async fn check(name: &str, face: &dyn Face, memory: &dyn Fn() -> Vec<u8>) {
         .expect("a session");
     let session = opened.session.clone();
     session
-        .call(SessionCall::Submit(QUESTION.to_owned()))
+        .call(SessionCall::Submit(QUESTION.into()))
         .await
         .expect("submit");
     let mut events = Vec::new();

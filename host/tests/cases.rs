@@ -42,8 +42,12 @@ fn main() -> ExitCode {
                 continue;
             }
         };
-        let fitting = faces.iter().filter(|(_, has, _)| {
-            let met = |need: &Need| need == has || *need == Need::Redirects;
+        let fitting = faces.iter().filter(|(face, has, _)| {
+            let met = |need: &Need| match need {
+                Need::Redirects => true,
+                Need::Host => *face != "core",
+                Need::Local | Need::Sandbox => need == has,
+            };
             case.needs.iter().all(met)
         });
         for (index, (face_name, _, face)) in fitting.enumerate() {

@@ -20,6 +20,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hermitcrab::script::{ModelRequest, ScriptedModel};
 use hermitcrab_host::serve_model::ServeModel;
 use rustls::pki_types::pem::PemObject;
@@ -187,6 +189,48 @@ fn a_server_that_is_no_model_is_named() {
     );
     assert!(ran.stderr.ends_with(&expected), "{}", ran.stderr);
 }
+
+#[test]
+fn files_are_attached_by_what_they_are() {
+    let directory = scratch();
+    let at = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
+    let png = STANDARD.decode(PNG).expect("base64");
+    std::fs::write(at("a.txt"), &png).expect("a file");
+    std::fs::write(at("b.md"), "two").expect("a file");
+    std::fs::write(at("bad.png"), &png[..40]).expect("a file");
+    let model = serve(json!([{"text": "Seen."}]));
+    let arguments = ["look", "--attach", &at("a.txt"), "--attach", &at("b.md")];
+    let run = finish(command(&model.url(), directory.path(), &arguments), b"");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let body: Value = serde_json::from_slice(&model.requests()[0].body).expect("JSON");
+    let content = &body["messages"][0]["content"];
+    assert_eq!(content[0]["text"], "look");
+    assert_eq!(content[1]["source"]["media_type"], "image/png");
+    assert_eq!(content[1]["source"]["data"], PNG);
+    assert_eq!(content[2]["source"]["data"], "two");
+    assert_eq!(content[2]["title"], "b.md");
+    for (name, problem) in [
+        ("bad.png", "image bad.png: damaged or incomplete PNG image"),
+        ("none.png", "no such file or directory"),
+    ] {
+        let arguments = ["look", "--attach", &at(name)];
+        let run = finish(command(&model.url(), directory.path(), &arguments), b"");
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(problem), "{}", run.stderr);
+    }
+    assert_eq!(model.requests().len(), 1);
+}
+
+/// One white pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==";
 
 #[test]
 fn a_prompt_of_ten_megabytes() {

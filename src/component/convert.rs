@@ -8,13 +8,74 @@ use crate::environment::{
     Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use crate::event::SessionState;
-use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
+use crate::llm::{
+    Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
+};
 use crate::memory::{Change, ChangeKind};
 use crate::session::{
-    JobReport, JobReportKind, LogLine, SessionError, SessionErrorKind, SessionEvent, Step,
+    Action, AgentCall, AgentInfo, AgentStatus, JobReport, JobReportKind, LogLine, SessionError,
+    SessionErrorKind, SessionEvent, Step,
 };
 
 // ---- Core → WIT: what a step returns, and errors of calls ---------------------
+
+/// Parts in order.
+pub(super) fn content(parts: Vec<wit::Part>) -> Content {
+    let part = |part| match part {
+        wit::Part::Text(text) => Part::Text { text },
+        wit::Part::Image(image) => Part::Image(image.into()),
+        wit::Part::Document(document) => Part::Document(document.into()),
+    };
+    parts.into_iter().map(part).collect::<Vec<_>>().into()
+}
+
+impl From<wit::Action> for Action {
+    fn from(action: wit::Action) -> Self {
+        match action {
+            wit::Action::Exec(request) => Self::Exec(request.into()),
+            wit::Action::Call(call) => Self::Call(call.into()),
+        }
+    }
+}
+
+impl From<AgentInfo> for wit::Agent {
+    fn from(agent: AgentInfo) -> Self {
+        Self {
+            id: agent.id.to_string(),
+            parent_id: agent.parent_id.to_string(),
+            task: agent.task.to_string(),
+            state: agent.state.into(),
+            status: match agent.status {
+                AgentStatus::Running => wit::AgentStatus::Running,
+                AgentStatus::Completed => wit::AgentStatus::Completed,
+                AgentStatus::Failed => wit::AgentStatus::Failed,
+            },
+            depth: agent.depth,
+            turns: agent.turns,
+        }
+    }
+}
+
+impl From<wit::AgentCall> for AgentCall {
+    fn from(call: wit::AgentCall) -> Self {
+        match call {
+            wit::AgentCall::Steer(message) => Self::Steer(content(message)),
+            wit::AgentCall::Interrupt => Self::Interrupt,
+            wit::AgentCall::Close => Self::Close,
+        }
+    }
+}
+
+impl From<wit::Attachment> for Media {
+    fn from(attachment: wit::Attachment) -> Self {
+        Self {
+            source: MediaSource::Data(attachment.data.into()),
+            media_type: String::new(),
+            detail: attachment.detail,
+            file_name: attachment.name,
+        }
+    }
+}
 
 impl From<Step> for wit::StepResult {
     fn from(step: Step) -> Self {
@@ -93,10 +154,14 @@ impl From<EffectKind> for wit::EffectRequest {
             EffectKind::CallTool {
                 name,
                 call_id,
+                agent_id,
+                working_directory,
                 arguments,
             } => Self::CallTool(wit::ToolCall {
                 name,
                 call_id,
+                agent_id,
+                working_directory,
                 arguments,
             }),
             EffectKind::RunProgram(request) => Self::RunProgram(request.into()),
@@ -374,7 +439,7 @@ impl From<wit::OutcomeNews> for OutcomeKind {
             }
             wit::OutcomeNews::ToolOutput(text) => Self::ToolOutput(text),
             wit::OutcomeNews::ToolEnd(result) => Self::ToolEnd(HostToolResult {
-                content: result.content,
+                content: content(result.content),
                 is_error: result.is_error,
             }),
             wit::OutcomeNews::ProgramEnd(result) => Self::ProgramEnd(result.into()),

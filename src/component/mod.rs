@@ -106,6 +106,10 @@ impl wit::Guest for Component {
         })
     }
 
+    fn act(effect: u64, action: wit::Action) -> Result<String, wit::SessionError> {
+        with_instance(|instance| Ok(instance.act(effect, action.into())?.to_string()))
+    }
+
     fn cancel_job(job: String) {
         INSTANCE.with_borrow_mut(|instance| {
             if let Some(instance) = instance {
@@ -236,24 +240,24 @@ impl wit::GuestSession for SessionHandle {
         self.0.state().into()
     }
 
-    fn submit(&self, input: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.submit(input)?)
+    fn submit(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.submit(convert::content(input))?)
     }
 
-    fn answer(&self, input: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.answer(input)?)
+    fn answer(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.answer(convert::content(input))?)
     }
 
     fn resume(&self) -> Result<(), wit::SessionError> {
         Ok(self.0.resume()?)
     }
 
-    fn steer(&self, message: String) -> Result<u64, wit::SessionError> {
-        Ok(self.0.steer(message)?)
+    fn steer(&self, message: Vec<wit::Part>) -> Result<u64, wit::SessionError> {
+        Ok(self.0.steer(convert::content(message))?)
     }
 
-    fn follow_up(&self, message: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.follow_up(message)?)
+    fn follow_up(&self, message: Vec<wit::Part>) -> Result<(), wit::SessionError> {
+        Ok(self.0.follow_up(convert::content(message))?)
     }
 
     fn add_system_turn(&self, content: String) -> Result<(), wit::SessionError> {
@@ -290,6 +294,19 @@ impl wit::GuestSession for SessionHandle {
 
     fn unregister_tool(&self, name: String) -> Result<bool, wit::SessionError> {
         Ok(self.0.unregister_tool(&name)?)
+    }
+
+    fn agents(&self) -> Vec<wit::Agent> {
+        self.0.agents().into_iter().map(Into::into).collect()
+    }
+
+    fn agent_history(&self, agent: String) -> Result<Vec<u8>, wit::SessionError> {
+        let turns = self.0.agent_history(&agent)?;
+        Ok(serde_json::to_vec(&turns).unwrap_or_default())
+    }
+
+    fn tell_agent(&self, agent: String, call: wit::AgentCall) -> Result<(), wit::SessionError> {
+        Ok(self.0.tell_agent(&agent, call.into())?)
     }
 
     fn tool_names(&self) -> Vec<String> {

@@ -7,6 +7,7 @@
 
 mod environment;
 mod executor;
+mod loan;
 mod port;
 mod random;
 
@@ -21,7 +22,7 @@ use bytes::Bytes;
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
 };
-use crate::llm::{HttpRequest, TransportError};
+use crate::llm::{Content, HttpRequest, TransportError};
 
 /// Something that the core wants done.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +57,17 @@ pub enum EffectKind {
         call: EnvironmentCall,
     },
     /// A tool that the host registered. Outcomes: `ToolOutput`…, then
-    /// `ToolEnd` or `Cancelled`.
+    /// `ToolEnd` or `Cancelled`. Until then the tool may use the environment of
+    /// its session, see [`crate::session::Instance::act`].
     CallTool {
         /// Name it was registered under.
         name: String,
         /// Id of the model's call.
         call_id: String,
+        /// Id of the subagent whose model calls, if it is one's.
+        agent_id: Option<String>,
+        /// Directory that relative paths of the call start at.
+        working_directory: String,
         /// Validated arguments, a JSON object.
         arguments: String,
     },
@@ -159,10 +165,29 @@ impl OutcomeKind {
 /// What a host tool returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostToolResult {
-    /// Text for the model.
-    pub content: String,
+    /// What the model gets: text, images and documents. Of a part that it cannot
+    /// have it reads why.
+    pub content: Content,
     /// The model sees it as a failure that it can react to.
     pub is_error: bool,
+}
+
+impl HostToolResult {
+    /// What the tool found or did.
+    pub fn ok(content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+            is_error: false,
+        }
+    }
+
+    /// Why the tool failed, for the model to react to.
+    pub fn error(message: impl Into<Content>) -> Self {
+        Self {
+            content: message.into(),
+            is_error: true,
+        }
+    }
 }
 
 /// Answer to [`EffectKind::AskApproval`].

@@ -7,8 +7,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use super::loan::{Loan, LoanGuard, Loans};
 use super::{Effect, EffectKind, Outcome, OutcomeKind};
-use crate::environment::{CancelGuard, Scope};
+use crate::environment::{CancelGuard, ExecutionEnvironment, Scope};
 use crate::text::SortedMap;
 
 /// Session and subagent that an effect belongs to.
@@ -30,6 +31,7 @@ struct State {
     outgoing: RefCell<Vec<Effect>>,
     pending: RefCell<SortedMap<u64, Rc<RefCell<Slot>>>>,
     settled: RefCell<Vec<Waker>>,
+    loans: Loans,
 }
 
 /// The core side of the step boundary. Clones share one state.
@@ -76,6 +78,22 @@ impl EffectPort {
             port: self.clone(),
             _guard: guard,
         }
+    }
+
+    /// Lends `environment` to the host for as long as `pending` runs within
+    /// `scope` and the guard lives.
+    pub(crate) fn lend(
+        &self,
+        pending: &Pending,
+        environment: Rc<dyn ExecutionEnvironment>,
+        scope: &Scope,
+    ) -> LoanGuard {
+        self.0.loans.lend(pending.id, environment, scope)
+    }
+
+    /// What is lent to an effect now.
+    pub(crate) fn loan(&self, effect: u64) -> Option<Loan> {
+        self.0.loans.of(effect)
     }
 
     /// Sleeps for `ms` milliseconds of host time; `false` when cancelled.

@@ -27,9 +27,19 @@ pub struct Conversation(Rc<Inner>);
 struct Inner {
     messages: Vec<Message>,
     chars: u64,
+    media: MediaSum,
     /// Ids of all calls, apart so that a decoder can hold them alone.
     call_ids: Rc<BTreeSet<String>>,
     sent: RefCell<Sent>,
+}
+
+/// Images, sounds and documents together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaSum {
+    /// How many.
+    pub count: usize,
+    /// Their bytes, before base64.
+    pub bytes: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,6 +114,10 @@ impl Conversation {
     pub fn push(&mut self, message: Message) {
         let inner = Rc::make_mut(&mut self.0);
         inner.chars = inner.chars.saturating_add(message.approx_chars());
+        for media in message.media() {
+            inner.media.count += 1;
+            inner.media.bytes = inner.media.bytes.saturating_add(media.len());
+        }
         for call in message.tool_calls() {
             Rc::make_mut(&mut inner.call_ids).insert(call.id.clone());
         }
@@ -134,6 +148,11 @@ impl Conversation {
     /// running sum. A quarter of it is the token estimate of spec 5.5.
     pub fn approx_chars(&self) -> u64 {
         self.0.chars
+    }
+
+    /// Images, sounds and documents of all messages; a running sum.
+    pub fn media(&self) -> MediaSum {
+        self.0.media
     }
 
     /// Calls of the last assistant message that have no result yet. Providers

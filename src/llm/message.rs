@@ -99,6 +99,47 @@ pub enum MediaSource {
     Data(#[serde(with = "base64_bytes")] Bytes),
 }
 
+impl Media {
+    /// Bytes that it has here; 0 of what is elsewhere.
+    pub fn len(&self) -> usize {
+        match &self.source {
+            MediaSource::Data(data) => data.len(),
+            MediaSource::Url(_) => 0,
+        }
+    }
+
+    /// Whether it has no bytes here.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a model reads where a conversation has no room for it.
+    pub(crate) fn left_out(&self) -> String {
+        let name = self.file_name.as_deref().map(|name| format!("{name}, "));
+        format!(
+            "[left out: {}{}, {} bytes; the conversation holds too many attachments already]",
+            name.unwrap_or_default(),
+            self.media_type,
+            self.len()
+        )
+    }
+
+    /// Its text, if it is a text document.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.source {
+            MediaSource::Data(data) if self.media_type == "text/plain" => {
+                std::str::from_utf8(data).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// See [`Message::approx_chars`].
+    fn approx_chars(&self) -> u64 {
+        self.as_text().map_or(MEDIA_CHARS, chars)
+    }
+}
+
 mod base64_bytes {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -183,6 +224,17 @@ impl Message {
             .collect()
     }
 
+    /// The images, sounds and documents in this message, those of results too.
+    pub fn media(&self) -> impl Iterator<Item = &Media> {
+        self.content.iter().flat_map(|part| match part {
+            ContentPart::Image(media)
+            | ContentPart::Audio(media)
+            | ContentPart::Document(media) => std::slice::from_ref(media),
+            ContentPart::ToolResult(result) => result.media.as_slice(),
+            _ => &[],
+        })
+    }
+
     /// The calls in this message, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
@@ -191,14 +243,14 @@ impl Message {
         })
     }
 
-    /// Unicode characters that the model reads, an image or document counted
+    /// Unicode characters that the model reads, an image or PDF document counted
     /// as [`MEDIA_CHARS`]. For estimates only.
     pub fn approx_chars(&self) -> u64 {
         self.content.iter().map(ContentPart::approx_chars).sum()
     }
 }
 
-/// What one image or document counts in estimates: some 1,600 tokens.
+/// What one image or PDF document counts in estimates: some 1,600 tokens.
 pub const MEDIA_CHARS: u64 = 6_400;
 
 impl ContentPart {
@@ -206,10 +258,10 @@ impl ContentPart {
     pub fn approx_chars(&self) -> u64 {
         match self {
             Self::Text { text } | Self::Thinking { text, .. } => chars(text),
-            Self::Image(_) | Self::Audio(_) | Self::Document(_) => MEDIA_CHARS,
+            Self::Image(media) | Self::Audio(media) | Self::Document(media) => media.approx_chars(),
             Self::ToolCall(call) => chars(&call.name) + chars(&call.arguments),
             Self::ToolResult(result) => {
-                chars(&result.content) + MEDIA_CHARS * result.media.len() as u64
+                chars(&result.content) + result.media.iter().map(Media::approx_chars).sum::<u64>()
             }
             Self::RedactedThinking { data } => data.len() as u64,
             Self::Other { value, .. } => value.to_string().len() as u64,

@@ -7,10 +7,12 @@ mod adapter;
 mod builder;
 mod calls;
 mod client;
+mod content;
 mod conversation;
 mod error;
 mod head;
 mod http;
+mod mcp;
 mod message;
 mod model;
 mod price;
@@ -23,7 +25,8 @@ mod tool;
 
 pub use adapter::{Adapter, Encoded, ProviderVariables, adapter, adapter_names};
 pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
-pub use conversation::{Conversation, Resume, Wire, WireFormat};
+pub use content::{BadPart, Content, Part};
+pub use conversation::{Conversation, MediaSum, Resume, Wire, WireFormat};
 pub use error::{LlmError, LlmErrorKind, Names};
 pub use http::{Auth, HttpRequest, TransportError, TransportErrorKind};
 pub use message::{

@@ -614,10 +614,9 @@ fn play_case(case: &Case) -> Result<(), String> {
                 ],
                 EffectKind::CallTool {
                     name, arguments, ..
-                } => vec![OutcomeKind::ToolEnd(HostToolResult {
-                    content: format!("{name} {arguments}"),
-                    is_error: false,
-                })],
+                } => vec![OutcomeKind::ToolEnd(HostToolResult::ok(format!(
+                    "{name} {arguments}"
+                )))],
                 _ => Vec::new(),
             };
             for kind in outcomes {

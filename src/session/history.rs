@@ -3,8 +3,16 @@
 //! Turns are only ever appended, and each is converted to a message exactly
 //! once, so that the bytes of earlier messages never change (DESIGN §5).
 
-use super::turn::{Turn, results_message};
-use crate::llm::{Conversation, Message, Response, Role, ToolResult};
+use super::turn::{Turn, results_message, user_message};
+use crate::llm::{Content, Conversation, Media, MediaSum, Message, Response, Role, ToolResult};
+
+/// What a conversation holds of images and documents at most: every request
+/// sends them all again, base64 makes them a third larger, and providers refuse
+/// requests beyond 32 MB or 100 images.
+const MAX_MEDIA: MediaSum = MediaSum {
+    count: 100,
+    bytes: 20 * 1024 * 1024,
+};
 
 /// Turns of a session together with the conversation that the model sees.
 #[derive(Default)]
@@ -65,9 +73,21 @@ impl History {
         &self.conversation
     }
 
-    pub(crate) fn push_user(&mut self, content: String, timestamp_ms: u64) {
-        self.conversation
-            .push(Message::text(Role::User, content.clone()));
+    /// What `content` becomes where the conversation has no room for all of its
+    /// images and documents: each that is too many is a text that says so.
+    pub(crate) fn fitting(&self, content: Content) -> Content {
+        let mut room = Room::in_conversation(&self.conversation);
+        content.keeping(|media| room.takes(media))
+    }
+
+    /// Whether there is room for all of `content`.
+    pub(crate) fn has_room_for(&self, content: &Content) -> bool {
+        let mut room = Room::in_conversation(&self.conversation);
+        content.media().all(|media| room.takes(media))
+    }
+
+    pub(crate) fn push_user(&mut self, content: Content, timestamp_ms: u64) {
+        self.conversation.push(user_message(&content));
         self.turns.push(Turn::User {
             content,
             timestamp_ms,
@@ -75,9 +95,8 @@ impl History {
     }
 
     /// A steering message; the model sees it as the user's (spec 2.6).
-    pub(crate) fn push_steering(&mut self, content: String, timestamp_ms: u64) {
-        self.conversation
-            .push(Message::text(Role::User, content.clone()));
+    pub(crate) fn push_steering(&mut self, content: Content, timestamp_ms: u64) {
+        self.conversation.push(user_message(&content));
         self.turns.push(Turn::Steering {
             content,
             timestamp_ms,
@@ -107,11 +126,117 @@ impl History {
         self.conversation.push(response.message);
     }
 
-    pub(crate) fn push_results(&mut self, results: Vec<ToolResult>, timestamp_ms: u64) {
+    pub(crate) fn push_results(&mut self, mut results: Vec<ToolResult>, timestamp_ms: u64) {
+        let mut room = Room::in_conversation(&self.conversation);
+        for result in &mut results {
+            room.make_fit(result);
+        }
         self.conversation.push(results_message(&results));
         self.turns.push(Turn::ToolResults {
             results,
             timestamp_ms,
         });
+    }
+}
+
+/// What a conversation still takes of images and documents.
+struct Room(MediaSum);
+
+impl Room {
+    fn in_conversation(conversation: &Conversation) -> Self {
+        Self(conversation.media())
+    }
+
+    /// Whether `media` fits; if so, it is counted.
+    fn takes(&mut self, media: &Media) -> bool {
+        let sum = MediaSum {
+            count: self.0.count + 1,
+            bytes: self.0.bytes.saturating_add(media.len()),
+        };
+        let fits = sum.count <= MAX_MEDIA.count && sum.bytes <= MAX_MEDIA.bytes;
+        if fits {
+            self.0 = sum;
+        }
+        fits
+    }
+
+    fn make_fit(&mut self, result: &mut ToolResult) {
+        for media in std::mem::take(&mut result.media) {
+            if self.takes(&media) {
+                result.media.push(media);
+            } else {
+                result.content.push('\n');
+                result.content.push_str(&media.left_out());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{MediaSource, Part};
+
+    fn document(bytes: usize) -> Part {
+        Part::document(vec![b'a'; bytes]).named("a.txt")
+    }
+
+    fn result(media: Vec<Media>) -> ToolResult {
+        ToolResult {
+            tool_call_id: "c".to_owned(),
+            tool_name: "t".to_owned(),
+            content: "found".to_owned(),
+            media,
+            is_error: false,
+        }
+    }
+
+    /// A history that is full of documents but for one byte.
+    fn nearly_full() -> History {
+        let mut history = History::default();
+        let all = vec![document(MAX_MEDIA.bytes - 1)];
+        assert!(history.has_room_for(&all.clone().into()));
+        history.push_user(all.into(), 0);
+        history
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut history = nearly_full();
+        let content = Content::from(vec![Part::text("see"), document(1), document(2)]);
+        assert!(!history.has_room_for(&content));
+        let content = history.fitting(content);
+        assert_eq!(content.media().count(), 1);
+        let note = "[left out: a.txt, , 2 bytes; the conversation holds too many attachments \
+                    already]";
+        assert_eq!(content.text(), format!("see\n{note}"));
+        history.push_user(content, 0);
+        let media = Media {
+            source: MediaSource::Data("x".into()),
+            media_type: "text/plain".to_owned(),
+            detail: None,
+            file_name: None,
+        };
+        history.push_results(vec![result(vec![media])], 0);
+        let Some(Turn::ToolResults { results, .. }) = history.turns().last() else {
+            panic!("results come last");
+        };
+        assert!(results[0].media.is_empty());
+        assert!(
+            results[0]
+                .content
+                .starts_with("found\n[left out: text/plain, 1 bytes; ")
+        );
+    }
+
+    #[test]
+    fn there_is_a_limit_to_their_number() {
+        let history = History::default();
+        let many = vec![document(1); MAX_MEDIA.count + 1];
+        assert!(!history.has_room_for(&many.clone().into()));
+        assert_eq!(
+            history.fitting(many.into()).media().count(),
+            MAX_MEDIA.count
+        );
     }
 }

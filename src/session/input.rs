@@ -10,8 +10,10 @@ use super::round;
 use super::state::{Command, Injected, Shared, Work};
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
-use crate::event::{CloseReason, EndReason, EventKind, LimitKind, SessionState, SteeringSource};
-use crate::llm::{FinishKind, LlmError, LlmErrorKind, Response};
+use crate::event::{
+    Attachment, CloseReason, EndReason, EventKind, LimitKind, SessionState, SteeringSource,
+};
+use crate::llm::{Content, FinishKind, LlmError, LlmErrorKind, Response};
 use crate::session::config::AwaitingInput;
 
 /// `SESSION_START`. At open, not when the task first runs: a host may call the
@@ -107,8 +109,10 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     let scope = session.scope(cancel);
 
     if let Work::Input(input) = work {
+        let input = session.history.borrow().fitting(input);
         session.emit(EventKind::UserInput {
-            content: input.clone(),
+            content: input.text(),
+            attachments: Attachment::all(&input),
         });
         let now = session.port.now_ms();
         session.history.borrow_mut().push_user(input, now);
@@ -174,8 +178,12 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
             break EndReason::Error;
         }
         if cut_off > 0 {
-            let source = SteeringSource::CallCutOff;
-            inject_steering(session, None, source, CALL_CUT_OFF.to_owned());
+            inject_steering(
+                session,
+                None,
+                SteeringSource::CallCutOff,
+                CALL_CUT_OFF.into(),
+            );
         }
         // No model call follows a stop: what is queued then is not delivered.
         if session.stopped().is_none() {
@@ -296,15 +304,17 @@ fn drain_injected(session: &Shared) {
 }
 
 /// Adds a steering turn to the history and says so.
-fn inject_steering(session: &Shared, id: Option<u64>, source: SteeringSource, content: String) {
+fn inject_steering(session: &Shared, id: Option<u64>, source: SteeringSource, content: Content) {
     let now = session.port.now_ms();
     let mut history = session.history.borrow_mut();
-    history.push_steering(content.clone(), now);
+    let content = history.fitting(content);
     session.emit(EventKind::SteeringInjected {
         id,
         source,
-        content,
+        content: content.text(),
+        attachments: Attachment::all(&content),
     });
+    history.push_steering(content, now);
 }
 
 /// Tells the model when its calls go in circles (spec 2.10).
@@ -325,7 +335,8 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
             "Loop detected: the last {window} tool calls follow a repeating pattern. \
              Try a different approach."
         );
-        inject_steering(session, None, SteeringSource::Repetition, message.clone());
+        let content = message.as_str().into();
+        inject_steering(session, None, SteeringSource::Repetition, content);
         session.emit(EventKind::LoopDetection {
             message,
             pattern_length,
@@ -394,11 +405,18 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
     session.port.settled(&scope).await;
     while let Some(injected) = session.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {
-            session.emit(EventKind::SteeringDropped { id, content });
+            session.emit(EventKind::SteeringDropped {
+                id,
+                content: content.text(),
+                attachments: Attachment::all(&content),
+            });
         }
     }
     while let Some(content) = session.mailbox.next_follow_up() {
-        session.emit(EventKind::FollowUpDropped { content });
+        session.emit(EventKind::FollowUpDropped {
+            content: content.text(),
+            attachments: Attachment::all(&content),
+        });
     }
     let environment = session.environment_in(&scope);
     if let Err(error) = session.place.environment.leave(&environment).await {

@@ -8,7 +8,7 @@ use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::{Place, SharedEnvironment};
-use super::job::{JobReport, JobReportKind};
+use super::job::{Action, JobReport, JobReportKind};
 use super::meter::Meter;
 use super::open;
 use super::record::SessionRecord;
@@ -217,22 +217,8 @@ impl Instance {
         environment: u32,
         request: ExecRequest,
     ) -> Result<Rc<str>, SessionError> {
-        let (job, environment) = self.start_job(environment)?;
-        let reports = self.reports.clone();
-        let name = job.clone();
-        self.executor.spawner().spawn(async move {
-            let report = |kind| {
-                let job = name.clone();
-                reports.borrow_mut().push(JobReport { job, kind });
-            };
-            let mut output = |stream, data: &[u8]| {
-                let data = bytes::Bytes::copy_from_slice(data);
-                report(JobReportKind::Output { stream, data });
-            };
-            let result = environment.exec(request, &mut output).await;
-            report(JobReportKind::Exec(result));
-        });
-        Ok(job)
+        let inner = self.environment(environment)?.inner();
+        Ok(self.start_job(inner, Cancel::new(), Action::Exec(request)))
     }
 
     /// Makes a call outside of any session; its report bears the id.
@@ -241,17 +227,19 @@ impl Instance {
         environment: u32,
         call: EnvironmentCall,
     ) -> Result<Rc<str>, SessionError> {
-        let (job, environment) = self.start_job(environment)?;
-        let reports = self.reports.clone();
-        let name = job.clone();
-        self.executor.spawner().spawn(async move {
-            let result = environment.call(call).await;
-            reports.borrow_mut().push(JobReport {
-                job: name,
-                kind: JobReportKind::Call(result),
-            });
-        });
-        Ok(job)
+        let inner = self.environment(environment)?.inner();
+        Ok(self.start_job(inner, Cancel::new(), Action::Call(call)))
+    }
+
+    /// Does something in the environment of the session whose tool the host runs
+    /// as `effect`, under the same policy as the session's own tools. Its reports
+    /// bear the id; it ends with the tool's call at the latest.
+    pub fn act(&mut self, effect: u64, action: Action) -> Result<Rc<str>, SessionError> {
+        let loan = self.port.loan(effect).ok_or_else(|| {
+            let message = "the tool's call is over; use the environment while it runs";
+            SessionError::new(SessionErrorKind::NotFound, message)
+        })?;
+        Ok(self.start_job(loan.environment, loan.cancel, action))
     }
 
     /// Ends a job early; its last report still comes. Unknown ids are ignored.
@@ -305,13 +293,43 @@ impl Instance {
         })
     }
 
-    fn start_job(&mut self, environment: u32) -> Result<(Rc<str>, Environment), SessionError> {
-        let inner = self.environment(environment)?.inner();
+    /// Starts a job that ends with `parent` at the latest.
+    fn start_job(
+        &mut self,
+        inner: Rc<dyn ExecutionEnvironment>,
+        parent: Cancel,
+        action: Action,
+    ) -> Rc<str> {
         let job: Rc<str> = format!("job-{}", self.next_job).into();
         self.next_job += 1;
-        let scope = Scope::new(job.clone());
-        self.jobs.insert(job.clone(), scope.cancel.clone());
-        Ok((job, Environment::new(inner, scope)))
+        let (cancel, link) = parent.child();
+        let scope = Scope {
+            cancel: cancel.clone(),
+            ..Scope::new(job.clone())
+        };
+        self.jobs.insert(job.clone(), cancel);
+        let environment = Environment::new(inner, scope);
+        let reports = self.reports.clone();
+        let name = job.clone();
+        self.executor.spawner().spawn(async move {
+            let _link = link;
+            let report = |kind| {
+                let job = name.clone();
+                reports.borrow_mut().push(JobReport { job, kind });
+            };
+            match action {
+                Action::Exec(request) => {
+                    let mut output = |stream, data: &[u8]| {
+                        let data = bytes::Bytes::copy_from_slice(data);
+                        report(JobReportKind::Output { stream, data });
+                    };
+                    let result = environment.exec(request, &mut output).await;
+                    report(JobReportKind::Exec(result));
+                }
+                Action::Call(call) => report(JobReportKind::Call(environment.call(call).await)),
+            }
+        });
+        job
     }
 }
 

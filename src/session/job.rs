@@ -5,7 +5,18 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use crate::environment::{EnvironmentError, EnvironmentReply, ExecStatus, OutputStream};
+use crate::environment::{
+    EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
+};
+
+/// What a job does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Runs a command.
+    Exec(ExecRequest),
+    /// Makes a call.
+    Call(EnvironmentCall),
+}
 
 /// News of a job.
 #[derive(Clone, Debug, PartialEq)]

@@ -26,11 +26,12 @@ mod state;
 mod transport;
 mod turn;
 
+pub use agent::{AgentCall, AgentInfo, Status as AgentStatus};
 pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};
 pub use instance::{Instance, LogLine, Step};
-pub use job::{JobReport, JobReportKind};
+pub use job::{Action, JobReport, JobReportKind};
 pub use orientation::project_around;
 pub use record::{RecordedMessage, SessionRecord};
 pub use state::Session;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{SessionError, SessionErrorKind};
 use super::turn::Turn;
-use crate::llm::{ToolCall, ToolResult};
+use crate::llm::{Content, ToolCall, ToolResult};
 use crate::text::{SortedMap, from_json};
 
 /// Version of the format.
@@ -45,7 +45,7 @@ pub struct SessionRecord {
     pub injected: Vec<RecordedMessage>,
     /// Inputs that wait for the current one to be done, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub follow_ups: Vec<String>,
+    pub follow_ups: Vec<Content>,
 }
 
 /// A message that waits for the next gap between tool rounds.
@@ -55,7 +55,7 @@ pub enum RecordedMessage {
     /// The user's.
     Steering {
         /// The message.
-        content: String,
+        content: Content,
     },
     /// The developer's.
     System {
@@ -97,6 +97,8 @@ impl SessionRecord {
     }
 
     /// The record with a result for every call, or what makes it unusable.
+    ///
+    /// Images and documents are checked as those of an input are.
     pub(super) fn completed(mut self) -> Result<Self, SessionError> {
         if self.version != VERSION {
             return Err(invalid(format!(
@@ -104,6 +106,18 @@ impl SessionRecord {
                  with the version that saved it",
                 self.version
             )));
+        }
+        for (turn, number) in self.turns.iter_mut().zip(1..) {
+            check_media(turn)
+                .map_err(|bad| invalid(format!("turn {number} of the saved session: {bad}")))?;
+        }
+        for message in &mut self.injected {
+            if let RecordedMessage::Steering { content } = message {
+                check(content).map_err(|bad| invalid(format!("a saved message: {bad}")))?;
+            }
+        }
+        for content in &mut self.follow_ups {
+            check(content).map_err(|bad| invalid(format!("a saved follow-up: {bad}")))?;
         }
         let last = self.requests.last().copied().unwrap_or_default();
         if !self.requests.is_sorted_by(|a, b| a < b) || last > self.turns.len() {
@@ -120,6 +134,30 @@ impl SessionRecord {
         }
         Ok(self)
     }
+}
+
+/// Gives `turn`'s images and documents the types of their bytes.
+fn check_media(turn: &mut Turn) -> Result<(), String> {
+    match turn {
+        Turn::User { content, .. } | Turn::Steering { content, .. } => check(content)?,
+        Turn::ToolResults { results, .. } => {
+            for media in results.iter_mut().flat_map(|result| &mut result.media) {
+                let found = match media.media_type.starts_with("image/") {
+                    true => media.image_type(),
+                    false => media.document_type(),
+                };
+                media.media_type = found?.to_owned();
+            }
+        }
+        Turn::Assistant { .. } | Turn::System { .. } => {}
+    }
+    Ok(())
+}
+
+fn check(content: &mut Content) -> Result<(), String> {
+    let checked = std::mem::take(content).checked();
+    *content = checked.map_err(|bad| bad.to_string())?;
+    Ok(())
 }
 
 /// `turns` with one turn of results behind every turn with calls, one result
@@ -218,7 +256,7 @@ mod tests {
         let record = SessionRecord::from_json(&turns.to_string()).unwrap();
         let actual = record.completed().map(|record| {
             let short = |turn: &Turn| match turn {
-                Turn::User { content, .. } => format!("user {content}"),
+                Turn::User { content, .. } => format!("user {}", content.text()),
                 Turn::Assistant { tool_calls, .. } => {
                     let ids: Vec<_> = tool_calls.iter().map(|call| call.id.as_str()).collect();
                     format!("calls {}", ids.join(" "))
@@ -313,6 +351,28 @@ mod tests {
             );
             check(turns, Err(&message));
         }
+    }
+
+    #[test]
+    fn images_that_no_model_can_have_are_refused() {
+        let media = || json!({"source": {"data": "bm8="}, "media_type": "image/png"});
+        let mut image = media();
+        image["type"] = json!("image");
+        let mut said = user("");
+        said["content"] = json!([image]);
+        check(
+            json!([said]),
+            Err(
+                "turn 1 of the saved session: part 1: image: not a PNG, JPEG, GIF or WebP \
+                 image",
+            ),
+        );
+        let mut found = results(&["1"]);
+        found["results"][0]["media"] = json!([media()]);
+        check(
+            json!([calls(&["1"]), found]),
+            Err("turn 2 of the saved session: image: not a PNG, JPEG, GIF or WebP image"),
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::model::model_name;
 use super::state::Shared;
 use crate::environment::{OutputStream, Scope, all};
-use crate::event::EventKind;
+use crate::event::{Attachment, EventKind};
 use crate::llm::{ToolCall, ToolResult};
 use crate::tool::approval::ApprovalPolicy;
 use crate::tool::{Executed, OutputLimits, Pipeline, PipelineEvents, Timeouts};
@@ -68,7 +68,8 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
         },
         // `SessionConfig` has checked them; in doubt every call asks.
         approvals: ApprovalPolicy::new(&config.approval)
-            .unwrap_or_else(|_| ApprovalPolicy::ask_always()),
+            .unwrap_or_else(|_| ApprovalPolicy::ask_always())
+            .into(),
         max_captured_bytes: usize::try_from(config.max_captured_bytes).unwrap_or(usize::MAX),
         events: Rc::new(Events(session.clone())),
     }
@@ -140,6 +141,7 @@ impl PipelineEvents for Events {
             call_id: call.id.clone(),
             output,
             error,
+            attachments: executed.media.iter().map(Attachment::from).collect(),
             is_error: executed.is_error,
             refusal: executed.refusal,
             output_bytes: executed.output_bytes,

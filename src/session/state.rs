@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 
 use serde_json::Value;
 
-use super::agent::Agents;
+use super::agent::{AgentCall, AgentInfo, Agents};
 use super::config::SessionConfig;
 use super::context::ContextWatch;
 use super::emitter::Emitter;
@@ -27,8 +27,8 @@ use super::repetition::Repetition;
 use super::turn::Turn;
 use crate::effect::{EffectPort, Random, Spawner};
 use crate::environment::{Cancel, CancelReason, Environment, Scope};
-use crate::event::{CloseReason, EndReason, EventKind, SessionState};
-use crate::llm::{ToolDefinition, ToolResult};
+use crate::event::{Attachment, CloseReason, EndReason, EventKind, SessionState};
+use crate::llm::{Content, ToolDefinition, ToolResult};
 use crate::profile::Profile;
 use crate::tool::{HostTool, Registry, Tool};
 
@@ -86,7 +86,7 @@ pub(super) struct Outcome {
 #[derive(Default)]
 pub(super) struct Mailbox {
     input: RefCell<Option<Work>>,
-    follow_ups: RefCell<VecDeque<String>>,
+    follow_ups: RefCell<VecDeque<Content>>,
     injected: RefCell<VecDeque<Injected>>,
     steering_ids: Cell<u64>,
     waker: RefCell<Option<Waker>>,
@@ -94,14 +94,14 @@ pub(super) struct Mailbox {
 
 /// A message for the next gap between tool rounds.
 pub(super) enum Injected {
-    Steering { id: u64, content: String },
+    Steering { id: u64, content: Content },
     System { content: String },
 }
 
 /// What to process.
 pub(super) enum Work {
     /// An input.
-    Input(String),
+    Input(Content),
     /// What the history leaves open.
     GoOn,
 }
@@ -301,7 +301,7 @@ impl Shared {
 }
 
 impl Mailbox {
-    pub(super) fn next_follow_up(&self) -> Option<String> {
+    pub(super) fn next_follow_up(&self) -> Option<Content> {
         self.follow_ups.borrow_mut().pop_front()
     }
 
@@ -335,14 +335,29 @@ impl Session {
         }
     }
 
-    /// Starts an input. Legal in `IDLE` and, as the answer, in
-    /// `AWAITING_INPUT`; the session is then `PROCESSING`.
-    pub fn submit(&self, input: impl Into<String>) -> Result<(), SessionError> {
+    /// Starts an input: a text, or texts, images and documents. Legal in `IDLE`
+    /// and, as the answer, in `AWAITING_INPUT`; the session is then `PROCESSING`.
+    pub fn submit(&self, input: impl Into<Content>) -> Result<(), SessionError> {
+        let input = self.admitted("submit", input.into())?;
         self.begin(
             "submit",
-            Work::Input(input.into()),
+            Work::Input(input),
             "steer it or send a follow-up, or interrupt it first",
         )
+    }
+
+    /// `content`, if it may enter the history.
+    fn admitted(&self, call: &str, content: Content) -> Result<Content, SessionError> {
+        let invalid = |problem| {
+            SessionError::new(SessionErrorKind::InvalidInput, format!("{call}: {problem}"))
+        };
+        let content = content.checked().map_err(|bad| invalid(bad.to_string()))?;
+        if !self.0.history.borrow().has_room_for(&content) {
+            let problem = "the conversation holds too many images and documents with these; leave \
+                           some out, or open a new session";
+            return Err(invalid(problem.to_owned()));
+        }
+        Ok(content)
     }
 
     /// Goes on with what the history leaves open: an input that was cut off by
@@ -374,7 +389,7 @@ impl Session {
     }
 
     /// Answers the model's question. Legal in `AWAITING_INPUT` only.
-    pub fn answer(&self, input: impl Into<String>) -> Result<(), SessionError> {
+    pub fn answer(&self, input: impl Into<Content>) -> Result<(), SessionError> {
         match self.state() {
             SessionState::AwaitingInput => self.submit(input),
             state => Err(SessionError::illegal(
@@ -388,14 +403,15 @@ impl Session {
     /// Queues a message for the next gap between tool rounds; when idle, for
     /// the next input (spec 2.6). Returns the number that its
     /// `STEERING_QUEUED`, `STEERING_INJECTED` or `STEERING_DROPPED` event bears.
-    pub fn steer(&self, message: impl Into<String>) -> Result<u64, SessionError> {
+    pub fn steer(&self, message: impl Into<Content>) -> Result<u64, SessionError> {
         self.open("steer")?;
-        let content = message.into();
+        let content = self.admitted("steer", message.into())?;
         let id = self.0.mailbox.steering_ids.get() + 1;
         self.0.mailbox.steering_ids.set(id);
         self.0.emit(EventKind::SteeringQueued {
             id,
-            content: content.clone(),
+            content: content.text(),
+            attachments: Attachment::all(&content),
         });
         self.0
             .mailbox
@@ -407,13 +423,11 @@ impl Session {
 
     /// Queues an input for when the current one is done (spec 2.6). A session
     /// that closes before emits `FOLLOW_UP_DROPPED`.
-    pub fn follow_up(&self, message: impl Into<String>) -> Result<(), SessionError> {
+    pub fn follow_up(&self, message: impl Into<Content>) -> Result<(), SessionError> {
         self.open("follow_up")?;
-        self.0
-            .mailbox
-            .follow_ups
-            .borrow_mut()
-            .push_back(message.into());
+        let content = self.admitted("follow_up", message.into())?;
+        let mut follow_ups = self.0.mailbox.follow_ups.borrow_mut();
+        follow_ups.push_back(content);
         Ok(())
     }
 
@@ -509,6 +523,22 @@ impl Session {
             .names()
             .map(str::to_owned)
             .collect()
+    }
+
+    /// The subagents, those of subagents too: each after the one that started it.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        let id = self.0.agent.as_ref().unwrap_or(&self.0.id);
+        self.0.agents.infos(id)
+    }
+
+    /// The turns of a subagent so far, also of one that is closed.
+    pub fn agent_history(&self, agent: &str) -> Result<Vec<Turn>, SessionError> {
+        self.0.agents.history(agent)
+    }
+
+    /// Tells a subagent something; what comes of it are its events.
+    pub fn tell_agent(&self, agent: &str, call: AgentCall) -> Result<(), SessionError> {
+        self.0.agents.tell(agent, call)
     }
 
     /// The turns so far.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage};
+use crate::llm::{Content, ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage};
 
 /// One entry of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -10,8 +10,8 @@ use crate::llm::{ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage
 pub enum Turn {
     /// An input of the user.
     User {
-        /// What the user wrote.
-        content: String,
+        /// What the user wrote and attached; as JSON a string, or a list of parts.
+        content: Content,
         /// ms since 1970-01-01 UTC.
         timestamp_ms: u64,
     },
@@ -49,8 +49,8 @@ pub enum Turn {
     },
     /// A message injected between tool rounds; the model sees it as the user's.
     Steering {
-        /// The message.
-        content: String,
+        /// The message; as JSON a string, or a list of parts.
+        content: Content,
         /// ms since 1970-01-01 UTC.
         timestamp_ms: u64,
     },
@@ -60,9 +60,7 @@ impl Turn {
     /// What the model sees of it.
     pub(crate) fn to_message(&self) -> Message {
         match self {
-            Self::User { content, .. } | Self::Steering { content, .. } => {
-                Message::text(Role::User, content.clone())
-            }
+            Self::User { content, .. } | Self::Steering { content, .. } => user_message(content),
             Self::System { content, .. } => Message::text(Role::Developer, content.clone()),
             Self::ToolResults { results, .. } => results_message(results),
             Self::Assistant {
@@ -86,6 +84,15 @@ impl Turn {
                 }
             }
         }
+    }
+}
+
+/// The message for what the user says.
+pub(crate) fn user_message(content: &Content) -> Message {
+    Message {
+        role: Role::User,
+        content: content.to_message_parts(),
+        replay: None,
     }
 }
 

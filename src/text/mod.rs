@@ -1,10 +1,11 @@
 //! Pure string work: truncation, capture, line numbers, line endings, diffs,
-//! image sniffing, the matching of patterns. It never does I/O and knows no
-//! tool, model or session.
+//! checks of images and documents, the matching of patterns. It never does I/O
+//! and knows no tool, model or session.
 
 mod capture;
 mod decode;
 mod diff;
+mod document;
 mod encoding;
 mod ending;
 mod glob;
@@ -22,6 +23,7 @@ pub use capture::{Captured, CapturedOutput, DEFAULT_MAX_CAPTURED_BYTES};
 pub(crate) use decode::has_nul;
 pub use decode::{NotText, Utf8Decoder, decode_text};
 pub use diff::{unified_diff, unified_diff_from};
+pub use document::{BadDocument, MAX_PDF_BYTES, MAX_TEXT_BYTES, check_document, sniff_pdf};
 pub use encoding::{Encoding, NotEncodable, decode_file};
 pub use ending::{LineEnding, TextFormat};
 pub(crate) use glob::{Glob, escape_glob};

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::gate::GatedEnvironment;
 use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::effect::{EffectKind, OutcomeKind};
 use crate::llm::ToolDefinition;
@@ -52,9 +53,16 @@ impl Tool for HostTool {
         let effect = EffectKind::CallTool {
             name: self.host_name.clone(),
             call_id: call.call_id.to_string(),
+            agent_id: call.scope.agent.as_ref().map(|agent| agent.to_string()),
+            working_directory: call.environment.info().working_directory.clone(),
             arguments: arguments.to_string(),
         };
         let mut pending = call.port.request(&call.scope, effect);
+        let _loan = call.gate.clone().map(|gate| {
+            let timeouts = call.timeouts;
+            let environment = Rc::new(GatedEnvironment { gate, timeouts });
+            call.port.lend(&pending, environment, &call.scope)
+        });
         let mut streamed = CapturedOutput::new(call.max_captured_bytes);
         loop {
             match pending.next().await {
@@ -63,11 +71,11 @@ impl Tool for HostTool {
                     (call.progress)(None, text.as_bytes());
                 }
                 Some(OutcomeKind::ToolEnd(result)) => {
-                    let mut content = CapturedOutput::new(call.max_captured_bytes);
-                    content.push(result.content.as_bytes());
+                    let (text, media) = result.content.admitted();
                     return Ok(ToolOutput {
+                        media,
                         is_error: result.is_error,
-                        ..ToolOutput::captured(content)
+                        ..ToolOutput::bounded(text, call.max_captured_bytes)
                     });
                 }
                 Some(OutcomeKind::Cancelled) | None => {

@@ -3,21 +3,17 @@
 //! that it can read; a call always has exactly one result.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
-use futures_util::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::approval::{ApprovalPolicy, GitCalls, Proposal, Verdict};
+use super::approval::ApprovalPolicy;
+use super::gate::{Barred, Deed, Gate};
 use super::registry::Registered;
 use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
-use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
-use crate::environment::{
-    CancelReason, Environment, EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment,
-    OutputStream, Scope, VariablesEnvironment, git,
-};
+use crate::effect::EffectPort;
+use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
 use crate::event::Refusal;
 use crate::llm::{Media, ToolCall, ToolDefinition, ToolResult};
 use crate::text::Utf8Decoder;
@@ -48,7 +44,7 @@ pub struct Pipeline {
     /// Limits on commands.
     pub timeouts: Timeouts,
     /// Which calls the host must approve.
-    pub approvals: ApprovalPolicy,
+    pub approvals: Rc<ApprovalPolicy>,
     /// Bytes of output to keep in full, per call.
     pub max_captured_bytes: usize,
     /// Turns at files; share it between all who work in one environment.
@@ -197,7 +193,9 @@ impl Pipeline {
             let message = format!("invalid arguments: {}", violations.join("; "));
             return Err(ToolError::new(message).into());
         }
-        let environment = self.approve(scope, call, registered, &arguments).await?;
+        let call = Rc::new(call.clone());
+        let gate = self.gate(scope, call.clone());
+        let environment = self.approve(&gate, registered, &arguments).await?;
         if scope.cancel.is_cancelled() {
             return Err(ToolError::stopped("before it started").into());
         }
@@ -215,6 +213,7 @@ impl Pipeline {
             timeouts: self.timeouts,
             max_captured_bytes: self.max_captured_bytes,
             files: self.files.clone(),
+            gate: Some(gate),
             progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
         };
         let result = registered.tool.execute(&context, arguments).await;
@@ -222,101 +221,38 @@ impl Pipeline {
         Ok(result?)
     }
 
-    /// Where a call may run that is approved.
+    /// The gate of `call`.
+    pub fn gate(&self, scope: &Scope, call: Rc<ToolCall>) -> Gate {
+        Gate {
+            approvals: self.approvals.clone(),
+            environment: self.environment.clone(),
+            port: self.port.clone(),
+            events: self.events.clone(),
+            call,
+            scope: scope.clone(),
+        }
+    }
+
+    /// Where a call may run that passes its gate.
     async fn approve(
         &self,
-        scope: &Scope,
-        call: &ToolCall,
+        gate: &Gate,
         registered: &Registered,
         arguments: &Value,
     ) -> Result<Rc<dyn ExecutionEnvironment>, Failure> {
         let tool = &registered.tool;
         let (writes, command) = (tool.writes(arguments), tool.command(arguments));
-        let by_name = Proposal {
-            tool_name: &call.name,
+        let deed = Deed {
+            tool_name: &gate.call.name,
             kind: tool.kind(),
             writes: &writes,
             command: command.as_ref(),
-            working_directory: &self.environment.info().working_directory,
-            links: &BTreeMap::new(),
         };
-        let environment = Environment::new(self.environment.clone(), scope.clone());
-        let mut verdict = self.approvals.judge(&by_name);
-        if verdict == Verdict::Allow {
-            let paths = self.approvals.paths(&by_name);
-            verdict = match links(&environment, paths).await {
-                Ok(links) if links.is_empty() => verdict,
-                Ok(links) => self.approvals.judge(&Proposal {
-                    links: &links,
-                    ..by_name
-                }),
-                Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
-                    return Err(ToolError::stopped("before it started").into());
-                }
-                Err(error) => Verdict::Ask(format!("it is not known where it writes: {error}")),
-            };
-        }
-        let git = match self.environment.info().platform.as_str() {
-            // The sandbox has no git.
-            "wasm" => GitCalls::None,
-            _ => self.approvals.git(&by_name),
-        };
-        if verdict == Verdict::Allow && git != GitCalls::None {
-            verdict = match git::look(&environment).await {
-                Ok(None) => verdict,
-                Ok(Some(settings)) => {
-                    let concern = self.approvals.git_concern(&settings, &by_name);
-                    concern.map_or(verdict, Verdict::Ask)
-                }
-                Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
-                    return Err(ToolError::stopped("before it started").into());
-                }
-                Err(error) => Verdict::Ask(format!("it is not known what git would run: {error}")),
-            };
-        }
-        // What somebody has allowed to commit also runs hooks.
-        let guarded = match verdict {
-            Verdict::Allow => git != GitCalls::None,
-            _ => git == GitCalls::Reading,
-        };
-        let environment: Rc<dyn ExecutionEnvironment> = match guarded {
-            true => Rc::new(VariablesEnvironment::new(
-                self.environment.clone(),
-                git::variables(&[]),
-            )),
-            false => self.environment.clone(),
-        };
-        let reason = match verdict {
-            Verdict::Allow => return Ok(environment),
-            Verdict::Deny(reason) => {
-                let message = format!("denied by policy: {reason}");
-                return Err(Failure::Refused(Refusal::DeniedByPolicy, message));
-            }
-            Verdict::Ask(reason) => reason,
-        };
-        self.events.approval_requested(call, arguments, &reason);
-        let effect = EffectKind::AskApproval {
-            tool_name: call.name.clone(),
-            call_id: call.id.clone(),
-            arguments: arguments.to_string(),
-            reason: reason.clone(),
-        };
-        let (refusal, why) = match self.port.request(scope, effect).finish().await {
-            OutcomeKind::Approval(Approval::Allow) => return Ok(environment),
-            OutcomeKind::Approval(Approval::Deny { reason }) => (Refusal::NotApproved, reason),
-            OutcomeKind::Approval(Approval::NoApprover) => (
-                Refusal::NoApprover,
-                format!("nobody is there to approve it: {reason}"),
-            ),
-            OutcomeKind::Cancelled => {
-                return Err(ToolError::stopped("before it started").into());
-            }
-            _ => (
-                Refusal::NoApprover,
-                "the host answered with an outcome of another effect; fix the host".to_owned(),
-            ),
-        };
-        Err(Failure::Refused(refusal, format!("not approved: {why}")))
+        let passed = gate.pass(&gate.scope, &deed, arguments).await;
+        passed.map_err(|barred| match barred {
+            Barred::Refused(refusal, message) => Failure::Refused(refusal, message),
+            Barred::Stopped => ToolError::stopped("before it started").into(),
+        })
     }
 
     fn unknown_tool(&self, call: &ToolCall) -> String {
@@ -339,20 +275,6 @@ impl fmt::Debug for Pipeline {
             .field("approvals", &self.approvals)
             .finish_non_exhaustive()
     }
-}
-
-/// Where those of `paths` lead that do not lead where they say. All are asked
-/// for at once: one step to the host and back.
-async fn links(
-    environment: &Environment,
-    paths: BTreeSet<String>,
-) -> Result<BTreeMap<String, String>, EnvironmentError> {
-    let real = paths.iter().map(|path| environment.real_path(path));
-    let real = try_join_all(real).await?;
-    let found = paths.into_iter().zip(real);
-    Ok(found
-        .filter(|(path, real)| environment.absolute(path) != *real)
-        .collect())
 }
 
 /// Arguments as an object. No text at all means no arguments; freeform text
@@ -404,7 +326,7 @@ fn failed(message: String, partial: Option<Box<ToolOutput>>) -> ToolOutput {
 /// Turns chunks of bytes into deltas of text, per pipe.
 struct Deltas {
     events: Rc<dyn PipelineEvents>,
-    call: ToolCall,
+    call: Rc<ToolCall>,
     decoders: RefCell<[Utf8Decoder; 3]>,
 }
 

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::approval::ApprovalPolicy;
 use super::core::CORE_TOOLS;
 use super::{Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts};
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
@@ -58,7 +57,7 @@ pub(crate) fn pipeline_of(
         port: EffectPort::new(),
         limits: OutputLimits::default(),
         timeouts: Timeouts::default(),
-        approvals: ApprovalPolicy::default(),
+        approvals: Rc::default(),
         max_captured_bytes: crate::text::DEFAULT_MAX_CAPTURED_BYTES,
         files: FileLocks::default(),
         events: log.clone(),

@@ -13,7 +13,7 @@ use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecStatus,
     FileChange, FileNode, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
-use crate::llm::{TransportError, TransportErrorKind};
+use crate::llm::{Content, Media, MediaSource, Part, TransportError, TransportErrorKind};
 use crate::session::{JobReport, JobReportKind, SessionError};
 use crate::text::from_json;
 
@@ -153,6 +153,39 @@ pub(super) fn from_object<T: DeserializeOwned>(value: &JsValue) -> Result<T, Str
         .and_then(|json| json.as_string())
         .ok_or("not a value that JSON can hold")?;
     from_json(&json).map_err(|error| error.to_string())
+}
+
+/// A string, or parts: `{type: "text", text}`, and `{type: "image" | "document" |
+/// "file", data, name, detail}` with bytes.
+pub(super) fn content(value: &JsValue) -> Result<Content, String> {
+    if let Some(text) = value.as_string() {
+        return Ok(text.into());
+    }
+    let parts = value.dyn_ref::<Array>().ok_or("neither a text nor parts")?;
+    let parts: Result<Vec<Part>, String> = parts.iter().map(|value| part(&value)).collect();
+    parts.map(Into::into)
+}
+
+fn part(value: &JsValue) -> Result<Part, String> {
+    let kind = text(value, "type").unwrap_or_default();
+    if kind == "text" {
+        return Ok(Part::text(text(value, "text").unwrap_or_default()));
+    }
+    let data = bytes(value, "data")?.unwrap_or_default();
+    if kind == "file" {
+        return Ok(Part::file(text(value, "name").unwrap_or_default(), data));
+    }
+    let media = Media {
+        source: MediaSource::Data(data),
+        media_type: String::new(),
+        detail: text(value, "detail"),
+        file_name: text(value, "name"),
+    };
+    match kind.as_str() {
+        "image" => Ok(Part::Image(media)),
+        "document" => Ok(Part::Document(media)),
+        _ => Err(format!("a part has the unknown type {kind}")),
+    }
 }
 
 /// A map of strings as a plain object.

@@ -50,8 +50,11 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub(super) fn room(this: &Host, owner: &str) -> Result<Option<Promise>, JsValue>;
 
-    /// Calls a tool; resolves to `{content, isError}`. Progress goes to
-    /// [`super::Core::tool_output`].
+    /// Calls a tool, `{id, name, callId, agentId, workingDirectory, arguments}`;
+    /// resolves to `{content, isError}`. Progress goes to
+    /// [`super::Core::tool_output`]. Until then the tool may use the environment
+    /// of its session through [`super::Core::exec_for_tool`] and
+    /// [`super::Core::call_for_tool`].
     #[wasm_bindgen(method, catch, js_name = callTool)]
     pub(super) fn call_tool(
         this: &Host,

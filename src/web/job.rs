@@ -1,5 +1,5 @@
-//! Jobs: what a host does with a sandbox itself. Who brings an environment of
-//! their own needs no core for that.
+//! Jobs: what a host does in an environment itself, outside of any session, or
+//! for a tool that it runs.
 
 use bytes::Bytes;
 use js_sys::Uint8Array;
@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::*;
 
 use super::{Core, convert, copied, invalid, thrown};
 use crate::environment::{EnvironmentCall, ExecRequest};
+use crate::session::Action;
 
 #[wasm_bindgen]
 impl Core {
@@ -14,8 +15,7 @@ impl Core {
     /// [`ExecRequest`]. Returns the id of the job.
     #[wasm_bindgen(js_name = startExec)]
     pub fn start_exec(&self, environment: u32, request: JsValue) -> Result<String, JsValue> {
-        let request: ExecRequest = convert::from_object(&request)
-            .map_err(|error| invalid(format!("invalid command: {error}")))?;
+        let request = command(&request)?;
         let job = self
             .driver
             .with(|instance| instance.start_exec(environment, request));
@@ -32,17 +32,36 @@ impl Core {
         call: JsValue,
         content: Option<Uint8Array>,
     ) -> Result<String, JsValue> {
-        let call = match content {
-            Some(content) => EnvironmentCall::Write {
-                path: convert::text(&call, "path").unwrap_or_default(),
-                content: Bytes::from(copied(&content)?),
-            },
-            None => convert::from_object(&call)
-                .map_err(|error| invalid(format!("invalid call: {error}")))?,
-        };
+        let call = environment_call(&call, content)?;
         let job = self
             .driver
             .with(|instance| instance.start_call(environment, call));
+        job.map(|job| job.to_string()).map_err(thrown)
+    }
+
+    /// Starts a command for the tool that runs as `effect`, as
+    /// [`Core::start_exec`] does; see [`crate::session::Instance::act`].
+    #[wasm_bindgen(js_name = execForTool)]
+    pub fn exec_for_tool(&self, effect: f64, request: JsValue) -> Result<String, JsValue> {
+        self.act(effect, Action::Exec(command(&request)?))
+    }
+
+    /// Starts a call for the tool that runs as `effect`, as
+    /// [`Core::start_call`] does; see [`crate::session::Instance::act`].
+    #[wasm_bindgen(js_name = callForTool)]
+    pub fn call_for_tool(
+        &self,
+        effect: f64,
+        call: JsValue,
+        content: Option<Uint8Array>,
+    ) -> Result<String, JsValue> {
+        self.act(effect, Action::Call(environment_call(&call, content)?))
+    }
+
+    fn act(&self, effect: f64, action: Action) -> Result<String, JsValue> {
+        let job = self
+            .driver
+            .with(|instance| instance.act(effect as u64, action));
         job.map(|job| job.to_string()).map_err(thrown)
     }
 
@@ -50,5 +69,24 @@ impl Core {
     #[wasm_bindgen(js_name = cancelJob)]
     pub fn cancel_job(&self, job: &str) {
         self.driver.with(|instance| instance.cancel_job(job));
+    }
+}
+
+fn command(request: &JsValue) -> Result<ExecRequest, JsValue> {
+    convert::from_object(request).map_err(|error| invalid(format!("invalid command: {error}")))
+}
+
+fn environment_call(
+    call: &JsValue,
+    content: Option<Uint8Array>,
+) -> Result<EnvironmentCall, JsValue> {
+    match content {
+        Some(content) => Ok(EnvironmentCall::Write {
+            path: convert::text(call, "path").unwrap_or_default(),
+            content: Bytes::from(copied(&content)?),
+        }),
+        None => {
+            convert::from_object(call).map_err(|error| invalid(format!("invalid call: {error}")))
+        }
     }
 }

@@ -14,7 +14,6 @@ mod convert;
 mod driver;
 mod host;
 mod http;
-#[cfg(feature = "sandbox")]
 mod job;
 mod perform;
 #[cfg(feature = "sandbox")]
@@ -34,7 +33,7 @@ use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
 use crate::session::{
-    Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+    AgentCall, Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
 };
 
 /// Runs once when the module is loaded: a panic becomes a JavaScript error
@@ -181,13 +180,16 @@ impl CoreSession {
         Ok(convert::to_object(&self.session.state()))
     }
 
-    /// See [`Session::submit`].
-    pub fn submit(&self, input: String) -> Result<(), JsValue> {
+    /// See [`Session::submit`]; `input` is a string or a list of parts, see
+    /// [`convert::content`].
+    pub fn submit(&self, input: JsValue) -> Result<(), JsValue> {
+        let input = convert::content(&input).map_err(invalid)?;
         self.call(|session| session.submit(input))
     }
 
     /// See [`Session::answer`].
-    pub fn answer(&self, input: String) -> Result<(), JsValue> {
+    pub fn answer(&self, input: JsValue) -> Result<(), JsValue> {
+        let input = convert::content(&input).map_err(invalid)?;
         self.call(|session| session.answer(input))
     }
 
@@ -197,14 +199,16 @@ impl CoreSession {
     }
 
     /// See [`Session::steer`].
-    pub fn steer(&self, message: String) -> Result<f64, JsValue> {
+    pub fn steer(&self, message: JsValue) -> Result<f64, JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
         self.call(|session| session.steer(message))
             .map(|number| number as f64)
     }
 
     /// See [`Session::follow_up`].
     #[wasm_bindgen(js_name = followUp)]
-    pub fn follow_up(&self, message: String) -> Result<(), JsValue> {
+    pub fn follow_up(&self, message: JsValue) -> Result<(), JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
         self.call(|session| session.follow_up(message))
     }
 
@@ -258,6 +262,37 @@ impl CoreSession {
     #[wasm_bindgen(js_name = unregisterTool)]
     pub fn unregister_tool(&self, name: &str) -> Result<bool, JsValue> {
         self.call(|session| session.unregister_tool(name))
+    }
+
+    /// The subagents: an array of objects, see [`crate::session::AgentInfo`].
+    pub fn agents(&self) -> Result<JsValue, JsValue> {
+        Ok(convert::to_object(&self.session.agents()))
+    }
+
+    /// The turns of a subagent so far, as [`CoreSession::history`] gives them.
+    #[wasm_bindgen(js_name = agentHistory)]
+    pub fn agent_history(&self, agent: &str) -> Result<JsValue, JsValue> {
+        let turns = self.session.agent_history(agent).map_err(thrown)?;
+        Ok(convert::to_object(&turns))
+    }
+
+    /// See [`AgentCall::Steer`]; `message` as in [`CoreSession::submit`].
+    #[wasm_bindgen(js_name = steerAgent)]
+    pub fn steer_agent(&self, agent: &str, message: JsValue) -> Result<(), JsValue> {
+        let message = convert::content(&message).map_err(invalid)?;
+        self.call(|session| session.tell_agent(agent, AgentCall::Steer(message)))
+    }
+
+    /// See [`AgentCall::Interrupt`].
+    #[wasm_bindgen(js_name = interruptAgent)]
+    pub fn interrupt_agent(&self, agent: &str) -> Result<(), JsValue> {
+        self.call(|session| session.tell_agent(agent, AgentCall::Interrupt))
+    }
+
+    /// See [`AgentCall::Close`].
+    #[wasm_bindgen(js_name = closeAgent)]
+    pub fn close_agent(&self, agent: &str) -> Result<(), JsValue> {
+        self.call(|session| session.tell_agent(agent, AgentCall::Close))
     }
 
     /// Names of the tools that the model is offered.

@@ -28,8 +28,19 @@ pub(super) async fn perform(call: &Call, kind: EffectKind) -> OutcomeKind {
         EffectKind::CallTool {
             name,
             call_id,
+            agent_id,
+            working_directory,
             arguments,
-        } => call_tool(call, &name, &call_id, &arguments).await,
+        } => {
+            let asked = Record::new()
+                .number("id", call.id as f64)
+                .text("name", &name)
+                .text("callId", &call_id)
+                .maybe_text("agentId", agent_id.as_deref())
+                .text("workingDirectory", &working_directory)
+                .text("arguments", &arguments);
+            call_tool(call, asked.object()).await
+        }
         EffectKind::RunProgram(request) => run_program(call, request).await,
         EffectKind::AskApproval {
             tool_name,
@@ -95,26 +106,19 @@ async fn environment_call(call: &Call, environment: u32, asked: EnvironmentCall)
     })
 }
 
-async fn call_tool(call: &Call, name: &str, call_id: &str, arguments: &str) -> OutcomeKind {
-    let asked = Record::new()
-        .number("id", call.id as f64)
-        .text("name", name)
-        .text("callId", call_id)
-        .text("arguments", arguments);
-    let promise = call
-        .host()
-        .call_tool(&call.owner, asked.object(), &call.signal());
+async fn call_tool(call: &Call, asked: &Object) -> OutcomeKind {
+    let promise = call.host().call_tool(&call.owner, asked, &call.signal());
     OutcomeKind::ToolEnd(match settle(promise).await {
-        Ok(result) => HostToolResult {
-            content: convert::text(&result, "content").unwrap_or_default(),
-            is_error: convert::flag(&result, "isError"),
+        Ok(result) => match convert::content(&convert::get(&result, "content")) {
+            Ok(content) => HostToolResult {
+                content,
+                is_error: convert::flag(&result, "isError"),
+            },
+            Err(problem) => HostToolResult::error(problem),
         },
         Err(_) if call.is_cancelled() => return OutcomeKind::Cancelled,
         // What a tool throws is a result that the model can read.
-        Err(error) => HostToolResult {
-            content: convert::message(&error),
-            is_error: true,
-        },
+        Err(error) => HostToolResult::error(convert::message(&error)),
     })
 }
 

@@ -32,6 +32,7 @@ fn call(arguments: Value) -> Result<String, String> {
     let pipeline = pipeline(tree.clone());
     let scope = Scope::new("s");
     let call = CallContext {
+        gate: None,
         environment: Environment::new(tree, scope.clone()),
         call_id: "c1".into(),
         scope,

@@ -31,7 +31,7 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
         port: EffectPort::new(),
         limits: OutputLimits::default(),
         timeouts: Timeouts::default(),
-        approvals: hermitcrab::tool::approval::ApprovalPolicy::default(),
+        approvals: Rc::default(),
         max_captured_bytes: 1 << 20,
         files: FileLocks::default(),
         events: Rc::new(Silent),

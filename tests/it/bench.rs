@@ -200,10 +200,9 @@ impl Bench {
                 }));
             }
             EffectKind::CallTool { name, .. } if !self.stuck.contains(&name.as_str()) => {
-                answer(OutcomeKind::ToolEnd(HostToolResult {
-                    content: format!("{name} done"),
-                    is_error: false,
-                }));
+                answer(OutcomeKind::ToolEnd(HostToolResult::ok(format!(
+                    "{name} done"
+                ))));
             }
             EffectKind::AskApproval { .. } => answer(OutcomeKind::Approval(Approval::Allow)),
             EffectKind::Cancel { .. } if self.deaf => {}

@@ -1,7 +1,9 @@
 //! Records: a session that is cut off anywhere goes on in another instance, and
 //! its model reads what it would have read.
 
+use base64::Engine as _;
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Part;
 use hermitcrab::session::{Session, SessionErrorKind, SessionRecord};
 use serde_json::{Value, json};
 
@@ -126,6 +128,48 @@ fn another_provider_can_go_on() {
     let texts = serde_json::to_string(&messages(&later, 0)).expect("JSON");
     for text in ["Let me look.", "quick done", "wait done", "really?"] {
         assert!(texts.contains(text), "{text} is not in {texts}");
+    }
+}
+
+/// One white pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==";
+
+#[test]
+fn images_and_documents_are_in_the_record() {
+    let image = || {
+        let data = base64::engine::general_purpose::STANDARD.decode(PNG);
+        Part::image(data.expect("base64"))
+    };
+    for provider in ["anthropic", "openai", "gemini", "chat"] {
+        let mut bench = Bench::new(&json!({"steps": [{"text": "One."}]}), config(provider));
+        let parts = vec![
+            Part::text("See"),
+            image(),
+            Part::document("a").named("a.txt"),
+        ];
+        bench.session.submit(parts).expect("idle");
+        bench.run();
+        bench.session.steer(vec![image()]).expect("open");
+        bench
+            .session
+            .follow_up(vec![Part::document("b")])
+            .expect("open");
+        let record = bench.session.record();
+        let script = json!({"steps": [{"text": "Two."}, {"text": "Three."}]});
+        let mut later = reopen(&record, &script, config(provider));
+        assert_eq!(later.session.record().turns, record.turns, "{provider}");
+        assert_eq!(
+            later.session.record().follow_ups,
+            record.follow_ups,
+            "{provider}"
+        );
+        later.submit("on");
+        let read = messages(&later, 0);
+        let before = messages(&bench, 0);
+        assert_eq!(read[..before.len()], before[..], "{provider}");
+        let text = serde_json::to_string(&read).expect("JSON");
+        assert_eq!(text.matches(PNG).count(), 2, "{provider}: {text}");
     }
 }
 

@@ -113,8 +113,9 @@ class Run {
     switch (verb) {
       case "submit":
       case "answer": {
+        const said = parts(value);
         const from = this.log.length;
-        const accepted = await this.#call(verb, () => session[verb](value));
+        const accepted = await this.#call(verb, () => session[verb](said));
         const left = (event) =>
           !event.agent_id &&
           (event.kind === "SESSION_END" ||
@@ -123,9 +124,9 @@ class Run {
         return;
       }
       case "steer":
-        return void (await this.#call("steer", () => session.steer(value)));
+        return void (await this.#call("steer", () => session.steer(parts(value))));
       case "follow_up":
-        return void (await this.#call("follow_up", () => session.followUp(value)));
+        return void (await this.#call("follow_up", () => session.followUp(parts(value))));
       case "system":
         return void (await this.#call("system", () => session.addSystemTurn(value)));
       case "interrupt":
@@ -141,6 +142,16 @@ class Run {
         return void (await this.#call("register", () => session.registerTool(this.#tool(value))));
       case "unregister":
         return void (await this.#call("unregister", () => session.unregisterTool(value)));
+      case "agents":
+        return void (await this.#ask("agents", async () => (await session.agents()).map(shownAgent)));
+      case "agent_history":
+        return void (await this.#ask("agent_history", async () => (await session.agentHistory(value)).map(shownTurn)));
+      case "steer_agent":
+        return void (await this.#call("steer_agent", () => session.steerAgent(value[0], parts(value[1]))));
+      case "interrupt_agent":
+        return void (await this.#call("interrupt_agent", () => session.interruptAgent(value)));
+      case "close_agent":
+        return void (await this.#call("close_agent", () => session.closeAgent(value)));
       case "release":
         return this.model.release(value);
       case "held":
@@ -150,6 +161,11 @@ class Run {
       default:
         throw new Error(`unknown action ${verb}`);
     }
+  }
+
+  /** A call whose answer is in the transcript. */
+  async #ask(name, call) {
+    await this.#call(name, async () => void this.#callErrors.push({ [name]: await call() }));
   }
 
   async #call(name, call) {
@@ -179,11 +195,17 @@ class Run {
 
   #tool({ behaviour, ...definition }) {
     const behaviours = Array.isArray(behaviour) ? behaviour : [behaviour];
-    const execute = async (args, { progress }) => {
+    const execute = async (args, context) => {
+      const { progress } = context;
       const chosen = this.#nth(`tool ${definition.name}`, behaviours);
       for (const piece of chosen.progress ?? []) progress(piece);
       await this.#doAll(chosen.do ?? []);
       if (chosen.wait_for) await this.#until(() => this.#count(chosen.wait_for) >= 1);
+      if (chosen.uses) {
+        const lines = [];
+        for (const use of chosen.uses) lines.push(await used(use, context).catch((error) => error.message));
+        return lines.join("\n");
+      }
       if (chosen.echo) return JSON.stringify(args);
       return chosen.fails === undefined
         ? chosen.returns
@@ -408,6 +430,37 @@ function mapStrings(value, change) {
   if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapStrings(item, change)]));
+}
+
+/** What came of using the environment of a tool, in a line. */
+async function used({ exec, read, write, list, place }, { env, agentId = "none", workingDirectory }) {
+  if (place) return `${agentId} in ${workingDirectory}`;
+  if (exec !== undefined) return env.exec(exec).then(({ exitCode, stdout }) => `exit ${exitCode}: ${stdout}`);
+  if (read !== undefined) return env.readText(read);
+  if (list !== undefined) return (await env.list(list)).map(({ path }) => path).join(" ");
+  return env.write(...write).then(() => "written");
+}
+
+/** An agent as cases see it. */
+function shownAgent({ id, parentId, task, state, status, depth, turns }) {
+  return { id, of_agent: parentId.startsWith("agent-"), task, state, status, depth, turns };
+}
+
+/** What cases see of a turn: who speaks, and the text of those who are not tools. */
+function shownTurn({ turn, content }) {
+  if (turn === "tool_results") return [turn];
+  if (typeof content === "string") return [turn, content];
+  return [turn, content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")];
+}
+
+/** What the user says, with files as a page has them: one a `Blob`, the next bytes. */
+function parts(said) {
+  if (typeof said === "string") return said;
+  return said.map(({ data, ...part }, index) => {
+    if (data === undefined) return part;
+    const content = bytes({ base64: data });
+    return { ...part, data: index % 2 ? new Blob([content]) : content };
+  });
 }
 
 export function bytes(content) {

@@ -560,3 +560,37 @@ test("a command that hears no stop ends, also where no worker takes its place", 
   await env.dispose();
   await assert.rejects(env.readText("a"), { kind: "cancelled", message: "the environment was closed" });
 });
+
+test("images, the environment of tools and subagents cross to the worker", async () => {
+  const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==";
+  const bytes = Uint8Array.from(atob(PNG), (character) => character.charCodeAt(0));
+  let kept;
+  const tool = {
+    name: "measure",
+    description: "Measures.",
+    parameters: { type: "object" },
+    execute: async (_, { env, workingDirectory, agentId }) => {
+      kept = env;
+      const { stdout } = await env.exec("cat a.txt; echo b > b.txt", { onOutput: () => {} });
+      const names = (await env.list()).map(({ path }) => path).join(" ");
+      return [
+        { type: "text", text: `${workingDirectory} ${agentId} ${stdout} ${names}` },
+        { type: "image", data: PNG, mimeType: "image/png" },
+      ];
+    },
+  };
+  const script = { steps: [{ tool_calls: [{ name: "measure", arguments: {} }] }, { text: "Done." }] };
+  const env = await MemoryEnvironment.create({ files: { "a.txt": "one" } });
+  const session = await createSession({ env, script, tools: [tool] });
+  const events = await collect(session.run([{ type: "text", text: "Look." }, { type: "image", data: new Blob([bytes]), name: "dot.png" }]));
+  const image = { kind: "image", media_type: "image/png", bytes: bytes.length };
+  assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "Look.", attachments: [{ ...image, name: "dot.png" }] }]);
+  const [end] = dataOf(events, "TOOL_CALL_END");
+  assert.equal(end.output, "/workspace undefined one a.txt b.txt");
+  assert.deepEqual(end.attachments, [image]);
+  await assert.rejects(kept.readText("a.txt"), (error) => error.kind === "not_found" && /call is over/.test(error.message));
+  assert.deepEqual(await session.agents(), []);
+  await assert.rejects(session.agentHistory("agent-1"), (error) => error.kind === "not_found" && /none has been started/.test(error.message));
+  await assert.rejects(session.submit([{ type: "image", data: "bm8=" }]), (error) => error.kind === "invalid_input" && /part 1: image: not a PNG/.test(error.message));
+  await session.close();
+});

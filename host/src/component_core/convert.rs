@@ -9,12 +9,16 @@ use hermitcrab::environment::{
     Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
 use hermitcrab::event::SessionState;
-use hermitcrab::llm::{Auth, HttpRequest, TransportError, TransportErrorKind};
+use hermitcrab::llm::{
+    Auth, Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
+};
 use hermitcrab::memory::{Change, ChangeKind};
-use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
+use hermitcrab::session::{
+    Action, AgentCall, AgentStatus, JobReportKind, LogLine, SessionError, SessionErrorKind,
+};
 
 use super::wit;
-use crate::core::CoreEffect;
+use crate::core::{AgentInfo, CoreEffect};
 
 // ---- WIT → data: what a step returns, and errors of calls ---------------------
 
@@ -24,6 +28,67 @@ pub(super) fn effect(effect: wit::Effect, owner: impl FnOnce(String) -> Arc<str>
         id: effect.id,
         owner: owner(effect.owner),
         kind: effect.request.into(),
+    }
+}
+
+/// Parts in order.
+pub(super) fn content(content: &Content) -> Vec<wit::Part> {
+    let part = |part: &Part| match part {
+        Part::Text { text } => wit::Part::Text(text.clone()),
+        Part::Image(media) => wit::Part::Image(media.into()),
+        Part::Document(media) => wit::Part::Document(media.into()),
+    };
+    content.parts().iter().map(part).collect()
+}
+
+impl From<Action> for wit::Action {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Exec(request) => Self::Exec(request.into()),
+            Action::Call(call) => Self::Call(call.into()),
+        }
+    }
+}
+
+impl From<AgentCall> for wit::AgentCall {
+    fn from(call: AgentCall) -> Self {
+        match call {
+            AgentCall::Steer(message) => Self::Steer(content(&message)),
+            AgentCall::Interrupt => Self::Interrupt,
+            AgentCall::Close => Self::Close,
+        }
+    }
+}
+
+impl From<wit::Agent> for AgentInfo {
+    fn from(agent: wit::Agent) -> Self {
+        Self {
+            id: agent.id.into(),
+            parent_id: agent.parent_id.into(),
+            task: agent.task,
+            state: agent.state.into(),
+            status: match agent.status {
+                wit::AgentStatus::Running => AgentStatus::Running,
+                wit::AgentStatus::Completed => AgentStatus::Completed,
+                wit::AgentStatus::Failed => AgentStatus::Failed,
+            },
+            depth: agent.depth,
+            turns: agent.turns,
+        }
+    }
+}
+
+impl From<&Media> for wit::Attachment {
+    fn from(media: &Media) -> Self {
+        Self {
+            data: match &media.source {
+                MediaSource::Data(data) => data.to_vec(),
+                // The core refuses it as it refuses what is empty.
+                MediaSource::Url(_) => Vec::new(),
+            },
+            name: media.file_name.clone(),
+            detail: media.detail.clone(),
+        }
     }
 }
 
@@ -61,6 +126,8 @@ impl From<wit::EffectRequest> for EffectKind {
             wit::EffectRequest::CallTool(call) => Self::CallTool {
                 name: call.name,
                 call_id: call.call_id,
+                agent_id: call.agent_id,
+                working_directory: call.working_directory,
                 arguments: call.arguments,
             },
             wit::EffectRequest::RunProgram(request) => Self::RunProgram(request.into()),
@@ -326,7 +393,7 @@ impl From<OutcomeKind> for wit::OutcomeNews {
             }
             OutcomeKind::ToolOutput(text) => Self::ToolOutput(text),
             OutcomeKind::ToolEnd(result) => Self::ToolEnd(wit::ToolResult {
-                content: result.content,
+                content: content(&result.content),
                 is_error: result.is_error,
             }),
             OutcomeKind::ProgramEnd(result) => Self::ProgramEnd(result.into()),

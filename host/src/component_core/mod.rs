@@ -15,13 +15,15 @@ use bytes::Bytes;
 use hermitcrab::effect::Outcome;
 use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest};
 use hermitcrab::event::SessionState;
+use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
-use hermitcrab::session::{SessionError, SessionErrorKind};
+use hermitcrab::session::{Action, AgentCall, SessionError, SessionErrorKind};
 use wasmtime::component::{Component, Linker, ResourceAny};
 use wasmtime::{ResourceLimiter, Store, Trap};
 
 use crate::core::{
-    CallResult, CommandPolicy, Core, CoreError, CoreEvent, CoreFailure, CoreReport, CoreStep,
+    AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreEvent, CoreFailure, CoreReport,
+    CoreStep,
 };
 use crate::engine::{EngineError, TICK, Ticking};
 use bindings::exports::hermitcrab::core::instance as wit;
@@ -409,6 +411,12 @@ impl Core for ComponentCore {
         Ok(self.adopt_job(job))
     }
 
+    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
+        let action = action.into();
+        let job = self.refusable(|guest, store| guest.call_act(store, effect, &action))?;
+        Ok(self.adopt_job(job))
+    }
+
     fn cancel_job(&mut self, job: &str) -> CallResult<()> {
         self.enter(|guest, store| guest.call_cancel_job(store, job))
     }
@@ -438,14 +446,16 @@ impl Core for ComponentCore {
         Ok(state.into())
     }
 
-    fn submit(&mut self, session: &str, input: &str) -> CallResult<()> {
+    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_submit(store, handle, input))
+        let input = convert::content(input);
+        self.refusable(|guest, store| guest.session().call_submit(store, handle, &input))
     }
 
-    fn answer(&mut self, session: &str, input: &str) -> CallResult<()> {
+    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_answer(store, handle, input))
+        let input = convert::content(input);
+        self.refusable(|guest, store| guest.session().call_answer(store, handle, &input))
     }
 
     fn resume(&mut self, session: &str) -> CallResult<()> {
@@ -453,14 +463,16 @@ impl Core for ComponentCore {
         self.refusable(|guest, store| guest.session().call_resume(store, handle))
     }
 
-    fn steer(&mut self, session: &str, message: &str) -> CallResult<u64> {
+    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_steer(store, handle, message))
+        let message = convert::content(message);
+        self.refusable(|guest, store| guest.session().call_steer(store, handle, &message))
     }
 
-    fn follow_up(&mut self, session: &str, message: &str) -> CallResult<()> {
+    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
         let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_follow_up(store, handle, message))
+        let message = convert::content(message);
+        self.refusable(|guest, store| guest.session().call_follow_up(store, handle, &message))
     }
 
     fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()> {
@@ -505,6 +517,25 @@ impl Core for ComponentCore {
     fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
         let handle = self.session(session)?;
         self.refusable(|guest, store| guest.session().call_unregister_tool(store, handle, name))
+    }
+
+    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
+        let handle = self.session(session)?;
+        let agents = self.enter(|guest, store| guest.session().call_agents(store, handle))?;
+        Ok(agents.into_iter().map(Into::into).collect())
+    }
+
+    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
+        let handle = self.session(session)?;
+        let history = self
+            .refusable(|guest, store| guest.session().call_agent_history(store, handle, agent))?;
+        Ok(history.into())
+    }
+
+    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
+        let handle = self.session(session)?;
+        let call = call.into();
+        self.refusable(|guest, store| guest.session().call_tell_agent(store, handle, agent, &call))
     }
 
     fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {

@@ -55,6 +55,17 @@ pub(crate) struct DriverHandle {
     commands: mpsc::UnboundedSender<Command>,
 }
 
+/// What becomes a handle while the driver has others: with one of its own, it
+/// would never end.
+struct WeakHandle(mpsc::WeakUnboundedSender<Command>);
+
+impl WeakHandle {
+    fn upgrade(&self) -> Option<DriverHandle> {
+        let commands = self.0.upgrade()?;
+        Some(DriverHandle { commands })
+    }
+}
+
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
     pub(crate) fn start(core: Journaled, transport: HttpTransport) -> Self {
@@ -62,6 +73,7 @@ impl DriverHandle {
         let (outcomes, arrived) = mpsc::channel(OUTCOMES);
         let driver = Driver {
             core,
+            handle: WeakHandle(commands.downgrade()),
             recovered: None,
             transport,
             outcomes,
@@ -143,6 +155,7 @@ struct Live {
 /// Owns a core and everything that it needs outside.
 pub(crate) struct Driver {
     pub(crate) core: Journaled,
+    handle: WeakHandle,
     /// The core as it was before the call that ended it.
     recovered: Option<Box<dyn Core>>,
     transport: HttpTransport,

@@ -20,7 +20,7 @@ use crate::core::CoreEffect;
 use crate::environment::{ExecIo, OutputWriter};
 use crate::http::OutcomeSink;
 use crate::program::ProgramCall;
-use crate::tool::{ApprovalRequest, Progress, ToolInvocation};
+use crate::tool::{ApprovalRequest, Progress, ToolEnvironment, ToolInvocation};
 
 /// Where the outcomes of one effect go.
 #[derive(Clone)]
@@ -135,24 +135,31 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
         EffectKind::CallTool {
             name,
             call_id,
+            agent_id,
+            working_directory,
             arguments,
         } => {
+            let handle = driver.handle.upgrade();
             let session = driver.sessions.get(&effect.owner);
             let tool = session
                 .and_then(|session| session.tools.get(&name))
                 .cloned();
             Box::new(move |performer| {
                 Box::pin(async move {
+                    // Without a handle nobody is left who could want the result.
+                    let Some(handle) = handle else {
+                        return OutcomeKind::Cancelled;
+                    };
                     let Some(tool) = tool else {
-                        return OutcomeKind::ToolEnd(HostToolResult {
-                            content: format!("the host has no tool {name}"),
-                            is_error: true,
-                        });
+                        let message = format!("the host has no tool {name}");
+                        return OutcomeKind::ToolEnd(HostToolResult::error(message));
                     };
                     let progress = performer.clone();
                     let result = tool(ToolInvocation {
                         session_id: performer.owner.clone(),
+                        agent_id,
                         call_id,
+                        environment: ToolEnvironment::new(handle, performer.id, working_directory),
                         arguments,
                         progress: Progress(Box::new(move |text| {
                             let performer = progress.clone();
@@ -166,10 +173,9 @@ pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
                     // it has; the watchdog ends it if it does not.
                     match AssertUnwindSafe(result).catch_unwind().await {
                         Ok(result) => OutcomeKind::ToolEnd(result),
-                        Err(_) => OutcomeKind::ToolEnd(HostToolResult {
-                            content: format!("the tool {name} panicked in the host"),
-                            is_error: true,
-                        }),
+                        Err(_) => OutcomeKind::ToolEnd(HostToolResult::error(format!(
+                            "the tool {name} panicked in the host"
+                        ))),
                     }
                 })
             })

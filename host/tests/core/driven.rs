@@ -55,10 +55,7 @@ fn add_one() -> HostTool {
         call.progress.show("adding").await;
         let arguments: serde_json::Value =
             serde_json::from_str(&call.arguments).unwrap_or_default();
-        HostToolResult {
-            content: (arguments["n"].as_i64().unwrap_or_default() + 1).to_string(),
-            is_error: false,
-        }
+        HostToolResult::ok((arguments["n"].as_i64().unwrap_or_default() + 1).to_string())
     })
 }
 

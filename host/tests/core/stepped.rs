@@ -112,7 +112,7 @@ fn play(host: &Host) -> Vec<CoreStep> {
     let mut now = NOW;
     let body = stream("Hello");
     let mut steps = settle(&mut *core, &mut now, &body);
-    core.submit(&session, "Hi").expect("idle");
+    core.submit(&session, &"Hi".into()).expect("idle");
     steps.extend(settle(&mut *core, &mut now, &body));
     assert_eq!(
         core.history(&session).map(|json| json.starts_with(b"[")),
@@ -182,7 +182,7 @@ fn refusals_are_typed() {
                 SessionErrorKind::IllegalState,
             ),
             (
-                kind(core.submit("nobody", "hi")),
+                kind(core.submit("nobody", &"hi".into())),
                 SessionErrorKind::NotFound,
             ),
             (

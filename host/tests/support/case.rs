@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hermitcrab::environment::{FileChange, FileNode, ProgramRequest, ProgramResult};
+use hermitcrab::llm::{self, Part};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -51,6 +52,7 @@ pub enum Need {
     Sandbox,
     Local,
     Redirects,
+    Host,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -158,11 +160,69 @@ pub struct Behaviour {
     pub progress: Vec<String>,
     #[serde(default)]
     pub r#do: Vec<Action>,
+    pub uses: Option<Vec<Use>>,
     pub wait_for: Option<Matcher>,
-    pub returns: Option<String>,
+    pub returns: Option<Returned>,
     pub fails: Option<String>,
     #[serde(default)]
     pub echo: bool,
+}
+
+/// What a host tool does in its environment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    Exec(String),
+    Read(String),
+    Write(String, String),
+    List(String),
+    Place(bool),
+}
+
+/// What a tool gives: a text, or content as an MCP server's tool gives it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Returned {
+    Text(String),
+    Content(Vec<Value>),
+}
+
+/// What the user says: a text, or parts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Said {
+    Text(String),
+    Parts(Vec<SaidPart>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SaidPart {
+    Text { text: String },
+    Image { data: String, name: Option<String> },
+    Document { data: String, name: Option<String> },
+}
+
+impl From<Said> for llm::Content {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Text(text) => text.into(),
+            Said::Parts(parts) => parts.into_iter().map(part).collect::<Vec<_>>().into(),
+        }
+    }
+}
+
+fn part(part: SaidPart) -> Part {
+    let bytes = |data: String| STANDARD.decode(data).expect("base64 in a case");
+    let named = |part: Part, name: Option<String>| match name {
+        Some(name) => part.named(name),
+        None => part,
+    };
+    match part {
+        SaidPart::Text { text } => Part::text(text),
+        SaidPart::Image { data, name } => named(Part::image(bytes(data)), name),
+        SaidPart::Document { data, name } => named(Part::document(bytes(data)), name),
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -192,10 +252,10 @@ pub struct Action {
 
 #[derive(Clone, Debug)]
 pub enum Call {
-    Submit(String),
-    Answer(String),
-    Steer(String),
-    FollowUp(String),
+    Submit(Said),
+    Answer(Said),
+    Steer(Said),
+    FollowUp(Said),
     System(String),
     Interrupt,
     Abort,
@@ -203,6 +263,11 @@ pub enum Call {
     Configure(Value),
     Register(Box<Tool>),
     Unregister(String),
+    Agents,
+    AgentHistory(String),
+    SteerAgent(String, Said),
+    InterruptAgent(String),
+    CloseAgent(String),
     Release(String),
     Held(String),
     Until(Matcher, usize),
@@ -223,6 +288,11 @@ impl Call {
             Self::Configure(_) => "configure",
             Self::Register(_) => "register",
             Self::Unregister(_) => "unregister",
+            Self::Agents => "agents",
+            Self::AgentHistory(_) => "agent_history",
+            Self::SteerAgent(..) => "steer_agent",
+            Self::InterruptAgent(_) => "interrupt_agent",
+            Self::CloseAgent(_) => "close_agent",
             Self::Release(_) => "release",
             Self::Held(_) => "held",
             Self::Until(..) => "until",
@@ -242,16 +312,17 @@ impl TryFrom<Map<String, Value>> for Action {
             return Err(format!("{shown}: an action has one key"));
         };
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or(shown.clone());
+        let parsed = |error: serde_json::Error| format!("{shown}: {error}");
+        let said = |value: &Value| serde_json::from_value::<Said>(value.clone()).map_err(parsed);
         let yes = |call: Call| match value {
             Value::Bool(true) => Ok(call),
             _ => Err(format!("{shown}: the value is always true")),
         };
-        let parsed = |error: serde_json::Error| format!("{shown}: {error}");
         let call = match name.as_str() {
-            "submit" => Call::Submit(text(&value)?),
-            "answer" => Call::Answer(text(&value)?),
-            "steer" => Call::Steer(text(&value)?),
-            "follow_up" => Call::FollowUp(text(&value)?),
+            "submit" => Call::Submit(said(&value)?),
+            "answer" => Call::Answer(said(&value)?),
+            "steer" => Call::Steer(said(&value)?),
+            "follow_up" => Call::FollowUp(said(&value)?),
             "system" => Call::System(text(&value)?),
             "interrupt" => yes(Call::Interrupt)?,
             "abort" => yes(Call::Abort)?,
@@ -259,6 +330,11 @@ impl TryFrom<Map<String, Value>> for Action {
             "configure" => Call::Configure(value),
             "register" => Call::Register(serde_json::from_value(value).map_err(parsed)?),
             "unregister" => Call::Unregister(text(&value)?),
+            "agents" => yes(Call::Agents)?,
+            "agent_history" => Call::AgentHistory(text(&value)?),
+            "steer_agent" => Call::SteerAgent(text(&value[0])?, said(&value[1])?),
+            "interrupt_agent" => Call::InterruptAgent(text(&value)?),
+            "close_agent" => Call::CloseAgent(text(&value)?),
             "release" => Call::Release(text(&value)?),
             "held" => Call::Held(text(&value)?),
             "until" => {

@@ -14,7 +14,9 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, LoggingEnvironment,
     ReadOnlyEnvironment,
 };
-use hermitcrab::session::{Instance, JobReportKind, Session, SessionConfig, SessionError};
+use hermitcrab::session::{
+    AgentInfo, Instance, JobReportKind, Session, SessionConfig, SessionError,
+};
 use hermitcrab_host::{
     CancellationToken, Credentials, ExecIo, HostEnvironment, HttpTransport, LocalEnvironment,
 };
@@ -23,7 +25,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::bench::{Bench, Ran, Wrap};
 use super::case::Tree;
-use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
+use super::face::{
+    Caller, Face, Handle, HostTools, Opened, Place, SessionCall, agent_json, history_json,
+};
 use super::tree;
 
 /// See the module.
@@ -143,7 +147,7 @@ impl Driver {
 
 #[async_trait]
 impl Handle for Driver {
-    async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
+    async fn call(&self, call: SessionCall) -> Result<Value, SessionError> {
         self.run(|desk| make(desk.session.as_ref().expect("a session"), call))
             .await
     }
@@ -298,8 +302,8 @@ async fn drive(world: World, wrap: Wrap, mut queue: mpsc::UnboundedReceiver<Job>
     }
 }
 
-fn make(session: &Session, call: SessionCall) -> Result<(), SessionError> {
-    match call {
+fn make(session: &Session, call: SessionCall) -> Result<Value, SessionError> {
+    let done = match call {
         SessionCall::Submit(text) => session.submit(text),
         SessionCall::Answer(text) => session.answer(text),
         SessionCall::Steer(text) => session.steer(text).map(drop),
@@ -314,7 +318,23 @@ fn make(session: &Session, call: SessionCall) -> Result<(), SessionError> {
         SessionCall::Configure(patch) => session.configure(&patch),
         SessionCall::Register(definition) => session.register_tool(definition),
         SessionCall::Unregister(name) => session.unregister_tool(&name).map(drop),
-    }
+        SessionCall::TellAgent(agent, call) => session.tell_agent(&agent, call),
+        SessionCall::Agents => {
+            let agents = session.agents().into_iter();
+            let shown = |agent: AgentInfo| {
+                let now = (agent.state, agent.status);
+                let count = (agent.depth, agent.turns);
+                agent_json(&agent.id, &agent.parent_id, &agent.task, now, count)
+            };
+            return Ok(agents.map(shown).collect());
+        }
+        SessionCall::AgentHistory(agent) => {
+            return session
+                .agent_history(&agent)
+                .map(|turns| history_json(&turns));
+        }
+    };
+    done.map(|()| Value::Null)
 }
 
 async fn perform(
@@ -364,7 +384,9 @@ async fn perform(
         } => {
             let (progress, mut texts) = mpsc::unbounded_channel();
             let call = async {
-                let call = world.tools.call(&name, &arguments, &progress);
+                let call = world
+                    .tools
+                    .call(&name, &arguments, &progress, Caller::default());
                 let mut call = std::pin::pin!(call);
                 loop {
                     tokio::select! {

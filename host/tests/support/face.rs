@@ -6,10 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::llm::ToolDefinition;
-use hermitcrab::session::SessionError;
-use hermitcrab_host::ProgramFn;
-use serde_json::Value;
+use hermitcrab::event::SessionState;
+use hermitcrab::llm::{Content, ToolDefinition};
+use hermitcrab::session::{AgentCall, AgentStatus, SessionError, Turn};
+use hermitcrab_host::{ProgramFn, ToolEnvironment};
+use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::case::Tree;
@@ -51,10 +52,10 @@ pub struct Opened {
 /// A call on a session.
 #[derive(Clone, Debug)]
 pub enum SessionCall {
-    Submit(String),
-    Answer(String),
-    Steer(String),
-    FollowUp(String),
+    Submit(Content),
+    Answer(Content),
+    Steer(Content),
+    FollowUp(Content),
     System(String),
     Interrupt,
     Abort,
@@ -62,13 +63,49 @@ pub enum SessionCall {
     Configure(Value),
     Register(ToolDefinition),
     Unregister(String),
+    Agents,
+    AgentHistory(String),
+    TellAgent(String, AgentCall),
 }
 
 /// Makes calls on a session.
 #[async_trait]
 pub trait Handle: Send + Sync {
-    /// Makes one call; when it returns, the call is done or rejected.
-    async fn call(&self, call: SessionCall) -> Result<(), SessionError>;
+    /// Makes one call; when it returns, the call is done or rejected. What it
+    /// gives is JSON, null for nothing.
+    async fn call(&self, call: SessionCall) -> Result<Value, SessionError>;
+}
+
+/// Who calls a host tool, and the environment that the tool has.
+#[derive(Clone, Copy, Default)]
+pub struct Caller<'a> {
+    pub agent_id: Option<&'a str>,
+    /// None where the host is none of the host crate.
+    pub environment: Option<&'a ToolEnvironment>,
+}
+
+/// An agent as cases see it.
+pub fn agent_json(
+    id: &str,
+    parent: &str,
+    task: &str,
+    (state, status): (SessionState, AgentStatus),
+    (depth, turns): (u32, u32),
+) -> Value {
+    json!({"id": id, "of_agent": parent.starts_with("agent-"), "task": task, "state": state,
+           "status": status, "depth": depth, "turns": turns})
+}
+
+/// What cases see of a history: who speaks, and the text of those who are not tools.
+pub fn history_json(turns: &[Turn]) -> Value {
+    let short = |turn: &Turn| match turn {
+        Turn::User { content, .. } => json!(["user", content.text()]),
+        Turn::Steering { content, .. } => json!(["steering", content.text()]),
+        Turn::Assistant { content, .. } => json!(["assistant", content]),
+        Turn::ToolResults { .. } => json!(["tool_results"]),
+        Turn::System { content, .. } => json!(["system", content]),
+    };
+    turns.iter().map(short).collect()
 }
 
 /// What the host does for the session. Dropping a future cancels.
@@ -79,6 +116,7 @@ pub trait HostTools: Send + Sync {
         name: &str,
         arguments: &str,
         progress: &UnboundedSender<String>,
+        caller: Caller<'_>,
     ) -> HostToolResult;
 
     async fn approve(&self, tool_name: &str) -> Approval;
@@ -99,12 +137,15 @@ pub struct NoTools;
 
 #[async_trait]
 impl HostTools for NoTools {
-    async fn call(&self, name: &str, _: &str, _: &UnboundedSender<String>) -> HostToolResult {
+    async fn call(
+        &self,
+        name: &str,
+        _: &str,
+        _: &UnboundedSender<String>,
+        _: Caller<'_>,
+    ) -> HostToolResult {
         let content = format!("there is no tool {name}");
-        HostToolResult {
-            content,
-            is_error: true,
-        }
+        HostToolResult::error(content)
     }
 
     async fn approve(&self, _: &str) -> Approval {

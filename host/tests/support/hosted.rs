@@ -11,9 +11,9 @@ use futures_util::FutureExt;
 use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest};
 use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
 use hermitcrab_host::{
-    ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice, EnvironmentHandle, Host,
-    HostError, HostTool, Instance, LocalEnvironment, MemoryOptions, ProgramFn, SessionOptions,
-    ToolDefinition, ToolInvocation,
+    AgentInfo, ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice,
+    EnvironmentHandle, Host, HostError, HostTool, Instance, LocalEnvironment, MemoryOptions,
+    ProgramFn, SessionOptions, ToolDefinition, ToolInvocation,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -21,7 +21,9 @@ use wasmtime::MemoryCreator;
 
 use super::bench::{Bench, Ran, Wrap};
 use super::case::Tree;
-use super::face::{Face, Handle, HostTools, Opened, Place, SessionCall};
+use super::face::{
+    Caller, Face, Handle, HostTools, Opened, Place, SessionCall, agent_json, history_json,
+};
 use super::own::OwnEnvironment;
 use super::tree::LocalTree;
 
@@ -265,7 +267,11 @@ fn host_tool(definition: ToolDefinition, tools: Arc<dyn HostTools>) -> HostTool 
         let (tools, name) = (tools.clone(), name.clone());
         async move {
             let (sender, mut texts) = mpsc::unbounded_channel::<String>();
-            let mut call = tools.call(&name, &invocation.arguments, &sender);
+            let caller = Caller {
+                agent_id: invocation.agent_id.as_deref(),
+                environment: Some(&invocation.environment),
+            };
+            let mut call = tools.call(&name, &invocation.arguments, &sender, caller);
             loop {
                 tokio::select! {
                     biased;
@@ -291,7 +297,7 @@ struct HostedSession {
 
 #[async_trait]
 impl Handle for HostedSession {
-    async fn call(&self, call: SessionCall) -> Result<(), SessionError> {
+    async fn call(&self, call: SessionCall) -> Result<Value, SessionError> {
         let session = &self.controller;
         let result = match call {
             SessionCall::Submit(text) => session.submit(text).await,
@@ -309,8 +315,27 @@ impl Handle for HostedSession {
                     .await
             }
             SessionCall::Unregister(name) => session.unregister_tool(&name).await.map(drop),
+            SessionCall::TellAgent(agent, call) => session.tell_agent(agent, call).await,
+            SessionCall::Agents => {
+                let agents = session.agents().await.map_err(refusal)?;
+                let shown = |agent: AgentInfo| {
+                    let AgentInfo {
+                        id,
+                        parent_id,
+                        task,
+                        ..
+                    } = &agent;
+                    let now = (agent.state, agent.status);
+                    agent_json(id, parent_id, task, now, (agent.depth, agent.turns))
+                };
+                return Ok(agents.into_iter().map(shown).collect());
+            }
+            SessionCall::AgentHistory(agent) => {
+                let turns = session.agent_history(agent).await.map_err(refusal)?;
+                return Ok(history_json(&turns));
+            }
         };
-        result.map_err(refusal)
+        result.map(|()| Value::Null).map_err(refusal)
     }
 }
 

@@ -8,16 +8,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::llm::ToolDefinition;
+use hermitcrab::environment::ExecRequest;
+use hermitcrab::llm::{Content, ToolDefinition};
 use hermitcrab::script::ScriptedModel;
-use hermitcrab_host::ProgramFn;
 use hermitcrab_host::serve_model::ServeModel;
+use hermitcrab_host::{AgentCall, HostError, ProgramFn};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::case::{Action, Call, Case, Decision, Matcher, Tool, Tree};
-use super::face::{Face, Handle, HostTools, Opened, SessionCall};
+use super::case::{Action, Call, Case, Decision, Matcher, Returned, Tool, Tree, Use};
+use super::face::{Caller, Face, Handle, HostTools, Opened, SessionCall};
 use super::normalise::{self, Circumstances};
 
 /// No case takes longer, on however slow a machine.
@@ -268,10 +269,10 @@ impl Stage {
     async fn act(&self, action: &Action) {
         let start = self.lock().events.len();
         let call = match action.call.clone() {
-            Call::Submit(text) => SessionCall::Submit(text),
-            Call::Answer(text) => SessionCall::Answer(text),
-            Call::Steer(text) => SessionCall::Steer(text),
-            Call::FollowUp(text) => SessionCall::FollowUp(text),
+            Call::Submit(said) => SessionCall::Submit(said.into()),
+            Call::Answer(said) => SessionCall::Answer(said.into()),
+            Call::Steer(said) => SessionCall::Steer(said.into()),
+            Call::FollowUp(said) => SessionCall::FollowUp(said.into()),
             Call::System(text) => SessionCall::System(text),
             Call::Interrupt => SessionCall::Interrupt,
             Call::Abort => SessionCall::Abort,
@@ -285,6 +286,13 @@ impl Stage {
                 state.registered.insert(tool.name.clone(), *tool);
                 SessionCall::Register(definition)
             }
+            Call::Agents => SessionCall::Agents,
+            Call::AgentHistory(agent) => SessionCall::AgentHistory(agent),
+            Call::SteerAgent(agent, said) => {
+                SessionCall::TellAgent(agent, AgentCall::Steer(said.into()))
+            }
+            Call::InterruptAgent(agent) => SessionCall::TellAgent(agent, AgentCall::Interrupt),
+            Call::CloseAgent(agent) => SessionCall::TellAgent(agent, AgentCall::Close),
             Call::Release(name) => {
                 self.model.release(&name);
                 return;
@@ -301,8 +309,13 @@ impl Stage {
         let session = self.session.get().expect("the session is open");
         let result = session.call(call).await;
         match result {
-            Ok(()) if action.wait => self.wait_since(start, idle).await,
-            Ok(()) => {}
+            Ok(_) if action.wait => self.wait_since(start, idle).await,
+            Ok(Value::Null) => {}
+            Ok(answer) => {
+                let mut line = Map::new();
+                line.insert(action.call.name().to_owned(), answer);
+                self.lock().rejected.push(line.into());
+            }
             Err(error) => {
                 let line = json!({"call_error": {"call": action.call.name(), "kind": error.kind}});
                 self.lock().rejected.push(line);
@@ -320,6 +333,43 @@ impl Stage {
                 .cloned()
         })
     }
+}
+
+/// What came of using the environment, in a line.
+async fn used(one: &Use, caller: Caller<'_>) -> String {
+    let environment = caller.environment.expect("a host with `needs: host`");
+    let result = match one {
+        Use::Place(_) => {
+            let agent = caller.agent_id.unwrap_or("none");
+            Ok(format!("{agent} in {}", environment.working_directory()))
+        }
+        Use::Exec(command) => {
+            let request = ExecRequest {
+                command: command.clone(),
+                ..ExecRequest::default()
+            };
+            environment.exec(request).await.map(|output| {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                format!("exit {}: {text}", output.status.exit_code)
+            })
+        }
+        Use::Read(path) => {
+            let read = environment.read(path).await;
+            read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        }
+        Use::Write(path, text) => {
+            let written = environment.write(path, text.clone()).await;
+            written.map(|()| "written".to_owned())
+        }
+        Use::List(path) => environment.list(path, 1).await.map(|entries| {
+            let paths: Vec<_> = entries.into_iter().map(|entry| entry.path).collect();
+            paths.join(" ")
+        }),
+    };
+    result.unwrap_or_else(|error| match error {
+        HostError::Environment(error) => error.message,
+        other => other.to_string(),
+    })
 }
 
 /// Whether the session has left `PROCESSING`.
@@ -340,13 +390,11 @@ impl HostTools for Stage {
         name: &str,
         arguments: &str,
         progress: &UnboundedSender<String>,
+        caller: Caller<'_>,
     ) -> HostToolResult {
         let Some(tool) = self.tool(name) else {
             let content = format!("the case has no tool {name}");
-            return HostToolResult {
-                content,
-                is_error: true,
-            };
+            return HostToolResult::error(content);
         };
         let behaviour = {
             let mut state = self.lock();
@@ -367,9 +415,17 @@ impl HostTools for Stage {
         if let Some(matcher) = &behaviour.wait_for {
             self.wait(matcher, 1).await;
         }
+        if let Some(uses) = &behaviour.uses {
+            let mut lines = Vec::new();
+            for one in uses {
+                lines.push(used(one, caller).await);
+            }
+            return HostToolResult::ok(lines.join("\n"));
+        }
         let content = match (behaviour.echo, &behaviour.returns, &behaviour.fails) {
-            (true, None, None) => arguments.to_owned(),
-            (false, Some(text), None) | (false, None, Some(text)) => text.clone(),
+            (true, None, None) => arguments.into(),
+            (false, Some(Returned::Text(text)), None) | (false, None, Some(text)) => text.into(),
+            (false, Some(Returned::Content(items)), None) => Content::from_mcp(items),
             _ => panic!("{name}: exactly one of returns, fails and echo"),
         };
         HostToolResult {

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::message::{Media, MediaSource};
-use crate::llm::request::Warning;
+use crate::llm::model::model_info;
+use crate::llm::request::{Endpoint, Request, Warning};
 
 /// Image types that both OpenAI and Anthropic accept; another one would make
 /// every later request of the session fail.
@@ -13,6 +14,14 @@ pub(super) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif
 
 /// Type of an image that does not tell its own.
 pub(super) const DEFAULT_TYPE: &str = "image/png";
+
+/// Whether the model sees images: as the endpoint's option `vision` says, else
+/// as the catalogue does. A model that nobody knows is taken to see them.
+pub(super) fn sees_images(request: &Request, target: &Endpoint) -> bool {
+    let known = || model_info(&request.model).map(|model| model.supports_vision);
+    let told = target.options["vision"].as_bool();
+    told.or_else(known).unwrap_or(true)
+}
 
 /// Whether it is an image that goes to OpenAI or Anthropic. What an address
 /// leads to is for the provider to see.
@@ -22,6 +31,14 @@ pub(super) fn is_image(media: &Media) -> bool {
     media_type.is_empty()
         || IMAGE_TYPES.contains(&media_type)
         || (at_url && media_type.starts_with("image/"))
+}
+
+/// A text document as a text with its name, for providers that have no place
+/// for such a document.
+pub(super) fn as_text(media: &Media) -> Option<String> {
+    let name = media.file_name.as_deref().unwrap_or("document");
+    let text = media.as_text()?;
+    Some(format!("{name}:\n{text}"))
 }
 
 /// Its type, with the default filled in.

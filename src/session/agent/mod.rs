@@ -5,12 +5,16 @@
 //! A subagent has no rights that its parent lacks: it gets the parent's tools,
 //! approvals and limits, and it ends when the parent does.
 
+mod lead;
 mod spawn;
 mod tools;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use serde::Serialize;
+
+pub use lead::{AgentCall, AgentInfo};
 pub(super) use spawn::{Task, spawn};
 pub(super) use tools::{prepare, register};
 
@@ -32,6 +36,7 @@ pub(super) struct Agents(RefCell<Vec<Agent>>);
 #[derive(Clone)]
 pub(super) struct Agent {
     pub(super) id: Rc<str>,
+    pub(super) task: Rc<str>,
     pub(super) session: Session,
 }
 
@@ -138,10 +143,14 @@ fn trouble(session: &Shared, status: Status) -> Option<String> {
 }
 
 /// Status of a subagent (spec 7.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It works on something.
     Running,
+    /// It has done its last task.
     Completed,
+    /// Its last task ended early.
     Failed,
 }
 

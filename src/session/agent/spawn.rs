@@ -71,10 +71,15 @@ pub(in crate::session) async fn spawn(
         cache_key: parent.cache_key.clone(),
     })
     .map_err(|error| ToolError::new(error.to_string()))?;
+    let text: Rc<str> = task.text.as_str().into();
     session
         .submit(task.text)
         .map_err(|error| ToolError::new(error.to_string()))?;
-    let agent = Agent { id, session };
+    let agent = Agent {
+        id,
+        task: text,
+        session,
+    };
     parent.agents.add(agent.clone());
     Ok(agent)
 }

@@ -13,6 +13,7 @@ use super::{Agent, Task, spawn};
 use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
+use crate::session::error::SessionError;
 use crate::session::state::Shared;
 use crate::text::{SortedMap, from_json};
 use crate::tool::{
@@ -219,25 +220,15 @@ fn find(session: &Shared, id: &str) -> Result<Agent, ToolError> {
     })
 }
 
-/// To one that works as steering, to one that rests as its next input.
+/// What the model reads of a message that it sent.
 fn send(agent: &Agent, message: String) -> Result<String, ToolError> {
     let sent = match agent.session.state() {
-        SessionState::Processing => agent
-            .session
-            .steer(message)
-            .map(|_| format!("{} gets the message at its next step", agent.id)),
-        SessionState::Closed => {
-            return Err(ToolError::new(format!(
-                "{} is closed; start another one",
-                agent.id
-            )));
-        }
-        SessionState::Idle | SessionState::AwaitingInput => agent
-            .session
-            .submit(message)
-            .map(|()| format!("{} works on the message", agent.id)),
+        SessionState::Processing => "gets the message at its next step",
+        _ => "works on the message",
     };
-    sent.map_err(|error| ToolError::new(error.to_string()))
+    let refused = |error: SessionError| ToolError::new(error.to_string());
+    agent.steer(message.into()).map_err(refused)?;
+    Ok(format!("{} {sent}", agent.id))
 }
 
 /// Waits for the agent, or until the call is cancelled.

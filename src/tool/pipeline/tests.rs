@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::testing::{call, pipeline, play, remote};
 use super::super::{HostTool, Tool};
 use super::*;
-use crate::effect::{Executor, HostToolResult, Outcome};
+use crate::effect::{Approval, EffectKind, Executor, HostToolResult, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
 use crate::environment::{EnvironmentCall, EnvironmentReply};
 
@@ -122,6 +122,8 @@ fn call_effect(arguments: &str) -> EffectKind {
     EffectKind::CallTool {
         name: "ask".to_owned(),
         call_id: "c1".to_owned(),
+        agent_id: None,
+        working_directory: "/work".to_owned(),
         arguments: arguments.to_owned(),
     }
 }
@@ -135,10 +137,7 @@ fn host_tools_run_by_effect() {
         .expect("a good tool");
     let answer = vec![
         OutcomeKind::ToolOutput("50 %".to_owned()),
-        OutcomeKind::ToolEnd(HostToolResult {
-            content: "42".to_owned(),
-            is_error: true,
-        }),
+        OutcomeKind::ToolEnd(HostToolResult::error("42".to_owned())),
     ];
     let scope = Scope::new("s");
     let asked = call("ask", r#"{"q": "?"}"#);
@@ -191,7 +190,7 @@ fn policy(settings: Value) -> ApprovalPolicy {
 
 fn check_approval(answer: OutcomeKind, refusal: Option<Refusal>, expected: &str) {
     let (mut pipeline, log) = remote();
-    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}}));
+    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}})).into();
     let asked = call("shell", r#"{"command": "ls"}"#);
     let ended = OutcomeKind::ExecEnd(Default::default());
     let answers = vec![vec![answer], vec![ended]];
@@ -242,7 +241,7 @@ fn approval() {
 #[test]
 fn denied_by_policy() {
     let (mut pipeline, _) = remote();
-    pipeline.approvals = policy(json!({"tools": {"shell": "deny"}}));
+    pipeline.approvals = policy(json!({"tools": {"shell": "deny"}})).into();
     let asked = call("shell", r#"{"command": "ls"}"#);
     let (executed, effects) = play(&pipeline, &Scope::new("s"), asked, Vec::new());
     assert_eq!(effects, []);

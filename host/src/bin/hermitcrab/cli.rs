@@ -49,6 +49,10 @@ pub(crate) struct RunOptions {
     /// The task; - reads it from stdin. Text that is piped into stdin beside a task is added to it
     #[arg(value_name = "PROMPT | -")]
     pub(crate) prompt: Option<OsString>,
+    /// File that the model gets with the task: an image (PNG, JPEG, GIF, WebP), a PDF document or
+    /// UTF-8 text; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     /// Provider of the model: anthropic, openai, gemini, or chat for servers that speak the Chat
     /// Completions API [default: the first whose key is set]
     #[arg(long, value_name = "NAME")]

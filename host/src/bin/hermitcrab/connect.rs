@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hermitcrab::llm::Content;
 use hermitcrab_host::{
     Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostError, LocalEnvironment,
     MemoryOptions, SessionOptions,
@@ -121,7 +122,7 @@ impl HostSession {
 }
 
 impl Session for HostSession {
-    async fn submit(&mut self, prompt: &str) -> Result<(), Failure> {
+    async fn submit(&mut self, prompt: Content) -> Result<(), Failure> {
         self.session.submit(prompt).await.map_err(failed)
     }
 

@@ -10,6 +10,7 @@ mod provider;
 mod secrets;
 
 mod archive;
+mod attach;
 mod diff;
 mod output;
 mod preview;

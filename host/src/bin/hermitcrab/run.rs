@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::approve::{self, Questions};
 use crate::archive::{self, Tree};
+use crate::attach;
 use crate::cli::{Approve, Place, RunOptions, ToolNames};
 use crate::connect::{self, Export};
 use crate::diff;
@@ -83,7 +84,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     )?;
     let directory = directory(&options.dir)?;
     let texts = Texts::read(options)?;
-    let prompt = task(options)?;
+    let prompt = attach::attached(task(options)?, &options.attach)?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
     let programs = options
@@ -154,7 +155,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let (result, after) = runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
-        let ended = drive(&mut session, &prompt, &mut face, &mut stops, &mut questions).await;
+        let ended = drive(&mut session, prompt, &mut face, &mut stops, &mut questions).await;
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let (after, result) = match memory && !ended.killed {

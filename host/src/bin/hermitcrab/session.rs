@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hermitcrab::llm::Content;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -17,7 +18,7 @@ use crate::signal::Stops;
 /// What driving needs of a session.
 pub(crate) trait Session {
     /// Gives it the task.
-    async fn submit(&mut self, prompt: &str) -> Result<(), Failure>;
+    async fn submit(&mut self, prompt: Content) -> Result<(), Failure>;
 
     /// The next event as JSON; none after `SESSION_END`. An event is not lost
     /// when the future is dropped.
@@ -118,7 +119,7 @@ pub(crate) struct Ended {
 /// While a question stands on the terminal, nothing else is shown there.
 pub(crate) async fn drive<S: Session, W: Write>(
     session: &mut S,
-    prompt: &str,
+    prompt: impl Into<Content>,
     face: &mut Face<W>,
     stops: &mut Stops,
     questions: &mut Questions,
@@ -127,7 +128,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
         result,
         killed: false,
     };
-    if let Err(failure) = session.submit(prompt).await {
+    if let Err(failure) = session.submit(prompt.into()).await {
         return ended(Err(failure));
     }
     let mut end = End::default();
@@ -387,7 +388,7 @@ mod tests {
     }
 
     impl Session for Recorded {
-        async fn submit(&mut self, _prompt: &str) -> Result<(), Failure> {
+        async fn submit(&mut self, _prompt: Content) -> Result<(), Failure> {
             self.calls.push("submit");
             Ok(())
         }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::messages::MessageFormat;
 use super::thinking::{Plan, Wish, plan};
-use crate::llm::adapter::body;
 use crate::llm::adapter::freeform::{Freeform, parameters};
+use crate::llm::adapter::{body, media};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::http::Auth;
@@ -35,6 +35,7 @@ pub(super) fn head(
     let url = format!("{base_url}/v1/messages");
     let http = body::post(target, url, encoder.headers(), encoder.auth());
     let format = MessageFormat {
+        vision: media::sees_images(request, target),
         system_in_messages: encoder.info.is_some_and(|info| info.system_in_messages),
         freeform: Freeform::of(&request.tools),
     };

@@ -19,6 +19,8 @@ const MARKED_MESSAGES: usize = 2;
 /// How messages are written for one class of models.
 #[derive(Debug)]
 pub(super) struct MessageFormat {
+    /// Whether the model sees images.
+    pub(super) vision: bool,
     /// Whether system messages may stand among the others.
     pub(super) system_in_messages: bool,
     /// How calls of freeform tools are wrapped.
@@ -28,7 +30,8 @@ pub(super) struct MessageFormat {
 impl WireFormat for MessageFormat {
     fn key(&self) -> String {
         format!(
-            "{NAME} system={}{}",
+            "{NAME} vision={} system={}{}",
+            self.vision,
             self.system_in_messages,
             self.freeform.key()
         )
@@ -240,7 +243,7 @@ impl Writer<'_> {
     /// An image or a document; what the API refuses becomes a text that says so.
     fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
         let kind = match media.media_type.as_str() {
-            _ if media::is_image(media) => "image",
+            _ if media::is_image(media) && self.format.vision => "image",
             "application/pdf" | "text/plain" => "document",
             _ => {
                 let text = media::left_out(NAME, media, self.warnings);

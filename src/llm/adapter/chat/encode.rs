@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::messages::ChatFormat;
 use crate::llm::adapter::freeform::{Freeform, parameters};
-use crate::llm::adapter::{body, system_texts};
+use crate::llm::adapter::{body, media, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
@@ -25,6 +25,7 @@ pub(super) fn head(
     let auth = body::auth(target, "authorization", "Bearer ");
     let http = body::post(target, url, [], auth);
     let format = ChatFormat {
+        vision: media::sees_images(request, target),
         system_in_messages: target.options["system_in_messages"] == true,
         freeform: Freeform::of(&request.tools),
     };

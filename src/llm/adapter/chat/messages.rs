@@ -22,6 +22,8 @@ const SOUNDS: [(&str, &str); 4] = [
 /// How messages are written for one class of servers.
 #[derive(Debug)]
 pub(super) struct ChatFormat {
+    /// Whether the model sees images.
+    pub(super) vision: bool,
     /// Whether system messages may stand among the others.
     pub(super) system_in_messages: bool,
     /// How calls of freeform tools are wrapped.
@@ -31,7 +33,8 @@ pub(super) struct ChatFormat {
 impl WireFormat for ChatFormat {
     fn key(&self) -> String {
         format!(
-            "{NAME} system={}{}",
+            "{NAME} vision={} system={}{}",
+            self.vision,
             self.system_in_messages,
             self.freeform.key()
         )
@@ -178,10 +181,13 @@ impl Writer<'_> {
         Ok(parts)
     }
 
-    /// An image, a sound or a file; what the format cannot hold becomes a text
-    /// that says so.
+    /// An image, a sound or a file. A text document becomes a text, for the
+    /// format has no place for it; what it cannot hold, a text that says so.
     fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
-        if media::is_image(media) {
+        if let Some(text) = media::as_text(media) {
+            return Ok(json!({"type": "text", "text": text}));
+        }
+        if media::is_image(media) && self.format.vision {
             let mut image = json!({"url": media::address(NAME, media)?});
             if let Some(detail) = &media.detail {
                 image["detail"] = Value::from(detail.as_str());

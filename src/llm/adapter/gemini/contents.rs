@@ -36,6 +36,8 @@ const OTHER_TYPES: [&str; 5] = [
 /// How messages are written for one class of models.
 #[derive(Debug)]
 pub(super) struct ContentFormat {
+    /// Whether the model sees images.
+    pub(super) vision: bool,
     /// Whether the model is older than Gemini 3.
     pub(super) is_old: bool,
     /// Whether a result may carry media.
@@ -47,11 +49,13 @@ pub(super) struct ContentFormat {
 impl WireFormat for ContentFormat {
     fn key(&self) -> String {
         let Self {
+            vision,
             is_old,
             result_media,
             freeform,
         } = self;
-        format!("{NAME} old={is_old} media={result_media}{}", freeform.key())
+        let freeform = freeform.key();
+        format!("{NAME} vision={vision} old={is_old} media={result_media}{freeform}")
     }
 
     fn append(
@@ -315,7 +319,7 @@ impl Writer<'_> {
     /// The part for `media`, or the text that stands for what is refused.
     fn place(&mut self, media: &Media) -> Result<Result<Value, String>, LlmError> {
         let media_type = media::media_type(media);
-        let taken = IMAGE_TYPES.contains(&media_type)
+        let taken = (self.format.vision && IMAGE_TYPES.contains(&media_type))
             || OTHER_TYPES
                 .iter()
                 .any(|start| media_type.starts_with(start));

@@ -7,7 +7,7 @@ use super::contents::ContentFormat;
 use super::thinking;
 use crate::llm::adapter::freeform::{Freeform, parameters};
 use crate::llm::adapter::schema::without_const;
-use crate::llm::adapter::{body, system_texts};
+use crate::llm::adapter::{body, media, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
@@ -53,6 +53,7 @@ pub(super) fn head(
     let http = body::post(target, url, [], auth);
     let is_old = super::is_old(request);
     let format = ContentFormat {
+        vision: media::sees_images(request, target),
         is_old,
         result_media: info.map_or(!is_old, |info| info.tool_result_media),
         freeform: Freeform::of(&request.tools),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::input::InputFormat;
 use crate::llm::adapter::effort::{changed, dropped, nearest};
-use crate::llm::adapter::{body, schema, system_texts};
+use crate::llm::adapter::{body, media, schema, system_texts};
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
@@ -34,6 +34,7 @@ pub(super) fn head(
     };
     writer.write()?;
     let format = InputFormat {
+        vision: media::sees_images(request, target),
         reasoning: writer.reasons(),
     };
     let Writer {

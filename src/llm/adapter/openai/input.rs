@@ -33,13 +33,15 @@ fn replayed(call: &Value, field: &str) -> Value {
 /// How messages are written for one class of models.
 #[derive(Debug)]
 pub(super) struct InputFormat {
+    /// Whether the model sees images.
+    pub(super) vision: bool,
     /// Whether reasoning goes back: models that do not reason refuse it.
     pub(super) reasoning: bool,
 }
 
 impl WireFormat for InputFormat {
     fn key(&self) -> String {
-        format!("{NAME} reasoning={}", self.reasoning)
+        format!("{NAME} vision={} reasoning={}", self.vision, self.reasoning)
     }
 
     fn append(
@@ -203,10 +205,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// An image or a file; sound becomes a text that says so.
+    /// An image or a file; a text document becomes a text, and what the model
+    /// cannot have, one that says so.
     fn media(&mut self, media: &Media) -> Result<Value, LlmError> {
+        if let Some(text) = media::as_text(media) {
+            return Ok(json!({"type": "input_text", "text": text}));
+        }
         let media_type = media.media_type.as_str();
-        if media::is_image(media) {
+        if media::is_image(media) && self.format.vision {
             let detail = media.detail.as_deref().unwrap_or("auto");
             let address = media::address(NAME, media)?;
             return Ok(json!({"type": "input_image", "image_url": address, "detail": detail}));
