@@ -80,9 +80,14 @@ export function typed(error, Class) {
  */
 function isDeath(error) {
   if (!(error instanceof Error)) return false;
-  if (error instanceof WebAssembly.RuntimeError || error.name === "InternalError") return true;
-  if (error instanceof RangeError) return /stack/i.test(error.message);
+  if (error instanceof WebAssembly.RuntimeError || isStackEnd(error)) return true;
   return error.message.startsWith("the core panicked: ");
+}
+
+/** Whether a stack ended: that of JavaScript, or the core's own, which lies at the beginning of its memory. */
+export function isStackEnd(error) {
+  if (error instanceof WebAssembly.RuntimeError) return /out of bounds/i.test(error.message);
+  return error?.name === "InternalError" || (error instanceof RangeError && /stack/i.test(error.message));
 }
 
 /** Node's error codes as kinds of environment error. */

@@ -37,6 +37,10 @@ export class Host {
     this.#runtime.wake();
   }
 
+  contain(work) {
+    return this.#runtime.contain(work);
+  }
+
   events(session, json) {
     this.#runtime.sessions.get(session)?.publish(JSON.parse(json), json);
   }

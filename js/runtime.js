@@ -3,7 +3,7 @@
 
 import { acceptInSession } from "./arguments.js";
 import { macrotask } from "./clock.js";
-import { CoreError, EnvironmentError, SessionError, text, typed } from "./errors.js";
+import { CoreError, EnvironmentError, SessionError, isStackEnd, text, typed } from "./errors.js";
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
 import { hear, quiet } from "./quiet.js";
@@ -178,6 +178,19 @@ export class Runtime {
     } catch (error) {
       stack.value = value;
       throw error;
+    }
+  }
+
+  /**
+   * Calls into the module on behalf of a command, which ends alone: says why, if it
+   * was left in the middle.
+   * @param {() => void} work @returns {string | undefined}
+   */
+  contain(work) {
+    try {
+      this.#guarded(work);
+    } catch (error) {
+      return isStackEnd(error) ? "stack" : text(error);
     }
   }
 

@@ -27,6 +27,9 @@ pub trait Core: Send {
     /// what came of it. `now_ms` is ms since 1970-01-01 UTC.
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep>;
 
+    /// Commands of sandboxes that would run in the next step end there.
+    fn end_commands(&mut self, reason: EndReason) -> CallResult<()>;
+
     /// Adds a sandbox inside the core; settings as a JSON object. Returns its number.
     fn add_memory_environment(&mut self, options_json: &str) -> CallResult<u32>;
 
@@ -158,6 +161,19 @@ pub enum CommandPolicy {
     Allow,
 }
 
+/// Why commands end that killed an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// They did not pause.
+    Work,
+    /// They needed more memory than there is.
+    Memory,
+    /// They recursed until the stack was full.
+    Stack,
+    /// They failed in another way.
+    Failed,
+}
+
 /// What one step produced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CoreStep {
@@ -248,6 +264,8 @@ pub struct CoreFailure {
     pub code: &'static str,
     /// What happened; [`Display`](fmt::Display) adds the way out.
     pub message: String,
+    /// Why a command that did this ends, when the instance goes on without it.
+    pub ends: EndReason,
 }
 
 impl fmt::Display for CoreFailure {
@@ -267,6 +285,7 @@ impl CoreFailure {
             other => Self {
                 code: "core_trapped",
                 message: other.to_string(),
+                ends: EndReason::Failed,
             },
         }
     }

@@ -4,9 +4,12 @@
 //! A core is a pure function of its inputs. So nothing of it is saved while it
 //! works: its inputs are kept (nearly all of them share their bytes with who
 //! sent them), and when it has died, all but the last are told to a fresh one.
-//! What the core held then is there again: files, clock, conversations.
+//! What the core held then is there again: files, clock, conversations. If it
+//! was a command that ended it, the fresh one ends that command and goes on: its
+//! sessions notice nothing but the result of a call.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hermitcrab::effect::{Outcome, OutcomeKind};
@@ -18,16 +21,22 @@ use hermitcrab::llm::Content;
 use hermitcrab::memory::Change;
 use hermitcrab::session::{Action, AgentCall};
 
-use crate::core::{AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep};
+use crate::core::{
+    AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep, EndReason,
+};
 
 /// What an entry takes beside the bytes that it holds.
 const ENTRY_BYTES: usize = 200;
 
+/// A core that has worked for longer does not go on after a command that ended
+/// it: all that work would be done again meanwhile.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Starts a core like the one that is journaled.
-pub(crate) type Restart = Box<dyn FnOnce() -> CallResult<Box<dyn Core>> + Send>;
+pub(crate) type Restart = Box<dyn Fn() -> CallResult<Box<dyn Core>> + Send>;
 
 /// A call as it is told again.
-type Call = Box<dyn FnOnce(&mut dyn Core) + Send>;
+type Call = Box<dyn Fn(&mut dyn Core) + Send>;
 
 /// What a core was told, in order.
 struct Journal {
@@ -35,6 +44,8 @@ struct Journal {
     calls: Vec<Call>,
     bytes: usize,
     max_bytes: usize,
+    /// How long all of that took.
+    worked: Duration,
 }
 
 /// A core and its journal.
@@ -63,6 +74,7 @@ impl Journaled {
                 calls: Vec::new(),
                 bytes: 0,
                 max_bytes,
+                worked: Duration::ZERO,
             }),
         }
     }
@@ -71,14 +83,27 @@ impl Journaled {
     /// lives, or if there is no journal.
     pub(crate) fn recover(&mut self) -> Option<CallResult<Box<dyn Core>>> {
         self.core.as_ref().err()?;
-        let journal = self.journal.take()?;
-        let told = (journal.restart)().map(|mut core| {
-            for call in journal.calls {
-                call(&mut *core);
-            }
-            core
-        });
-        Some(told)
+        Some(self.journal.take()?.told())
+    }
+
+    /// Goes on as another core, which was told the same, and in whose next step
+    /// commands end. Says whether it could.
+    fn go_on(&mut self, reason: EndReason) -> bool {
+        let Some(journal) = self.journal.as_ref() else {
+            return false;
+        };
+        if journal.worked > PATIENCE {
+            return false;
+        }
+        let Ok(core) = journal.told() else {
+            return false;
+        };
+        let failure = std::mem::replace(&mut self.core, Ok(core));
+        if self.tell(0, move |core| core.end_commands(reason)).is_ok() {
+            return true;
+        }
+        self.core = failure;
+        false
     }
 
     /// Makes a call that changes nothing.
@@ -98,10 +123,12 @@ impl Journaled {
         bytes: usize,
         call: impl Fn(&mut dyn Core) -> CallResult<T> + Send + 'static,
     ) -> CallResult<T> {
+        let began = Instant::now();
         let result = self.look(&call);
         if let Some(journal) = &mut self.journal
             && self.core.is_ok()
         {
+            journal.worked += began.elapsed();
             journal.bytes += bytes + ENTRY_BYTES;
             journal.calls.push(Box::new(move |core| drop(call(core))));
             if journal.bytes > journal.max_bytes {
@@ -109,6 +136,17 @@ impl Journaled {
             }
         }
         result
+    }
+}
+
+impl Journal {
+    /// A core that was told all of it.
+    fn told(&self) -> CallResult<Box<dyn Core>> {
+        let mut core = (self.restart)()?;
+        for call in &self.calls {
+            call(&mut *core);
+        }
+        Ok(core)
     }
 }
 
@@ -147,7 +185,24 @@ impl Core for Journaled {
             return self.look(|core| core.step(now_ms, outcomes));
         }
         let bytes = outcomes.iter().map(weight).sum();
-        self.tell(bytes, move |core| core.step(now_ms, outcomes.clone()))
+        let outcomes = Arc::new(Mutex::new(outcomes));
+        let step = move |core: &mut dyn Core| {
+            let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            core.step(now_ms, outcomes.clone())
+        };
+        let result = self.tell(bytes, step.clone());
+        let Err(CoreError::Failed(failure)) = &result else {
+            return result;
+        };
+        if !self.go_on(failure.ends) {
+            return result;
+        }
+        // One that fails without its commands, too, has another reason.
+        self.tell(bytes, step)
+    }
+
+    fn end_commands(&mut self, reason: EndReason) -> CallResult<()> {
+        self.tell(0, move |core| core.end_commands(reason))
     }
 
     fn add_memory_environment(&mut self, options_json: &str) -> CallResult<u32> {

@@ -31,7 +31,7 @@ pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
     AgentInfo, CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure,
-    CoreReport, CoreStep,
+    CoreReport, CoreStep, EndReason,
 };
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};

@@ -22,7 +22,7 @@ use hermitcrab::session::{
 
 use crate::core::{
     AgentInfo, CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure,
-    CoreReport, CoreStep,
+    CoreReport, CoreStep, EndReason,
 };
 
 type Call = Box<dyn FnOnce(&mut Native) + Send>;
@@ -98,6 +98,7 @@ fn failed(why: &str) -> CoreError {
     CoreError::Failed(CoreFailure {
         code: "core_trapped",
         message: format!("the native core failed: {why}"),
+        ends: EndReason::Failed,
     })
 }
 
@@ -109,6 +110,10 @@ fn no_sandbox<T>() -> CallResult<T> {
 }
 
 impl Core for NativeCore {
+    fn end_commands(&mut self, _: EndReason) -> CallResult<()> {
+        no_sandbox()
+    }
+
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
         self.run(move |native| {
             let step = native.instance.step(now_ms, outcomes);

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
+use crate::memory::clock::Stop;
 use crate::memory::{MemoryEnvironment, Snapshot};
 use crate::session::{
     Instance, Session, SessionConfig, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
@@ -108,6 +109,15 @@ impl wit::Guest for Component {
 
     fn act(effect: u64, action: wit::Action) -> Result<String, wit::SessionError> {
         with_instance(|instance| Ok(instance.act(effect, action.into())?.to_string()))
+    }
+
+    fn end_commands(reason: wit::EndReason) {
+        crate::memory::clock::end_commands(match reason {
+            wit::EndReason::Work => Stop::Work,
+            wit::EndReason::Memory => Stop::Memory,
+            wit::EndReason::Stack => Stop::Stack,
+            wit::EndReason::Failed => Stop::Failed,
+        });
     }
 
     fn cancel_job(job: String) {

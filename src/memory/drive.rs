@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::clock::{self, Idle, Stop, Timeline};
+use super::containment;
 
 /// A poll that did less work than this made no progress worth the name.
 const STALLED_WORK: u64 = 30;
@@ -132,9 +133,17 @@ impl<F: Future> Future for Drive<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(future) = this.future.as_mut() else {
+        if this.future.is_none() {
             return Poll::Pending;
-        };
+        }
+        if let Some(reason) = clock::ending() {
+            let future = this.future.take();
+            clock::enter(&this.timeline, || drop(future));
+            this.timeline.end(reason);
+            this.timeline.settle();
+            this.timeline.pass_turn();
+            return Poll::Ready(Err(this.timeline.stopped().unwrap_or(reason)));
+        }
         *this
             .wakes
             .outer
@@ -145,20 +154,35 @@ impl<F: Future> Future for Drive<F> {
         this.wakes.polling.store(true, Ordering::Relaxed);
         this.timeline.begin_poll();
         let waker = Waker::from(this.wakes.clone());
-        let polled = clock::enter(&this.timeline, || {
-            future.as_mut().poll(&mut Context::from_waker(&waker))
+        let mut polled = Poll::Pending;
+        let contained = containment::run(&mut || {
+            clock::enter(&this.timeline, || {
+                let Some(future) = this.future.as_mut() else {
+                    return;
+                };
+                polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+                if polled.is_ready() {
+                    // Dropping a shell reads the clock, too.
+                    this.future = None;
+                }
+            });
         });
+        if let Err(left) = contained {
+            // In the middle of whatever it did: nothing looks at it again.
+            std::mem::forget(this.future.take());
+            polled = Poll::Pending;
+            clock::abandon();
+            this.timeline.leave(left);
+        }
         if polled.is_pending() && this.wakes.yields.load(Ordering::Relaxed) > this.own_wakes {
             this.timeline.commands_ran();
         }
         let work = this.timeline.end_poll();
         this.wakes.polling.store(false, Ordering::Relaxed);
         let polled = match polled {
-            Poll::Ready(output) => {
-                // Dropping a shell reads the clock, too.
-                let future = this.future.take();
-                clock::enter(&this.timeline, || drop(future));
-                Poll::Ready(Ok(output))
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending if this.future.is_none() => {
+                Poll::Ready(Err(this.timeline.stopped().unwrap_or(Stop::Work)))
             }
             Poll::Pending => {
                 let wakes = this.wakes.count.load(Ordering::Relaxed);

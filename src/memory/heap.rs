@@ -20,15 +20,39 @@ pub(super) fn large() -> usize {
     counted::large()
 }
 
+/// What would make [`live`] more than `bytes` is said to the command that runs
+/// ([`super::clock::outgrown`]) before it is allocated.
+pub(super) fn set_limit(bytes: usize) {
+    counted::set_limit(bytes);
+}
+
+/// Whether the allocator is in the middle of something.
+pub(super) fn is_busy() -> bool {
+    counted::is_busy()
+}
+
+/// Whether an allocation was refused since [`forget_refusal`].
+pub(super) fn refused() -> bool {
+    counted::refused()
+}
+
+/// See [`refused`].
+pub(super) fn forget_refusal() {
+    counted::forget_refusal();
+}
+
 #[cfg(all(target_arch = "wasm32", any(feature = "component", feature = "web")))]
 mod counted {
     use std::alloc::{GlobalAlloc, Layout};
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use talc::wasm::{WasmDynamicTalc, new_wasm_dynamic_allocator};
 
     static LIVE: AtomicUsize = AtomicUsize::new(0);
     static COPIED: AtomicUsize = AtomicUsize::new(0);
+    static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+    static REFUSED: AtomicBool = AtomicBool::new(false);
+    static BUSY: AtomicBool = AtomicBool::new(false);
 
     #[global_allocator]
     static HEAP: Counting = Counting(new_wasm_dynamic_allocator());
@@ -39,6 +63,37 @@ mod counted {
 
     pub(super) fn large() -> usize {
         COPIED.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit(bytes: usize) {
+        LIMIT.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_busy() -> bool {
+        BUSY.load(Ordering::Relaxed)
+    }
+
+    /// Calls the allocator, which must not be left in the middle.
+    fn busy<R>(work: impl FnOnce() -> R) -> R {
+        BUSY.store(true, Ordering::Relaxed);
+        let result = work();
+        BUSY.store(false, Ordering::Relaxed);
+        result
+    }
+
+    pub(super) fn refused() -> bool {
+        REFUSED.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn forget_refusal() {
+        REFUSED.store(false, Ordering::Relaxed);
+    }
+
+    /// Asks for more; may not come back.
+    fn ask(bytes: usize) {
+        if live().saturating_add(bytes) > LIMIT.load(Ordering::Relaxed) {
+            super::super::clock::outgrown();
+        }
     }
 
     /// Talc, counting.
@@ -59,7 +114,9 @@ mod counted {
 
     /// Counts what was asked for, if it was given.
     fn granted(place: *mut u8, bytes: usize) -> *mut u8 {
-        if !place.is_null() {
+        if place.is_null() {
+            REFUSED.store(true, Ordering::Relaxed);
+        } else {
             grow(bytes);
         }
         place
@@ -70,29 +127,33 @@ mod counted {
     }
 
     // SAFETY: every call goes to Talc as it came; the counters allocate
-    // nothing and cannot panic.
+    // nothing and cannot panic. Who is asked for more before may leave the
+    // command, before Talc has begun.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            ask(layout.size());
             // SAFETY: by this function's contract.
-            let place = unsafe { self.0.alloc(layout) };
+            let place = busy(|| unsafe { self.0.alloc(layout) });
             granted(place, layout.size())
         }
 
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+            ask(layout.size());
             // SAFETY: by this function's contract.
-            let place = unsafe { self.0.alloc_zeroed(layout) };
+            let place = busy(|| unsafe { self.0.alloc_zeroed(layout) });
             granted(place, layout.size())
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
             shrink(layout.size());
             // SAFETY: by this function's contract.
-            unsafe { self.0.dealloc(place, layout) }
+            busy(|| unsafe { self.0.dealloc(place, layout) });
         }
 
         unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+            ask(new_size.saturating_sub(layout.size()));
             // SAFETY: by this function's contract.
-            let moved = unsafe { self.0.realloc(place, layout, new_size) };
+            let moved = busy(|| unsafe { self.0.realloc(place, layout, new_size) });
             if !moved.is_null() {
                 shrink(layout.size());
             }
@@ -110,4 +171,16 @@ mod counted {
     pub(super) fn large() -> usize {
         0
     }
+
+    pub(super) fn set_limit(_: usize) {}
+
+    pub(super) fn is_busy() -> bool {
+        false
+    }
+
+    pub(super) fn refused() -> bool {
+        false
+    }
+
+    pub(super) fn forget_refusal() {}
 }

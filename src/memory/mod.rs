@@ -7,6 +7,7 @@
 
 pub mod archive;
 pub mod clock;
+pub mod containment;
 pub mod drive;
 mod heap;
 mod import;
@@ -123,11 +124,17 @@ impl Default for MemoryLimits {
     fn default() -> Self {
         Self {
             tree: TreeLimits::default(),
-            work_bound: 4_000_000,
+            work_bound: 1_200_000,
             output_bytes: 256 << 20,
             idle_shells: 2,
         }
     }
+}
+
+/// Bytes that the core holds: what is allocated, not the memory it lies in. 0
+/// where nothing is counted.
+pub fn held_bytes() -> usize {
+    heap::live()
 }
 
 /// Makes what the first environment otherwise makes: a shell.
@@ -538,6 +545,15 @@ impl ExecutionEnvironment for MemoryEnvironment {
                     request.command
                 ),
             ))
+        }
+    }
+}
+
+impl Drop for MemoryEnvironment {
+    fn drop(&mut self) {
+        // A command that was left has them for good.
+        if let Ok(mut tree) = self.tree.try_borrow_mut() {
+            *tree = Tree::new(*tree.limits());
         }
     }
 }

@@ -32,6 +32,11 @@ impl Random {
         self.0.borrow_mut().fill_bytes(bytes);
     }
 
+    /// Whether nobody is in the middle of drawing from it.
+    pub fn is_apart(&self) -> bool {
+        self.0.try_borrow_mut().is_ok()
+    }
+
     /// The next 32 random bits.
     pub fn next_u32(&self) -> u32 {
         self.0.borrow_mut().next_u32()

@@ -48,6 +48,11 @@ const TERMINATED: i32 = 143;
 /// Exit code of a command that held too much: 128 + SIGKILL, as of one that
 /// Linux ends for it.
 const KILLED: i32 = 137;
+/// Exit code of a command whose stack was full: 128 + SIGSEGV, as of one that
+/// Linux ends for it.
+const SEGMENTATION_FAULT: i32 = 139;
+/// Exit code of a command that failed: 128 + SIGABRT.
+const ABORTED: i32 = 134;
 /// bashkit's watcher for cancellation wakes its execution once in every poll.
 const OWN_WAKES: u32 = 1;
 
@@ -297,6 +302,7 @@ impl Shells {
             clock: clock.state(),
             random: random.state(),
         });
+        timeline.set_files(&self.ground.tree);
         timeline.set_scope(scope.clone());
         timeline.need_device_bytes(device_bytes(&request.command));
         timeline.set_script(&request.command);
@@ -326,8 +332,12 @@ impl Shells {
         };
         let ended = poll_fn(|cx| {
             let polled = drive.as_mut().poll(cx);
-            let arrived =
-                std::mem::take(&mut *chunks.lock().unwrap_or_else(PoisonError::into_inner));
+            assert!(timeline.is_apart(), "a change of a file has no end");
+            // Locked for good by a command that was left as it printed.
+            let arrived = match chunks.try_lock() {
+                Ok(mut chunks) => std::mem::take(&mut *chunks),
+                Err(_) => Vec::new(),
+            };
             for (stream, bytes) in arrived {
                 output(stream, &bytes);
             }
@@ -381,6 +391,20 @@ impl Shells {
             Some(Stop::Cancelled) => {
                 status.exit_code = TERMINATED;
                 status.cancelled = true;
+            }
+            Some(Stop::Stack) => {
+                let sentence =
+                    "hermitcrab: the command was ended: it recursed until its stack was full\n";
+                output(OutputStream::Stderr, sentence.as_bytes());
+                status.exit_code = SEGMENTATION_FAULT;
+            }
+            Some(Stop::Failed) => {
+                let sentence = format!(
+                    "hermitcrab: the command was ended: it failed inside the sandbox ({})\n",
+                    timeline.failure()
+                );
+                output(OutputStream::Stderr, sentence.as_bytes());
+                status.exit_code = ABORTED;
             }
             None => {}
         }

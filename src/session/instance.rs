@@ -19,6 +19,7 @@ use crate::environment::{
     LoggingEnvironment, ReadOnlyEnvironment, RemoteEnvironment, Scope,
 };
 use crate::llm::ToolDefinition;
+use crate::memory::clock;
 use crate::text::SortedMap;
 use crate::tool::{HostTool, RegisterError, Tool};
 
@@ -259,6 +260,7 @@ impl Instance {
         }
         let mut budget = WorkBudget::start();
         let busy = self.executor.run(|| budget.exhausted());
+        clock::commands_ended();
         let reports = self.reports.take();
         for report in &reports {
             if !matches!(report.kind, JobReportKind::Output { .. }) {

@@ -12,11 +12,18 @@ use web_sys::AbortSignal;
 #[wasm_bindgen]
 extern "C" {
     /// The object given to the constructor of [`super::Core`].
+    #[derive(Clone)]
     pub type Host;
 
     /// Call [`super::Core::step`] soon: outcomes or calls wait for it.
     #[wasm_bindgen(method, catch)]
     pub(super) fn wake(this: &Host) -> Result<(), JsValue>;
+
+    /// Calls `work`; says why, if something was thrown through it: the core goes
+    /// on where it was called from.
+    #[cfg(feature = "sandbox")]
+    #[wasm_bindgen(method, catch)]
+    pub(super) fn contain(this: &Host, work: &mut dyn FnMut()) -> Result<Option<String>, JsValue>;
 
     /// Events of one session, in order: the text of a JSON array.
     #[wasm_bindgen(method, catch)]

@@ -10,6 +10,8 @@
 //! into the code of its caller, and up to Node 22 ends the process where that
 //! code is given up in the middle of the call (`tests/node/exports.test.mjs`).
 
+#[cfg(feature = "sandbox")]
+mod containment;
 mod convert;
 mod driver;
 mod host;
@@ -64,6 +66,8 @@ impl Core {
         let seed = seed
             .try_into()
             .map_err(|_| invalid("the seed must be 32 bytes"))?;
+        #[cfg(feature = "sandbox")]
+        containment::offer(&host);
         Ok(Self {
             driver: Driver::new(host, seed),
             #[cfg(feature = "sandbox")]

@@ -129,6 +129,13 @@ impl Import {
     }
 }
 
+/// See [`crate::memory::held_bytes`]; of all cores of the module.
+#[wasm_bindgen(js_name = heldBytes)]
+#[allow(unreachable_pub, reason = "wasm-bindgen exports public functions only")]
+pub fn held_bytes() -> f64 {
+    crate::memory::held_bytes() as f64
+}
+
 #[wasm_bindgen]
 impl Core {
     /// Adds a sandbox; `options` is an object, see [`MemorySettings`]. Returns its number.

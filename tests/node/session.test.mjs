@@ -613,12 +613,7 @@ testHere("when the core itself fails, every session of it ends and says so, and 
   const session = await createSession({ apiKey: KEY, env });
   const events = session.events();
   assert.equal((await events.next()).value.kind, "SESSION_START");
-  // The next step fails as it would if the core trapped.
-  const { now } = Date;
-  t.mock.method(Date, "now", () => {
-    Date.now = now;
-    throw new WebAssembly.RuntimeError("unreachable");
-  });
+  trapNext(t);
   await session.steer("are you there?");
   const rest = await collect(events);
   assert.deepEqual(rest.map(({ kind, seq }) => [kind, seq]), [["ERROR", 2], ["SESSION_END", 3]]);
@@ -632,6 +627,15 @@ testHere("when the core itself fails, every session of it ends and says so, and 
   await another.close();
 });
 
+/** The next step fails as it would if the core trapped outside of a command. */
+function trapNext(t) {
+  const { now } = Date;
+  t.mock.method(Date, "now", () => {
+    Date.now = now;
+    throw new WebAssembly.RuntimeError("unreachable");
+  });
+}
+
 /** Commands that use up a stack, the shell's own or the engine's: no count of work ends them before. */
 const DEEP = {
   "a function of jq that calls itself": "jq -n 'def f: 1+f; f'",
@@ -639,45 +643,61 @@ const DEEP = {
 };
 
 for (const [what, command] of Object.entries(DEEP)) {
-  testHere(`of ${what}, only the core that runs it fails, however often`, async (t) => {
-    const model = await serveModel(t, { steps: [callStep("shell", { command: `echo lost > b; ${command}` }), { text: "x" }] });
+  test(`of ${what}, only the command that runs it ends, however often`, async (t) => {
+    const model = await serveModel(t, { steps: [callStep("shell", { command: `echo said; ${command}` }), { text: "x" }] });
     const silent = await serveModel(t, { steps: [{ text: "fine", delay_ms: 500 }] });
     const elsewhere = await createSession({ apiKey: KEY, baseUrl: silent.url, env: await MemoryEnvironment.create({ files: { a: "1" } }) });
     const working = collect(elsewhere.run("go"));
 
     const env = await MemoryEnvironment.create({ files: { a: "1" }, programs: { hey: async () => ({ exitCode: 0, stdout: "hey\n" }) } });
-    const early = await env.snapshot();
-    await env.program("you", async () => ({ exitCode: 0, stdout: "you\n" }));
-    await env.write("b", "2");
-    const shell = await env.openShell({ onData() {} });
     const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
-    const [error, end] = (await collect(session.run("go"))).slice(-2);
-    assert.deepEqual([error.kind, error.data.code, end.kind], ["ERROR", "core", "SESSION_END"]);
-    assert.equal(await shell.closed, 1);
-    assert.equal(session.state, "CLOSED");
-    await assert.rejects(session.submit("more"), CoreError);
+    const events = await collect(session.run("go"));
+    assert.deepEqual(dataOf(events, "ERROR"), []);
+    const [{ output }] = dataOf(events, "TOOL_CALL_END");
+    assert.match(output, /the command was ended: it recursed until its stack was full[^]*139/);
+    assert.equal(session.state, "IDLE");
 
     // Each of them would leave the stack that all cores share a piece shorter.
     for (let round = 0; round < 5; round += 1) {
-      const sleeper = assert.rejects(env.exec("sleep 1; cat /dev/zero"), CoreError);
-      await assert.rejects(env.exec(`echo lost > b; ${command}`), CoreError);
-      await sleeper;
-      assert.equal((await env.exec("cat a b; hey; you; sleep 5; jq -n '[1, 2] | add'")).stdout, "12hey\nyou\n3\n");
+      const sleeper = env.exec("sleep 1; echo slept");
+      const { exitCode, stdout } = await env.exec(`echo kept > b; ${command}`);
+      assert.deepEqual([exitCode, stdout], [139, ""]);
+      assert.equal((await sleeper).stdout, "slept\n");
+      assert.equal((await env.exec("cat a b; hey; sleep 5; jq -n '[1, 2] | add'")).stdout, "1kept\nhey\n3\n");
     }
-    assert.deepEqual((await env.changesSince(early)).map(({ path }) => path).filter((path) => path.startsWith("/workspace")), ["/workspace/b"]);
-    await env.restore(early);
-    assert.equal(await env.exists("b"), false);
     assert.equal((await working).at(-1).kind, "STATE_CHANGED");
     assert.match(JSON.stringify(await elsewhere.history()), /fine/);
     await elsewhere.close();
+    await session.close();
     await (await MemoryEnvironment.create()).dispose();
   });
 }
 
-test("a conversation that ended with its core goes on with what was known of it", async (t) => {
-  const commands = ["echo kept", DEEP["a function of jq that calls itself"]];
-  const model = await serveModel(t, { steps: [...commands.map((command) => callStep("shell", { command })), { text: "x" }] });
-  const env = await MemoryEnvironment.create();
+testHere("a core that fails takes its sessions and shells with it, and its sandbox goes on", async (t) => {
+  const env = await MemoryEnvironment.create({ files: { a: "1" }, programs: { hey: async () => ({ exitCode: 0, stdout: "hey\n" }) } });
+  const early = await env.snapshot();
+  await env.program("you", async () => ({ exitCode: 0, stdout: "you\n" }));
+  await env.write("b", "2");
+  const shell = await env.openShell({ onData() {} });
+  const session = await createSession({ apiKey: KEY, env });
+  const events = collect(session.events());
+  for (let round = 0; round < 5; round += 1) {
+    const sleeper = assert.rejects(env.exec("sleep 1; cat /dev/zero"), CoreError);
+    trapNext(t);
+    await assert.rejects(env.exec("echo lost > b"), CoreError);
+    await sleeper;
+    assert.equal((await env.exec("cat a b; hey; you; sleep 5; jq -n '[1, 2] | add'")).stdout, "12hey\nyou\n3\n");
+  }
+  assert.deepEqual((await events).slice(-2).map(({ kind }) => kind), ["ERROR", "SESSION_END"]);
+  assert.equal(await shell.closed, 1);
+  assert.deepEqual((await env.changesSince(early)).map(({ path }) => path).filter((path) => path.startsWith("/workspace")), ["/workspace/b"]);
+  await env.restore(early);
+  assert.equal(await env.exists("b"), false);
+});
+
+testHere("a conversation that ended with its core goes on with what was known of it", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("shell", { command: "echo kept" }), callStep("shell", { command: "sleep 1; wait_here" }), { text: "x" }] });
+  const env = await MemoryEnvironment.create({ programs: { wait_here: async () => (trapNext(t), { exitCode: 0 }) } });
   const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
   await collect(session.run("go"));
   assert.match(JSON.stringify(await session.history()), /kept\\n/);
@@ -689,11 +709,12 @@ test("a conversation that ended with its core goes on with what was known of it"
   await again.close();
 });
 
-testHere("a core that has failed leaves a sandbox as read-only as it was, and logged", async () => {
+testHere("a core that has failed leaves a sandbox as read-only as it was, and logged", async (t) => {
   const lines = [];
   const log = (line) => lines.push(line);
   const env = await MemoryEnvironment.create({ files: { a: "1" }, readOnly: "commands", log });
-  await assert.rejects(env.exec(DEEP["a function of jq that calls itself"]), CoreError);
+  trapNext(t);
+  await assert.rejects(env.exec("echo on"), CoreError);
   lines.length = 0;
   await assert.rejects(env.write("a", "2"), { kind: "read_only" });
   assert.equal((await env.exec("cat a")).stdout, "1");

@@ -22,7 +22,8 @@ import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.m
 
 const KEY = "sk-test-0000";
 
-/** Hears nothing and never ends: even awk stops at some count of turns. */
+/** Hears nothing, and never ends where no bound of its work is near. */
+const PATIENT = { limits: { workBound: Number.MAX_SAFE_INTEGER } };
 const DEAF = "jq -n 'last(range(infinite))'";
 
 /** Messages of the worker, as they come. */
@@ -43,7 +44,7 @@ await init({
 after(terminate);
 
 test("a command that hears no stop ends with its worker; files are as before it", async () => {
-  const env = await MemoryEnvironment.create({ files: { "kept.txt": "one", "gone.txt": "" } });
+  const env = await MemoryEnvironment.create({ ...PATIENT, files: { "kept.txt": "one", "gone.txt": "" } });
   await env.exec("echo two >> kept.txt; rm gone.txt; mkdir -p /tmp/deep; echo x > /tmp/deep/x; ln -s kept.txt link");
   const stop = new AbortController();
   const stuck = env.exec(`echo spoilt > kept.txt; ${DEAF}`, { signal: stop.signal });
@@ -64,7 +65,7 @@ test("a worker that works and does not answer is replaced unasked; its sessions 
   const model = await serveModel(t, {
     steps: [callStep("shell", { command: "echo done > first.txt" }), callStep("shell", { command: DEAF }), { text: "x" }],
   });
-  const env = await MemoryEnvironment.create();
+  const env = await MemoryEnvironment.create(PATIENT);
   const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
   const idle = await createSession({ apiKey: KEY, baseUrl: model.url });
   const events = await collect(session.run("go"));
@@ -179,7 +180,8 @@ test("events travel in batches, at most one message a frame", async (t) => {
 });
 
 test("a call is told before its command makes the worker deaf, also to a page that is busy", async () => {
-  const session = await createSession({ script: { steps: [callStep("shell", { command: DEAF })] } });
+  const env = await MemoryEnvironment.create(PATIENT);
+  const session = await createSession({ env, script: { steps: [callStep("shell", { command: DEAF })] } });
   const kinds = [];
   for await (const { kind } of session.run("work")) {
     kinds.push(kind);
@@ -549,7 +551,7 @@ test("a command that hears no stop ends, also where no worker takes its place", 
   const made = [];
   let next = () => new Worker(main);
   await init({ stopMs: 500, worker: () => (made.push(next()), made.at(-1)) });
-  const env = await MemoryEnvironment.create({ files: { a: "1" } });
+  const env = await MemoryEnvironment.create({ ...PATIENT, files: { a: "1" } });
   const stop = new AbortController();
   const stuck = env.exec(DEAF, { signal: stop.signal });
   await new Promise((resolve) => setTimeout(resolve, 300));

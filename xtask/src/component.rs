@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use wit_component::{ComponentEncoder, DecodedWasm};
 
-use crate::build;
 use crate::workspace::{
     WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
 };
+use crate::{build, count};
 
 /// How the core is compiled; see `Cargo.toml`.
 pub(crate) const PROFILE: &str = "wasm-component";
@@ -59,7 +59,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
     let module = std::fs::read(&module_path)
         .with_context(|| format!("cannot read {}", module_path.display()))?;
     let component = ComponentEncoder::default()
-        .module(&without_names(&module)?)?
+        .module(&count::in_loops(&without_names(&module)?)?)?
         .validate(true)
         .encode()
         .context("cannot encode the core as a component; does it import something?")?;

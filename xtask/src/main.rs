@@ -6,6 +6,7 @@ mod bench_web;
 mod browser;
 mod build;
 mod component;
+mod count;
 mod demo;
 #[cfg(test)]
 mod events;

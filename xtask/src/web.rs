@@ -10,8 +10,8 @@ use clap::Args;
 use wasm_bindgen_cli_support::Bindgen;
 use xshell::{Shell, cmd};
 
-use crate::order;
 use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
+use crate::{count, order};
 
 /// Which build, and where to.
 #[derive(Args)]
@@ -168,7 +168,7 @@ fn write(out: &Path, core: Core) -> Result<u64> {
         .emit(out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
     let wasm = out.join("hermitcrab_bg.wasm");
-    let ordered = order::by_likeness(&std::fs::read(&wasm)?)?;
+    let ordered = order::by_likeness(&count::in_loops(&std::fs::read(&wasm)?)?)?;
     std::fs::write(&wasm, &ordered)?;
     Ok(ordered.len() as u64)
 }
@@ -194,6 +194,7 @@ const IMPORTS: &[&str] = &[
     "callEnvironment",
     "callTool",
     "cancel",
+    "contain",
     "done",
     "entries",
     "events",

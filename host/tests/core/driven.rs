@@ -12,8 +12,9 @@ use hermitcrab::script::ScriptedModel;
 use hermitcrab::tool::approval::{ApprovalSettings, ToolRule};
 use hermitcrab_host::serve_model::ServeModel;
 use hermitcrab_host::{
-    Approval, ApprovalFn, ApprovalRequest, EnvironmentChoice, Event, Host, HostError, HostTool,
-    HostToolResult, LocalEnvironment, MemoryOptions, SessionConfig, SessionOptions, ToolDefinition,
+    Approval, ApprovalFn, ApprovalRequest, CoreLimits, EnvironmentChoice, Event, Host, HostError,
+    HostTool, HostToolResult, LocalEnvironment, MemoryOptions, SessionConfig, SessionOptions,
+    ToolDefinition,
 };
 use serde_json::json;
 
@@ -266,29 +267,38 @@ async fn a_session_goes_on_in_another_host_of_the_other_face() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_after_a_command_that_ended_the_core() {
-    let bad = "jq -n 'def f: 1 + f; f'";
+async fn a_session_goes_on_where_its_core_has_died() {
     let model = serve(json!({"steps": [
         {"tool_calls": [
             {"name": "write_file", "id": "c1", "arguments": {"file_path": "a", "content": "one"}},
-            {"name": "shell", "id": "c2", "arguments": {"command": bad}},
+            {"name": "add_one", "id": "c2", "arguments": {"n": 1}},
         ]},
         {"text": "It was cut off."},
     ]}));
-    let host = with_key(component(), &model);
+    let small = CoreLimits {
+        memory_bytes: 24 << 20,
+        ..CoreLimits::default()
+    };
+    let host = with_key(component().limits(small), &model);
     let memory = |archive| {
         EnvironmentChoice::Memory(MemoryOptions {
             archive,
             ..MemoryOptions::default()
         })
     };
-    let options = SessionOptions::new(config(&model), memory(None));
+    let hang = HostTool::new(definition("add_one"), |_| std::future::pending());
+    let options = SessionOptions::new(config(&model), memory(None)).tool(hang);
     let mut session = host.open_session(options).await.expect("a session");
     session.submit("work").await.expect("idle");
+    let events = until(&mut session, "TOOL_CALL_END").await;
+    assert_eq!(one(&events, "TOOL_CALL_END").data()["call_id"], "c1");
+    let huge = session.environment().write("huge", vec![b'x'; 30 << 20]);
+    huge.await.expect_err("the end");
     let events = until(&mut session, "SESSION_END").await;
-    let message =
-        format!("the core used up its stack and was stopped while `{bad}` ran; open a new session");
-    assert_eq!(one(&events, "ERROR").data()["message"], message);
+    let message = one(&events, "ERROR").data()["message"].clone();
+    let message = message.as_str().expect("a sentence");
+    let memory_ends = "the core needed more than its 24 MiB of memory and was stopped";
+    assert!(message.starts_with(memory_ends), "{message}");
     let archive = session
         .environment()
         .recover_tar()
@@ -306,7 +316,7 @@ async fn a_session_goes_on_after_a_command_that_ended_the_core() {
     let results: Vec<_> = results.iter().map(|result| &result["content"]).collect();
     assert_eq!(
         results[1],
-        "Tool error (shell): interrupted before it ended"
+        "Tool error (add_one): interrupted before it ended"
     );
     assert_eq!(history[3]["content"], "It was cut off.");
 }

@@ -1,5 +1,6 @@
-//! A guest that does not behave: it is stopped, its sessions are told, and the
-//! host goes on.
+//! A guest that does not behave: the command that made it so ends alone; where
+//! that cannot be, the instance is stopped, its sessions are told, and the host
+//! goes on.
 
 use std::time::Duration;
 
@@ -16,6 +17,42 @@ fn command(command: &str) -> ExecRequest {
         timeout_ms: 60_000,
         ..ExecRequest::default()
     }
+}
+
+/// Commands that would never end, or take the memory or the stack of the core.
+const HOSTILE: &str = include_str!("../../../tests/sandbox/hostile.json");
+
+/// Each of them ends alone: the sandbox and its session go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_command_ends_alone() {
+    let rows: serde_json::Value = serde_json::from_str(HOSTILE).expect("JSON");
+    let host = component().build().expect("a core");
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let mut session = host
+        .open_session(SessionOptions::new(SessionConfig::default(), memory))
+        .await
+        .expect("a session");
+    until(&mut session, "SESSION_START").await;
+    let sandbox = session.environment();
+    for row in rows.as_array().expect("rows") {
+        let bad = row["command"].as_str().expect("a command");
+        let request = ExecRequest {
+            timeout_ms: 1_000,
+            ..command(bad)
+        };
+        let output = sandbox.exec(request).await;
+        let output = output.unwrap_or_else(|error| panic!("{bad}: {error}"));
+        let code = i64::from(output.status.exit_code);
+        let codes = row["exit"].as_array().expect("exit codes");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(codes.contains(&code.into()), "{bad}: {code}: {stderr}");
+        assert_eq!(output.status.timed_out, code == 124, "{bad}");
+        let after = sandbox.exec(command("echo fine")).await.expect("a shell");
+        assert_eq!(after.stdout, b"fine\n", "{bad}");
+    }
+    session.close().await.expect("idle");
+    let events = until(&mut session, "SESSION_END").await;
+    assert_eq!(kinds(&events), ["SESSION_END"]);
 }
 
 /// Opens a session over a sandbox with `limits`, runs `bad` outside of it and
@@ -51,8 +88,17 @@ async fn check(limits: CoreLimits, bad: &str, code: &str) {
     assert_eq!(output.stdout, b"fine\n");
 }
 
-/// Whatever ends it, what it held before is there again.
-async fn check_recovery(limits: CoreLimits, bad: &str) {
+/// A core that can be stopped, and does not go on.
+fn without_journal(limits: CoreLimits) -> CoreLimits {
+    CoreLimits {
+        journal_bytes: 0,
+        ..limits
+    }
+}
+
+/// What the sandbox held before the command is there again, and the command has
+/// left nothing.
+async fn check_recovery(limits: CoreLimits, bad: &str, code: i32) {
     let host = component().limits(limits).build().expect("a core");
     let instance = host.instance().expect("an instance");
     let options = MemoryOptions {
@@ -63,16 +109,37 @@ async fn check_recovery(limits: CoreLimits, bad: &str) {
         ..MemoryOptions::default()
     };
     let sandbox = instance.add_memory(options).await.expect("a sandbox");
+    let work = "echo two >> a; rm gone; mkdir -p d/e; ln -s a l; for i in $(seq 2000); do :; done";
+    sandbox.exec(command(work)).await.expect("a shell");
+    sandbox.write("w", "three").await.expect("written");
+    let held = sandbox.export_tar().await.expect("an archive");
+    let output = sandbox.exec(command(bad)).await.expect("a result");
+    assert_eq!(output.status.exit_code, code, "{bad}");
+    assert_eq!(sandbox.export_tar().await, Ok(held), "{bad}");
+}
+
+#[tokio::test]
+async fn files_are_recovered_from_a_core_that_died() {
+    let limits = CoreLimits {
+        memory_bytes: 24 << 20,
+        ..CoreLimits::default()
+    };
+    let host = component().limits(limits).build().expect("a core");
+    let instance = host.instance().expect("an instance");
+    let sandbox = instance
+        .add_memory(MemoryOptions::default())
+        .await
+        .expect("a sandbox");
+    sandbox.write("w", "three").await.expect("written");
+    let held = sandbox.export_tar().await.expect("an archive");
     let alive = sandbox.recover_tar().await.expect_err("it lives");
     assert_eq!(
         alive.to_string(),
         "the instance is alive; ask for what it holds now"
     );
-    let work = "echo two >> a; rm gone; mkdir -p d/e; ln -s a l; for i in $(seq 2000); do :; done";
-    sandbox.exec(command(work)).await.expect("a shell");
-    sandbox.write("w", "three").await.expect("written");
-    let held = sandbox.export_tar().await.expect("an archive");
-    sandbox.exec(command(bad)).await.expect_err("the end");
+    // No command: there is nothing to go on without.
+    let huge = vec![b'x'; 30 << 20];
+    sandbox.write("huge", huge).await.expect_err("the end");
     let dead = sandbox.export_tar().await;
     assert!(matches!(dead, Err(HostError::Core(_))), "{dead:?}");
     assert_eq!(sandbox.recover_tar().await, Ok(held.clone()));
@@ -88,12 +155,13 @@ fn short_steps() -> CoreLimits {
 
 #[tokio::test]
 async fn files_are_recovered_from_a_core_that_spun() {
-    check_recovery(short_steps(), "echo half > half; awk 'BEGIN{while(1);}'").await;
+    let bad = "echo half > half; awk 'BEGIN{while(1);}'";
+    check_recovery(short_steps(), bad, 124).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_recovered_from_a_core_without_stack() {
-    check_recovery(CoreLimits::default(), "jq -n 'def f: 1 + f; f'").await;
+    check_recovery(CoreLimits::default(), "jq -n 'def f: 1 + f; f'", 139).await;
 }
 
 #[tokio::test]
@@ -102,7 +170,7 @@ async fn files_are_recovered_from_a_core_without_memory() {
         memory_bytes: 48 << 20,
         ..CoreLimits::default()
     };
-    check_recovery(limits, "yes | sort").await;
+    check_recovery(limits, "yes | sort", 137).await;
 }
 
 #[tokio::test]
@@ -129,7 +197,8 @@ async fn what_is_not_kept_cannot_be_recovered() {
 
 #[tokio::test]
 async fn a_spinning_guest_is_stopped_by_the_epoch() {
-    check(short_steps(), "awk 'BEGIN{while(1);}'", "core_stalled").await;
+    let limits = without_journal(short_steps());
+    check(limits, "awk 'BEGIN{while(1);}'", "core_stalled").await;
 }
 
 #[tokio::test]
@@ -139,5 +208,5 @@ async fn a_guest_that_wants_too_much_memory_is_stopped() {
         ..CoreLimits::default()
     };
     let bad = "printf '%10000s' x > a; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cat a a > b; mv b a; done; wc -c a";
-    check(limits, bad, "core_memory").await;
+    check(without_journal(limits), bad, "core_memory").await;
 }

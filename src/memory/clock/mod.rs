@@ -12,10 +12,12 @@
 mod last_words;
 mod meter;
 mod order;
+mod ticks;
 mod timeline;
 
 pub use last_words::ProgramLimit;
 pub use order::{Idle, Sleep};
+pub(super) use ticks::trap;
 pub use timeline::{Stop, Timeline};
 
 use std::cell::{Cell, RefCell};
@@ -24,6 +26,7 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 use super::Snapshot;
+use super::heap;
 use super::random::Random;
 
 /// Tells the time of the current step, in ms since 1970-01-01 UTC.
@@ -32,6 +35,7 @@ pub type TimeSource = Rc<dyn Fn() -> u64>;
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Timeline>>> = const { RefCell::new(None) };
     static WORK: Cell<u64> = const { Cell::new(0) };
+    static ENDING: Cell<Option<Stop>> = const { Cell::new(None) };
 }
 
 /// Work done so far in this instance by sandboxed commands and searches, in
@@ -60,10 +64,35 @@ pub fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Nothing is polled: what was when the instance failed never ended.
+/// Nothing is polled: what was when the instance failed, or the command was left,
+/// never ended.
 pub fn abandon() {
     // Kept for good: it is in the middle of whatever it did.
     std::mem::forget(CURRENT.take());
+}
+
+/// Commands that would run in this step end, for `reason`.
+pub fn end_commands(reason: Stop) {
+    ENDING.set(Some(reason));
+}
+
+/// Why commands that would run end; `None`: they run.
+pub fn ending() -> Option<Stop> {
+    ENDING.get()
+}
+
+/// The step is over: from now on commands run.
+pub fn commands_ended() {
+    ENDING.set(None);
+}
+
+/// The running command asks for more memory than there is for it.
+#[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+pub(super) fn outgrown() {
+    heap::set_limit(usize::MAX);
+    if let Some(timeline) = current() {
+        timeline.outgrow();
+    }
 }
 
 /// The timeline whose command is being polled.
@@ -104,10 +133,8 @@ pub async fn end_step() {
 /// One reading of the clock by the running command. `frame` tells callers
 /// apart: the address of a local variable of the reader.
 pub fn read_current(frame: usize) -> u64 {
-    CURRENT.with(|current| match current.borrow().as_ref() {
-        Some(timeline) => timeline.read(frame),
-        None => 0,
-    })
+    // Not borrowed meanwhile: it may end where it is.
+    current().map_or(0, |timeline| timeline.read(frame))
 }
 
 /// Saved time of an environment.
@@ -124,6 +151,7 @@ pub struct Clock {
     last_us: Cell<u64>,
     running: RefCell<Vec<Weak<Timeline>>>,
     started: Cell<u64>,
+    lost: Cell<usize>,
 }
 
 impl Clock {
@@ -135,6 +163,7 @@ impl Clock {
             last_us: Cell::new(0),
             running: RefCell::default(),
             started: Cell::new(0),
+            lost: Cell::new(0),
         }
     }
 
@@ -197,7 +226,20 @@ impl Clock {
         timelines.find_map(|timeline| timeline.before())
     }
 
+    /// A command that was left has `bytes` for good. Those after it have as much
+    /// less, so that what one environment loses is not missed by others.
+    fn lost(&self, bytes: usize) {
+        self.lost.set(self.lost.get() + bytes);
+    }
+
+    /// Bytes that are lost so.
+    fn lost_bytes(&self) -> usize {
+        self.lost.get()
+    }
+
     fn end(&self, timeline: &Timeline) {
+        let mut running = self.running.borrow_mut();
+        running.retain(|other| !std::ptr::eq(other.as_ptr(), timeline));
         let end = timeline.now_us.get();
         self.last_us.set(self.last_us.get().max(end));
         if timeline.slept_us() > 0 {

@@ -1,7 +1,7 @@
 //! `Timeline`: the time of one running command, its limits and why it must end.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,9 +11,11 @@ use super::meter::Meter;
 use super::order::Turns;
 use crate::environment::Scope;
 use crate::memory::Snapshot;
+use crate::memory::containment::{self, Left};
 use crate::memory::heap;
 use crate::memory::narrow::Narrow;
 use crate::memory::random::Random;
+use crate::memory::tree::Tree;
 
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
@@ -21,6 +23,8 @@ const DEVICE_BYTES: usize = 64 << 10;
 /// Bytes that a command may hold. A list that grows is for a moment there
 /// twice, and the new half as large again: so a third of what is left.
 const HELD_BYTES: usize = 384 << 20;
+/// Bytes beyond that at which a command is left that does not end by itself.
+const SLACK_BYTES: usize = 64 << 20;
 /// Bytes that everything together may hold.
 const HEAP_BYTES: usize = 900 << 20;
 
@@ -35,6 +39,10 @@ pub enum Stop {
     Memory,
     /// It was cancelled from outside.
     Cancelled,
+    /// It recursed until its stack was full.
+    Stack,
+    /// It failed in a way that is a mistake of ours ([`Timeline::failure`]).
+    Failed,
 }
 
 /// The time of one running command.
@@ -61,9 +69,14 @@ pub struct Timeline {
     pub(super) last_words: LastWords,
     cancelled: Cell<bool>,
     refusal: RefCell<Option<String>>,
-    before: OnceCell<Snapshot>,
+    before: RefCell<Option<Snapshot>>,
+    files: OnceCell<Weak<RefCell<Tree>>>,
+    failure: RefCell<String>,
+    pub(super) ticks: Cell<u64>,
+    pub(super) overdue: Cell<u32>,
     /// Bytes of all that may be allocated while it runs.
     memory_bytes: usize,
+    held_before: usize,
     heap_limit: usize,
 }
 
@@ -76,7 +89,8 @@ impl Timeline {
         work_bound: u64,
         random: Random,
     ) -> Self {
-        let held = heap::live();
+        let held_before = heap::live();
+        let memory_bytes = memory_bytes(held_before).saturating_sub(clock.lost_bytes());
         Self {
             clock,
             id,
@@ -100,20 +114,81 @@ impl Timeline {
             last_words: LastWords::default(),
             cancelled: Cell::new(false),
             refusal: RefCell::default(),
-            before: OnceCell::new(),
-            memory_bytes: memory_bytes(held),
-            heap_limit: held + memory_bytes(held),
+            before: RefCell::default(),
+            files: OnceCell::new(),
+            failure: RefCell::default(),
+            ticks: Cell::new(0),
+            overdue: Cell::new(0),
+            held_before,
+            memory_bytes,
+            heap_limit: held_before + memory_bytes,
         }
     }
 
     /// Remembers what the sandbox was when the command began.
     pub fn set_before(&self, before: Snapshot) {
-        let _ = self.before.set(before);
+        self.before.replace(Some(before));
     }
 
     /// What the sandbox was when the command began, if that was remembered.
     pub(super) fn before(&self) -> Option<Snapshot> {
-        self.before.get().cloned()
+        self.before.borrow().clone()
+    }
+
+    /// Names the files that it changes: it is not left in the middle of that.
+    pub fn set_files(&self, files: &Rc<RefCell<Tree>>) {
+        let _ = self.files.set(Rc::downgrade(files));
+    }
+
+    /// Whether it is in the middle of nothing that others share: a change of
+    /// files, for example.
+    pub fn is_apart(&self) -> bool {
+        let files = self.files.get().and_then(Weak::upgrade);
+        !heap::is_busy()
+            && self.random.is_apart()
+            && files.is_none_or(|files| files.try_borrow_mut().is_ok())
+    }
+
+    /// It asks for more memory than there is for it, and may be left here.
+    #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+    pub(super) fn outgrow(&self) {
+        self.stop(Stop::Memory);
+        self.raise_flag(true);
+        if self.is_apart() && containment::is_under_way() {
+            containment::leave();
+        }
+    }
+
+    /// It would not pause, or not come back: it ends before it goes on.
+    pub fn end(&self, reason: Stop) {
+        // Whichever it would have come to first.
+        let in_time = self.remaining_us() > self.work_bound;
+        self.stop(match reason {
+            Stop::Work if !in_time => Stop::Timeout,
+            reason => reason,
+        });
+    }
+
+    /// It was left where it was, and its end is now: some of that has it for good.
+    pub fn leave(&self, left: Left) {
+        self.before.take();
+        self.clock.end(self);
+        self.clock
+            .lost(heap::live().saturating_sub(self.held_before));
+        match left {
+            Left::Asked => self.stop(Stop::Work),
+            Left::Stack => self.stop(Stop::Stack),
+            Left::Memory => self.stop(Stop::Memory),
+            Left::Failed(sentence) => {
+                self.failure.replace(sentence);
+                self.stop(Stop::Failed);
+            }
+        }
+    }
+
+    /// What was said where it failed.
+    pub fn failure(&self) -> String {
+        self.failure.borrow().clone()
     }
 
     /// Memory that the command may hold.
@@ -290,6 +365,8 @@ impl Timeline {
     /// A poll begins.
     pub fn begin_poll(&self) {
         self.meter.begin_poll();
+        self.begin_ticks();
+        heap::set_limit(self.heap_limit + SLACK_BYTES);
         self.turns.run();
         self.count_outside();
         self.put_back_clock();
@@ -304,6 +381,7 @@ impl Timeline {
 
     /// A poll ended; returns the work it did.
     pub fn end_poll(&self) -> u64 {
+        heap::set_limit(usize::MAX);
         self.end_run();
         self.judge();
         self.raise_flag(false);

@@ -1,0 +1,381 @@
+//! A counter in the loops of a module, so that no builtin of the sandbox keeps
+//! the core for ever: what is computed is counted where nothing reads the clock,
+//! and looked at now and then (`src/memory/clock/count.rs`).
+//!
+//! A turn of a loop counts one, and so does a call of a function that calls others.
+//! A loop that is short and calls nothing is left as it is: it goes over what is
+//! in memory and ends, and counting would cost it most. Weights by the number of
+//! operators were tried: large bodies are mostly other cases, so that an
+//! interpreter's time passed four times as fast as that of a sort.
+
+use std::convert::Infallible;
+
+use anyhow::{Context, Result};
+use wasm_encoder::reencode::{Error, Reencode};
+use wasm_encoder::{
+    BlockType, CodeSection, ConstExpr, ExportSection, Function, GlobalSection, GlobalType,
+    Instruction, Module, ValType,
+};
+use wasmparser::{
+    ExportSectionReader, ExternalKind, FunctionBody, GlobalSectionReader, Operator, Parser,
+    Payload, TypeRef, Validator, WasmFeatures,
+};
+
+/// Called when the counter is used up; begins with filling it.
+const TICK: &str = "hermitcrab_tick";
+/// Fills the counter.
+const REFILL: &str = "hermitcrab_refill";
+/// Traps as nothing else does: it divides by zero.
+const LEAVE: &str = "hermitcrab_leave";
+/// Turns and calls between two ticks: about half a millisecond.
+const TURNS: i32 = 62_500;
+/// Operators from which on a loop counts that calls nothing.
+const LONG: u32 = 48;
+
+/// `module` with counting loops; unchanged if it has nothing to call.
+pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
+    let mut functions = 0;
+    let mut global = 0;
+    let (mut tick, mut refill, mut leave) = (None, None, None);
+    for payload in Parser::new(0).parse_all(module) {
+        match payload? {
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    match import?.ty {
+                        TypeRef::Func(_) => functions += 1,
+                        TypeRef::Global(_) => global += 1,
+                        _ => {}
+                    }
+                }
+            }
+            Payload::GlobalSection(globals) => global += globals.count(),
+            Payload::ExportSection(exports) => {
+                for export in exports {
+                    let export = export?;
+                    match (export.kind, export.name) {
+                        (ExternalKind::Func, TICK) => tick = Some(export.index),
+                        (ExternalKind::Func, REFILL) => refill = Some(export.index),
+                        (ExternalKind::Func, LEAVE) => leave = Some(export.index),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let (Some(tick), Some(refill), Some(leave)) = (tick, refill, leave) else {
+        return Ok(module.to_vec());
+    };
+    let mut counting = Counting {
+        next: functions,
+        global,
+        tick,
+        refill,
+        leave,
+    };
+    let mut counted = Module::new();
+    counting
+        .parse_core_module(&mut counted, Parser::new(0), module)
+        .context("cannot put a counter into the loops of the core")?;
+    let counted = counted.finish();
+    Validator::new_with_features(WasmFeatures::all()).validate_all(&counted)?;
+    Ok(counted)
+}
+
+struct Counting {
+    /// The function whose body comes next.
+    next: u32,
+    /// The counter.
+    global: u32,
+    tick: u32,
+    refill: u32,
+    leave: u32,
+}
+
+impl Counting {
+    fn fill(&self, function: &mut Function) {
+        function.instruction(&Instruction::I32Const(TURNS));
+        function.instruction(&Instruction::GlobalSet(self.global));
+    }
+
+    fn count(&self, function: &mut Function) {
+        for instruction in [
+            Instruction::GlobalGet(self.global),
+            Instruction::I32Const(1),
+            Instruction::I32Sub,
+            Instruction::GlobalSet(self.global),
+            Instruction::GlobalGet(self.global),
+            Instruction::I32Const(0),
+            Instruction::I32LtS,
+            Instruction::If(BlockType::Empty),
+            Instruction::Call(self.tick),
+            Instruction::End,
+        ] {
+            function.instruction(&instruction);
+        }
+    }
+}
+
+impl Reencode for Counting {
+    type Error = Infallible;
+
+    fn parse_global_section(
+        &mut self,
+        globals: &mut GlobalSection,
+        section: GlobalSectionReader<'_>,
+    ) -> Result<(), Error> {
+        wasm_encoder::reencode::utils::parse_global_section(self, globals, section)?;
+        let counter = GlobalType {
+            val_type: ValType::I32,
+            mutable: true,
+            shared: false,
+        };
+        globals.global(counter, &ConstExpr::i32_const(TURNS));
+        Ok(())
+    }
+
+    fn parse_export_section(
+        &mut self,
+        exports: &mut ExportSection,
+        section: ExportSectionReader<'_>,
+    ) -> Result<(), Error> {
+        for export in section {
+            let export = export?;
+            if ![TICK, REFILL, LEAVE].contains(&export.name) {
+                self.parse_export(exports, export)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_function_body(
+        &mut self,
+        code: &mut CodeSection,
+        body: FunctionBody<'_>,
+    ) -> Result<(), Error> {
+        let Counted { calls, loops } = counted(&body)?;
+        let mut loops = loops.into_iter();
+        let mut function = self.new_function_with_parsed_locals(&body)?;
+        if [self.tick, self.refill].contains(&self.next) {
+            self.fill(&mut function);
+        }
+        if self.next == self.leave {
+            for instruction in [
+                Instruction::I32Const(0),
+                Instruction::I32Const(0),
+                Instruction::I32DivS,
+                Instruction::Drop,
+            ] {
+                function.instruction(&instruction);
+            }
+        }
+        if calls {
+            self.count(&mut function);
+        }
+        let mut reader = body.get_operators_reader()?;
+        while !reader.eof() {
+            let instruction = self.parse_instruction(&mut reader)?;
+            let is_loop = matches!(instruction, Instruction::Loop(_));
+            function.instruction(&instruction);
+            if is_loop && loops.next() == Some(true) {
+                self.count(&mut function);
+            }
+        }
+        code.function(&function);
+        self.next += 1;
+        Ok(())
+    }
+}
+
+/// What counts in a function.
+#[derive(Default)]
+struct Counted {
+    /// Whether it calls others, so that its calls count.
+    calls: bool,
+    /// Of each loop, in the order of their heads, whether its turns count.
+    loops: Vec<bool>,
+}
+
+fn counted(body: &FunctionBody<'_>) -> Result<Counted, Error> {
+    #[derive(Default)]
+    struct Open {
+        /// Which loop it is, if it is one.
+        index: Option<usize>,
+        operators: u32,
+        calls: bool,
+    }
+    let mut counted = Counted::default();
+    let mut open = vec![Open::default()];
+    let mut reader = body.get_operators_reader()?;
+    while !reader.eof() {
+        let operator = reader.read()?;
+        let Some(inner) = open.last_mut() else { break };
+        inner.operators += 1;
+        match operator {
+            Operator::Loop { .. } => {
+                open.push(Open {
+                    index: Some(counted.loops.len()),
+                    ..Open::default()
+                });
+                counted.loops.push(false);
+            }
+            Operator::Block { .. } | Operator::If { .. } => open.push(Open::default()),
+            Operator::Call { .. } | Operator::CallIndirect { .. } => inner.calls = true,
+            Operator::End => {
+                let Some(ended) = open.pop() else { break };
+                match (ended.index, open.last_mut()) {
+                    (Some(index), _) if ended.calls || ended.operators >= LONG => {
+                        counted.loops[index] = true;
+                    }
+                    (_, Some(outer)) => {
+                        outer.operators += ended.operators;
+                        outer.calls |= ended.calls;
+                    }
+                    (_, None) => counted.calls = ended.calls,
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_encoder::{
+        BlockType, CodeSection, ConstExpr, ExportKind, ExportSection, Function, FunctionSection,
+        GlobalSection, GlobalType, Instruction, Module, TypeSection, ValType,
+    };
+    use wasmparser::{Operator, Parser, Payload};
+
+    use super::{LEAVE, REFILL, TICK, TURNS, in_loops};
+
+    /// The three functions that are called by name, and one with `body`.
+    fn module(body: &[Instruction<'_>]) -> Vec<u8> {
+        let mut types = TypeSection::new();
+        types.ty().function([], []);
+        let mut functions = FunctionSection::new();
+        let mut globals = GlobalSection::new();
+        let stack = GlobalType {
+            val_type: ValType::I32,
+            mutable: true,
+            shared: false,
+        };
+        globals.global(stack, &ConstExpr::i32_const(1));
+        let mut exports = ExportSection::new();
+        let mut code = CodeSection::new();
+        for (index, (name, body)) in
+            (0..).zip([(TICK, &[][..]), (REFILL, &[]), (LEAVE, &[]), ("body", body)])
+        {
+            functions.function(0);
+            exports.export(name, ExportKind::Func, index);
+            let mut function = Function::new([]);
+            for instruction in body {
+                function.instruction(instruction);
+            }
+            function.instruction(&Instruction::End);
+            code.function(&function);
+        }
+        let mut module = Module::new();
+        module.section(&types).section(&functions).section(&globals);
+        module.section(&exports).section(&code);
+        module.finish()
+    }
+
+    /// The operators of each function, and the names of the exports.
+    fn read(module: &[u8]) -> (Vec<Vec<Operator<'_>>>, Vec<&str>) {
+        let (mut bodies, mut names) = (Vec::new(), Vec::new());
+        for payload in Parser::new(0).parse_all(module) {
+            match payload.expect("a section") {
+                Payload::ExportSection(exports) => {
+                    names.extend(exports.into_iter().map(|it| it.expect("an export").name));
+                }
+                Payload::CodeSectionEntry(body) => {
+                    let operators = body.get_operators_reader().expect("operators");
+                    let operators = operators.into_iter().collect::<Result<_, _>>();
+                    bodies.push(operators.expect("operators"));
+                }
+                _ => {}
+            }
+        }
+        (bodies, names)
+    }
+
+    /// How many times `body` counts.
+    fn check(body: &[Instruction<'_>], expected: usize) {
+        let counted = in_loops(&module(body)).expect("a module");
+        let (bodies, names) = read(&counted);
+        assert_eq!(names, ["body"]);
+        let fills = [
+            Operator::I32Const { value: TURNS },
+            Operator::GlobalSet { global_index: 1 },
+            Operator::End,
+        ];
+        assert_eq!(bodies[0], fills);
+        assert_eq!(bodies[1], fills);
+        assert!(bodies[2].contains(&Operator::I32DivS));
+        let counts = bodies[3].windows(2).filter(|pair| {
+            pair[0] == Operator::I32Const { value: 1 } && pair[1] == Operator::I32Sub
+        });
+        assert_eq!(counts.count(), expected);
+    }
+
+    const LOOP: Instruction<'_> = Instruction::Loop(BlockType::Empty);
+
+    #[test]
+    fn a_loop_that_calls_counts() {
+        check(
+            &[
+                LOOP,
+                Instruction::Call(0),
+                Instruction::Br(0),
+                Instruction::End,
+            ],
+            1,
+        );
+    }
+
+    #[test]
+    fn a_short_loop_that_calls_nothing_does_not() {
+        check(
+            &[LOOP, Instruction::Nop, Instruction::Br(0), Instruction::End],
+            0,
+        );
+    }
+
+    #[test]
+    fn a_long_loop_counts() {
+        let mut body = vec![LOOP];
+        body.extend(vec![Instruction::Nop; 60]);
+        body.push(Instruction::End);
+        check(&body, 1);
+    }
+
+    #[test]
+    fn what_an_inner_loop_counts_an_outer_one_does_not() {
+        let body = [
+            LOOP,
+            LOOP,
+            Instruction::Call(0),
+            Instruction::End,
+            Instruction::Block(BlockType::Empty),
+            Instruction::Call(0),
+            Instruction::Br(1),
+            Instruction::End,
+            Instruction::End,
+        ];
+        check(&body, 2);
+    }
+
+    #[test]
+    fn a_function_that_calls_counts() {
+        check(&[Instruction::Call(0), Instruction::Call(1)], 1);
+        check(&[Instruction::Nop], 0);
+    }
+
+    #[test]
+    fn a_module_without_those_functions_stays_as_it_is() {
+        let bare = Module::new().finish();
+        assert_eq!(in_loops(&bare).expect("a module"), bare);
+    }
+}
