@@ -102,6 +102,8 @@ export interface Prices {
 export interface ProfileSettings {
   /** Whose format requests and answers have; may be left out for a built-in profile. */
   wire?: Provider;
+  /** What people call the provider; a new profile is called by its id where this is left out. */
+  displayName?: string;
   /** Model used when the session names none. */
   defaultModel?: string;
   /** Tokens that fit its models. */

@@ -49,6 +49,8 @@ pub enum Toolset {
 pub struct Profile {
     /// Provider id: `anthropic`.
     pub id: String,
+    /// What people call the provider: `Anthropic`.
+    pub display_name: String,
     /// Adapter that speaks to the provider: `anthropic`.
     pub wire: &'static str,
     /// Model used when the configuration names none; empty where there is no
@@ -103,6 +105,7 @@ pub struct Capabilities {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    display_name: String,
     default_model: String,
     documents: Vec<String>,
     command_timeout_ms: CommandTimeouts,
@@ -158,6 +161,7 @@ impl Profile {
         let file: File = from_json(file).ok()?;
         Some(Self {
             id: id.to_owned(),
+            display_name: file.display_name,
             wire: id,
             default_model: file.default_model,
             documents: file.documents,

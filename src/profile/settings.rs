@@ -18,6 +18,9 @@ pub struct ProfileSettings {
     /// Adapter that encodes requests and reads answers: `anthropic`, `openai`,
     /// `gemini` or `chat`; may be left out where a built-in profile is changed.
     pub wire: Option<String>,
+    /// What people call the provider; a new profile that says nothing is called
+    /// by its id.
+    pub display_name: Option<String>,
     /// Model used when the session names none.
     pub default_model: Option<String>,
     /// Tokens that fit its models, input and output together.
@@ -104,8 +107,9 @@ impl ProfileSettings {
             wire: adapter.name(),
             ..(*base).clone()
         };
-        // A name of the provider's own models means nothing to another server.
         if Profile::of(id).is_none() {
+            profile.display_name = id.to_owned();
+            // A name of the provider's own models means nothing to another server.
             profile.default_model = String::new();
         }
         self.change(&mut profile);
@@ -113,6 +117,9 @@ impl ProfileSettings {
     }
 
     fn change(&self, profile: &mut Profile) {
+        if let Some(name) = &self.display_name {
+            profile.display_name.clone_from(name);
+        }
         if let Some(model) = &self.default_model {
             profile.default_model.clone_from(model);
         }

@@ -286,6 +286,29 @@ fn parameters_that_differ_between_providers() {
 }
 
 #[test]
+fn display_names() {
+    let own: BTreeMap<String, ProfileSettings> = from_json(
+        r#"{"acme": {"wire": "chat"}, "b": {"wire": "chat", "display_name": "Bee"}, "gemini": {}}"#,
+    )
+    .expect("profiles");
+    let names = ["anthropic", "openai", "gemini", "chat", "acme", "b"].map(|id| {
+        let profile = Profile::defined(id, &own).expect("valid");
+        profile.expect("a profile").display_name.clone()
+    });
+    assert_eq!(
+        names,
+        [
+            "Anthropic",
+            "OpenAI",
+            "Google Gemini",
+            "OpenAI-compatible",
+            "acme",
+            "Bee"
+        ]
+    );
+}
+
+#[test]
 fn defaults() {
     let defaults = every_toolset().map(|(profile, toolset)| {
         let timeout = profile.default_command_timeout_ms(toolset);

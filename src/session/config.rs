@@ -195,7 +195,7 @@ impl Default for SessionConfig {
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 11] = [
+const FIXED: [&str; 12] = [
     "provider",
     "profiles",
     "credential",

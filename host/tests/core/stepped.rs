@@ -178,7 +178,7 @@ fn refusals_are_typed() {
                 SessionErrorKind::UnknownProvider,
             ),
             (
-                kind(core.answer(&session, "nothing was asked")),
+                kind(core.answer(&session, &"nothing was asked".into())),
                 SessionErrorKind::IllegalState,
             ),
             (

@@ -113,8 +113,8 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
     let mut config = config(options, name, texts, settings);
     check(&config, options)?;
     if memory && config.project.is_none() {
-        let profile = Profile::of(&config.provider);
-        let names = profile.map_or_else(Vec::new, |profile| profile.documents.clone());
+        let profile = config.profile_of(&config.provider);
+        let names = profile.map_or_else(|_| Vec::new(), |profile| profile.documents.clone());
         let project = surroundings::project(&directory, &names, &config);
         config.project = Some(runtime()?.block_on(project));
     }
