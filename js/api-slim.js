@@ -6,7 +6,8 @@ import { createSessionIn } from "./session.js";
 export { init } from "./runtime.js";
 export { RunError } from "./prompt.js";
 export { Session } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
+export { CoreError, EnvironmentError, HermitcrabError, ModelError, SessionError } from "./errors.js";
+export { ModelClient } from "./model.js";
 export { defineTool } from "./tool.js";
 
 /**
@@ -40,6 +41,12 @@ export function createSession(options = {}) {
  * @typedef {import("./session.js").ToolContext} ToolContext
  * @typedef {import("./session.js").CustomFormat} CustomFormat
  * @typedef {import("./session.js").FetchInit} FetchInit
+ * @typedef {import("./model.js").ModelOptions} ModelOptions
+ * @typedef {import("./model.js").ModelRequest} ModelRequest
+ * @typedef {import("./types.js").ModelMessage} ModelMessage
+ * @typedef {import("./types.js").ModelPart} ModelPart
+ * @typedef {import("./types.js").ModelResponse} ModelResponse
+ * @typedef {import("./types.js").ModelEvent} ModelEvent
  * @typedef {import("./prompt.js").PromptResult} PromptResult
  * @typedef {import("./prompt.js").RunUsage} RunUsage
  * @typedef {import("./session.js").ApprovalCall} ApprovalCall

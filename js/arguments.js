@@ -314,6 +314,19 @@ const SESSION = {
   onActivity: [["callback", callback]],
 };
 
+/** A request without a session. @type {Check} */
+const modelRequest = all(
+  fields({ model: maybe(text), prompt: maybe(input), messages: maybe(listOf(object)), tools: maybe(listOf(object)), signal: orNull(signal) }),
+  (value, name) => (value.prompt === undefined && !value.messages?.length ? `${name} asks nothing: give prompt or messages` : undefined),
+);
+
+/** @type {Signatures} */
+const MODELS = {
+  generate: [["request", modelRequest]],
+  stream: [["request", modelRequest]],
+  generateObject: [["request", all(modelRequest, (value, name) => (isObject(value.schema) || isFunction(value.schema) ? undefined : `${name}.schema must be a JSON Schema, or a schema of zod, valibot or arktype`))]],
+};
+
 /** @type {Signatures} */
 const PROJECT = { keep: [["session", maybe(session)]] };
 
@@ -326,6 +339,9 @@ const FUNCTIONS = {
     apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(tools), history: orNull(history),
     approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), ...settings,
   })), dataBut(["apiKey", "apiKeys", "env", "tools", "approve", "fetch", "signal"]))]],
+  ModelClient: [["options", only({
+    provider: maybe(text), apiKey: maybe(key), baseUrl: maybe(text), retry: maybe(record), fetch: orNull(callback), script: maybe(script),
+  })]],
   scriptedFetch: [["script", all(script, data)]],
   openProject: [
     ["name", project],
@@ -470,13 +486,16 @@ const thrown = (error) => {
 const told = (error) => late(rejected(error));
 
 /** What the objects are called. */
-const KINDS = new Map([[SANDBOX, "environment"], [SHELL, "shell"], [PROJECT, "project"], [SESSION, "session"]]);
+const KINDS = new Map([[SANDBOX, "environment"], [SHELL, "shell"], [PROJECT, "project"], [SESSION, "session"], [MODELS, "client"]]);
 
 /** @param {Function} Class of sandboxes, here or in a page whose worker has them */
 export const guardSandbox = (Class) => guard(Class, SANDBOX, EnvironmentError, { onActivity: thrown });
 
 /** @param {Function} Class of environments that tools have */
 export const guardToolEnvironment = (Class) => guard(Class, SANDBOX, EnvironmentError);
+
+/** @param {Function} Class of clients of models */
+export const guardModels = (Class) => guard(Class, MODELS, SessionError, { stream: told });
 
 /** @param {Function} Class of shells */
 export const guardShell = (Class) => guard(Class, SHELL, EnvironmentError);

@@ -40,6 +40,36 @@ export class EnvironmentError extends HermitcrabError {
   }
 }
 
+/**
+ * A model gave no answer. Kinds: `invalid_request`, `authentication`,
+ * `access_denied`, `not_found`, `request_timeout`, `context_length`,
+ * `rate_limit`, `quota_exceeded`, `content_filter`, `server`, `network`,
+ * `stream`, `abort`, `unsupported_tool_choice`, `no_object_generated`,
+ * `configuration`, `unknown`.
+ */
+export class ModelError extends HermitcrabError {
+  static {
+    this.prototype.name = "ModelError";
+  }
+
+  /** @param {any} told by the core */
+  constructor(told) {
+    super(told.kind, told.message);
+    /** Whose model it is. @type {string} */
+    this.provider = told.provider;
+    /** HTTP status, if there was one. @type {number | undefined} */
+    this.status = told.status;
+    /** The provider's own code. @type {string | undefined} */
+    this.code = told.code;
+    /** Whether the same request may succeed later. @type {boolean} */
+    this.retryable = told.retryable;
+    /** How long the provider asks to wait. @type {number | undefined} */
+    this.retryAfterMs = told.retry_after_ms;
+    /** The error as it came. @type {unknown} */
+    this.raw = told.raw;
+  }
+}
+
 /** The core itself failed and can do nothing more. Kind: `core`. */
 export class CoreError extends HermitcrabError {
   /** @param {unknown} cause */

@@ -242,3 +242,58 @@ export type Turn =
   | { turn: "tool_results"; results: ToolResult[]; timestamp_ms: number }
   | { turn: "system"; content: string; timestamp_ms: number }
   | { turn: "steering"; content: Content; timestamp_ms: number };
+
+/** A message of a conversation without a session. */
+export interface ModelMessage {
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  /** A text, or parts in order. */
+  content: string | ModelPart[];
+  /** The provider's own items, in the `message` of an answer; leave them there. */
+  replay?: unknown;
+}
+
+/** A part of a message. */
+export type ModelPart =
+  | { type: "text"; text: string }
+  | ({ type: "image" | "audio" | "document" } & Media)
+  | ({ type: "tool_call" } & ToolCall)
+  | ({ type: "tool_result" } & ToolResult)
+  | { type: "thinking"; text: string; signature?: string }
+  | { type: "redacted_thinking"; data: string }
+  | { type: "other"; kind: string; value: unknown };
+
+/** An answer without a session. */
+export interface ModelResponse {
+  /** The provider's id of the answer. */
+  id: string;
+  /** Model that answered, as the provider names it. */
+  model: string;
+  provider: string;
+  /** The answer; goes into the `messages` of the next request as it is. */
+  message: ModelMessage & { content: ModelPart[] };
+  /** All of its text. */
+  text: string;
+  toolCalls: ToolCall[];
+  /** Why it ended; `raw` as the provider calls it. */
+  finishReason: { reason: string; raw: string };
+  usage: Usage;
+  /** What was left out or changed on the way. */
+  warnings?: { code: string; message: string }[];
+  /** State of the rate limits, where the provider tells it. */
+  rateLimit?: object;
+}
+
+/** What arrives of an answer. A `segment` is a number, unique within the answer. */
+export type ModelEvent =
+  | { type: "start"; id: string; model: string }
+  | { type: "text_start"; segment: number }
+  | { type: "text_delta"; segment: number; text: string }
+  | { type: "text_end"; segment: number; text: string }
+  | { type: "reasoning_start"; segment: number }
+  | { type: "reasoning_delta"; segment: number; text: string }
+  | { type: "reasoning_end"; segment: number; text: string }
+  | { type: "tool_call_start"; segment: number; id: string; name: string }
+  | { type: "tool_call_delta"; segment: number; arguments: string }
+  | { type: "tool_call_end"; segment: number; call: ToolCall }
+  | { type: "provider_event"; raw: unknown }
+  | { type: "finish"; response: ModelResponse };

@@ -18,6 +18,8 @@ pub mod effect;
 
 pub mod tool;
 
+pub mod generate;
+
 pub mod profile;
 
 pub mod session;

@@ -5,7 +5,7 @@
 //! stream covers both.
 
 use bytes::Bytes;
-use js_sys::{Array, Uint8Array};
+use js_sys::{Array, Promise, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{ReadableStreamDefaultReader, Response};
@@ -32,11 +32,9 @@ async fn stream(call: &Call, request: HttpRequest) -> Result<(), TransportError>
         request_record(&request).object(),
         &call.signal(),
     );
-    let response: Response = settle(promise)
-        .await
-        .map_err(|error| convert::transport_error(&error, TransportErrorKind::Connect))?
-        .unchecked_into();
-    call.stream(head(&response).map_err(|error| broken(&error))?);
+    let response = response(promise).await?;
+    let (status, headers) = head(&response).map_err(|error| broken(&error))?;
+    call.stream(OutcomeKind::HttpHead { status, headers });
     let Some(body) = response.body() else {
         return Ok(());
     };
@@ -49,12 +47,22 @@ async fn stream(call: &Call, request: HttpRequest) -> Result<(), TransportError>
     Ok(())
 }
 
+/// The response that the host's `fetch` promised.
+pub(super) async fn response(
+    promise: Result<Promise, JsValue>,
+) -> Result<Response, TransportError> {
+    let response = settle(promise).await;
+    let response =
+        response.map_err(|error| convert::transport_error(&error, TransportErrorKind::Connect))?;
+    Ok(response.unchecked_into())
+}
+
 /// Gives the body up when it is dropped early, also where a `fetch` of the
 /// user's ignores the signal.
-struct Reader(ReadableStreamDefaultReader);
+pub(super) struct Reader(ReadableStreamDefaultReader);
 
 impl Reader {
-    fn of(reader: js_sys::Object) -> Self {
+    pub(super) fn of(reader: js_sys::Object) -> Self {
         Self(reader.unchecked_into())
     }
 
@@ -67,6 +75,11 @@ impl Reader {
             // The silence is the consumer's, not the provider's.
             call.stream(OutcomeKind::HttpChunk(Bytes::new()));
         }
+        self.read().await
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) async fn read(&self) -> Result<Option<Bytes>, JsValue> {
         let result = JsFuture::from(self.0.read()).await?;
         if convert::flag(&result, "done") {
             return Ok(None);
@@ -91,7 +104,7 @@ impl Drop for Reader {
     }
 }
 
-fn request_record(request: &HttpRequest) -> Record {
+pub(super) fn request_record(request: &HttpRequest) -> Record {
     let headers = Array::new();
     for (name, value) in &request.headers {
         headers.push(&Array::of2(&name.as_str().into(), &value.as_str().into()));
@@ -112,7 +125,8 @@ fn request_record(request: &HttpRequest) -> Record {
         .value("auth", &auth)
 }
 
-fn head(response: &Response) -> Result<OutcomeKind, JsValue> {
+/// Status and headers.
+pub(super) fn head(response: &Response) -> Result<(u16, Vec<(String, String)>), JsValue> {
     let mut headers = Vec::new();
     // `entries()` gives names in lower case, sorted.
     for entry in js_sys::try_iter(&response.headers().entries())?
@@ -124,14 +138,11 @@ fn head(response: &Response) -> Result<OutcomeKind, JsValue> {
             headers.push((name, value));
         }
     }
-    Ok(OutcomeKind::HttpHead {
-        status: response.status(),
-        headers,
-    })
+    Ok((response.status(), headers))
 }
 
 /// The body broke off. What runtimes throw says little; its cause says more.
-fn broken(error: &JsValue) -> TransportError {
+pub(super) fn broken(error: &JsValue) -> TransportError {
     let cause = convert::get(error, "cause");
     let told = if cause.is_object() { &cause } else { error };
     let mut error = convert::transport_error(told, TransportErrorKind::Broken);

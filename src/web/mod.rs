@@ -17,6 +17,7 @@ mod driver;
 mod host;
 mod http;
 mod job;
+mod model;
 mod perform;
 #[cfg(feature = "sandbox")]
 mod sandbox;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Left to right; a module may name only modules to its left (DESIGN §4).
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "text",
     "llm",
     "environment",
@@ -13,6 +13,7 @@ const LAYERS: [&str; 12] = [
     "event",
     "effect",
     "tool",
+    "generate",
     "profile",
     "session",
     "script",
