@@ -76,12 +76,30 @@ impl<'a> SedCall<'a> {
             let reads = |command: &&str| {
                 command.trim_start_matches(|c: char| !c.is_ascii_alphabetic()) == "N"
             };
-            (!body.iter().any(reads)).then_some(body.len())
+            let turn = match is_endless(&script, body) {
+                true => MAX_STEPS,
+                false => body.len(),
+            };
+            (!body.iter().any(reads)).then_some(turn)
         });
         turns
             .max()
             .map(|commands| (MAX_STEPS / commands).saturating_sub(2))
     }
+}
+
+/// Whether nothing leaves the loop `body`: a label, commands, and a branch back
+/// under no condition.
+fn is_endless(script: &str, body: &[&str]) -> bool {
+    let [_, within @ .., branch] = body else {
+        return false;
+    };
+    let leaves = |command: &&str| {
+        let command = command.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+        command.starts_with(['b', 't', 'T', 'n', 'N', 'd', 'D', 'q', 'Q'])
+            || branch_target(command).is_some()
+    };
+    !script.contains('{') && branch.starts_with('b') && !within.iter().any(leaves)
 }
 
 /// The label that a command branches to: that of `b`, `t` or `T`, perhaps behind
@@ -140,6 +158,9 @@ mod tests {
             Some(248),
         );
         check(&[":a;/x$/!ba"], &[], Some(498));
+        check(&[":a;ba"], &[], Some(0));
+        check(&[":a;s/x/y/;b a"], &[], Some(0));
+        check(&[":a;s/x/y/;tb;ba;:b"], &[], Some(248));
     }
 
     #[test]
