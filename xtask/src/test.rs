@@ -50,16 +50,7 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [
-        Suite::Package,
-        Suite::Programs,
-        Suite::Playground,
-        Suite::Engines,
-        Suite::Matrix,
-        Suite::Sdk,
-        Suite::Llama,
-        Suite::Peers,
-    ];
+    let extra = [Suite::Engines, Suite::Sdk, Suite::Llama, Suite::Peers];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
