@@ -72,8 +72,8 @@ export class ModelClient {
    * @param {ModelRequest} request @returns {Promise<ModelResponse>}
    */
   async generate(request) {
-    const { core, signal, ...asked } = await this.#begin(request);
-    return response(JSON.parse(await answered(() => core.generate(asked.json, asked.prompt, signal))));
+    const { core, signal, json, prompt } = await this.#begin(request);
+    return response(await retried(core, signal, (aborted) => core.generate(json, prompt, signal, aborted)));
   }
 
   /**
@@ -82,23 +82,23 @@ export class ModelClient {
    * @param {ModelRequest} request @returns {AsyncGenerator<ModelEvent, void, undefined>}
    */
   async *stream(request) {
+    const { core, signal, json, prompt } = await this.#begin(request);
     const left = new AbortController();
-    const { core, signal, ...asked } = await this.#begin(request);
-    const leave = () => left.abort(signal.reason);
-    signal.addEventListener("abort", leave);
+    const end = linked(signal, () => left.abort());
+    const aborted = new Promise((resolve) => left.signal.addEventListener("abort", resolve));
     let events;
     try {
-      events = await answered(() => core.stream(asked.json, asked.prompt, left.signal));
-      for (;;) {
-        const json = await answered(() => events.nextEvent());
-        if (json === undefined) return;
-        const event = JSON.parse(json);
+      events = await answered(() => core.stream(json, prompt, left.signal, aborted));
+      for (let told; (told = await answered(() => events.nextEvent())) !== undefined; ) {
+        const event = JSON.parse(told);
         if (event.type === "error") throw new ModelError(event.error);
         yield event.type === "finish" ? { ...event, response: response(event.response) } : event;
       }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
     } finally {
-      signal.removeEventListener("abort", leave);
-      left.abort();
+      end();
       events?.free();
     }
   }
@@ -112,9 +112,9 @@ export class ModelClient {
    * @returns {Promise<{object: import("./schema.js").ArgumentsOf<S>, response: ModelResponse}>}
    */
   async generateObject({ schema, ...request }) {
-    const { core, signal, ...asked } = await this.#begin(request);
-    const json = JSON.stringify(readable(() => (isSchema(schema) ? jsonSchema(schema, "generateObject") : plainData(schema, "schema"))));
-    const [value, told] = JSON.parse(await answered(() => core.generateObject(asked.json, asked.prompt, json, signal)));
+    const { core, signal, json, prompt } = await this.#begin(request);
+    const form = JSON.stringify(readable(() => (isSchema(schema) ? jsonSchema(schema, "generateObject") : plainData(schema, "schema"))));
+    const [value, told] = await retried(core, signal, (aborted) => core.generateObject(json, prompt, form, signal, aborted));
     const made = isSchema(schema) ? await validated(schema, value) : { value };
     if ("problem" in made) throw new ModelError({ kind: "no_object_generated", message: made.problem, provider: told.provider, retryable: false });
     return { object: made.value, response: response(told) };
@@ -148,14 +148,8 @@ async function create({ provider = "anthropic", apiKey, baseUrl, fetch, script, 
   }
   const sending = script === undefined ? (fetch ?? ((url, init) => globalThis.fetch(url, init))) : await scriptedFetch(script);
   const send = createDoor(sending, held, new Keys());
-  const host = {
-    fetch: send,
-    sleep: (ms) => sleep(ms, NEVER),
-    now: () => Date.now(),
-    random: () => Math.random(),
-  };
   const settings = { provider, base_url: baseUrl, retry: retry && snakeCase(retry) };
-  return called(() => new Core(host, JSON.stringify(settings)));
+  return called(() => new Core({ fetch: send }, JSON.stringify(settings)));
 }
 
 /** A request as the core takes it. @param {Omit<ModelRequest, "prompt" | "signal">} request */
@@ -198,10 +192,42 @@ function called(call) {
 
 /** What a call of the core resolves to; it rejects with JSON of an error. */
 async function answered(call) {
-  const promise = called(call);
   try {
-    return await promise;
+    return await called(call);
   } catch (error) {
     throw typeof error === "string" ? new ModelError(JSON.parse(error)) : typed(error, SessionError);
   }
+}
+
+/**
+ * As `answered`, parsed; a call whose failure may pass is made again.
+ * @param {any} core @param {AbortSignal} signal @param {(aborted: Promise<void>) => Promise<string>} call
+ */
+async function retried(core, signal, call) {
+  let end;
+  const aborted = new Promise((resolve) => (end = linked(signal, resolve)));
+  try {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return JSON.parse(await called(() => call(aborted)));
+      } catch (error) {
+        signal.throwIfAborted();
+        const delay = typeof error === "string" ? core.retryDelay(error, attempt, Math.random(), Date.now()) : undefined;
+        if (delay === undefined) return await answered(() => Promise.reject(error));
+        await sleep(delay, signal);
+        signal.throwIfAborted();
+      }
+    }
+  } finally {
+    end();
+  }
+}
+
+/** Calls `then` when `signal` fires, or once what this returns is called. */
+function linked(signal, then) {
+  signal.addEventListener("abort", then, { once: true });
+  return () => {
+    signal.removeEventListener("abort", then);
+    then();
+  };
 }

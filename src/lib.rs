@@ -18,7 +18,7 @@ pub mod effect;
 
 pub mod tool;
 
-pub mod generate;
+pub mod object;
 
 pub mod profile;
 

@@ -25,11 +25,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use hermitcrab::effect::OutcomeKind;
-use hermitcrab::generate::{self, Clock};
 use hermitcrab::llm::{
     Client, Endpoint, EventStream, HttpRequest, HttpResponse, LlmError, Request, Response,
-    RetryPolicy, Transport, TransportError, TransportErrorKind, adapter,
+    RetryDecision, RetryPolicy, Transport, TransportError, TransportErrorKind, adapter,
+    retry_delay_ms,
 };
+use hermitcrab::object::ObjectForm;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -90,7 +91,19 @@ impl ModelClient {
     /// # Errors
     /// Those of the provider and of the connection.
     pub async fn generate(&self, request: Request) -> Result<Response, LlmError> {
-        generate::generate(&self.client, &self.retry, &HostClock, request).await
+        let mut attempt = 0;
+        loop {
+            let error = match self.client.complete(request.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let decision = retry_delay_ms(&self.retry, attempt, &error, random_unit(), now_ms());
+            let RetryDecision::Retry { delay_ms } = decision else {
+                return Err(error);
+            };
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            attempt += 1;
+        }
     }
 
     /// The answer as it arrives; dropping the stream cancels the exchange.
@@ -106,37 +119,28 @@ impl ModelClient {
     /// provider is asked for that form, and the value is checked here.
     ///
     /// # Errors
-    /// Those of [`ModelClient::generate`]; [`LlmErrorKind::InvalidRequest`] for
-    /// a schema that cannot be checked; [`LlmErrorKind::NoObjectGenerated`] for
-    /// an answer that does not follow it, which is not tried again.
+    /// Those of [`ModelClient::generate`] and of [`ObjectForm`]; an answer of another
+    /// form is not tried again.
     pub async fn generate_object(
         &self,
         request: Request,
         schema: &Value,
     ) -> Result<(Value, Response), LlmError> {
-        generate::generate_object(&self.client, &self.retry, &HostClock, request, schema).await
+        let form = ObjectForm::new(schema)?;
+        let response = self.generate(form.asked(request)).await?;
+        Ok((form.value(&response)?, response))
     }
 }
 
-/// The clock and the entropy of this machine.
-struct HostClock;
+fn random_unit() -> f64 {
+    // Without entropy there is no jitter, which harms nobody.
+    let bits = getrandom::u64().unwrap_or(1 << 63);
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
 
-#[async_trait(?Send)]
-impl Clock for HostClock {
-    async fn sleep(&self, ms: u64) {
-        tokio::time::sleep(Duration::from_millis(ms)).await;
-    }
-
-    fn now_ms(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    fn random_unit(&self) -> f64 {
-        // Without entropy there is no jitter, which harms nobody.
-        let bits = getrandom::u64().unwrap_or(1 << 63);
-        (bits >> 11) as f64 / (1_u64 << 53) as f64
-    }
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[async_trait(?Send)]

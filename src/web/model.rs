@@ -4,25 +4,27 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
+use futures_util::future::{Either, select};
+use futures_util::{FutureExt, StreamExt, stream};
 use js_sys::{Object, Promise};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::AbortSignal;
 
 use super::http::{self, Reader};
 use super::{convert, invalid};
-use super::perform::settle;
-use crate::generate::{self, Clock};
 use crate::llm::{
-    Client, Conversation, Endpoint, EventStream, HttpRequest, HttpResponse, LlmError, Message,
-    Request, RetryPolicy, Role, ToolChoice, ToolDefinition, Transport, TransportError,
+    Client, Conversation, Endpoint, EventStream, HttpRequest, HttpResponse, LlmError, LlmErrorKind,
+    Message, Request, RetryDecision, RetryPolicy, Role, ToolChoice, ToolDefinition, Transport,
+    TransportError, retry_delay_ms,
 };
+use crate::object::ObjectForm;
 use crate::text::from_json;
 
 #[wasm_bindgen]
@@ -34,18 +36,6 @@ extern "C" {
     /// As [`super::host::Host::fetch`], without an owner.
     #[wasm_bindgen(method, catch)]
     fn fetch(this: &ModelHost, request: &Object, signal: &AbortSignal) -> Result<Promise, JsValue>;
-
-    /// Resolves after `ms` milliseconds.
-    #[wasm_bindgen(method, catch)]
-    fn sleep(this: &ModelHost, ms: f64) -> Result<Promise, JsValue>;
-
-    /// Ms since 1970-01-01 UTC.
-    #[wasm_bindgen(method)]
-    fn now(this: &ModelHost) -> f64;
-
-    /// A random number in 0..1.
-    #[wasm_bindgen(method)]
-    fn random(this: &ModelHost) -> f64;
 }
 
 /// Asks the models of one provider.
@@ -127,18 +117,19 @@ impl ModelClient {
         Ok(Self { settings, host })
     }
 
-    /// The answer, whole, as JSON. `prompt` is what the user says last: a text,
+    /// The answer, whole, as JSON. `signal` goes to `fetch`; `aborted` resolves
+    /// when it fires, and when the call is over. `prompt` is what the user says last: a text,
     /// parts as [`convert::content`] takes them, or undefined.
     pub fn generate(
         &self,
         request: &str,
         prompt: JsValue,
         signal: AbortSignal,
+        aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
-        let (retry, host) = (self.settings.retry.clone(), self.host.clone());
         Ok(future_to_promise(async move {
-            json(generate::generate(&client, &retry, &host, request).await)
+            json(until(aborted, client.complete(request)).await)
         }))
     }
 
@@ -151,13 +142,37 @@ impl ModelClient {
         prompt: JsValue,
         schema: &str,
         signal: AbortSignal,
+        aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
-        let (retry, host) = (self.settings.retry.clone(), self.host.clone());
         let schema: Value = from_json(schema).map_err(|error| invalid(error.to_string()))?;
+        let form = ObjectForm::new(&schema).map_err(|error| invalid(error.message))?;
         Ok(future_to_promise(async move {
-            json(generate::generate_object(&client, &retry, &host, request, &schema).await)
+            let response = until(aborted, client.complete(form.asked(request))).await;
+            json(response.and_then(|response| Ok((form.value(&response)?, response))))
         }))
+    }
+
+    /// How long to wait until a call that failed is made again, in ms; undefined:
+    /// not at all. `error` is the JSON that it rejected with, `attempt` counts
+    /// the retries already made, `random` is in 0..1, `now` in ms since
+    /// 1970-01-01 UTC.
+    #[wasm_bindgen(js_name = retryDelay)]
+    pub fn retry_delay(
+        &self,
+        error: &str,
+        attempt: u32,
+        random: f64,
+        now: f64,
+    ) -> Result<Option<f64>, JsValue> {
+        let error: LlmError = from_json(error).map_err(|error| invalid(error.to_string()))?;
+        let policy = &self.settings.retry;
+        Ok(
+            match retry_delay_ms(policy, attempt, &error, random, now as u64) {
+                RetryDecision::Retry { delay_ms } => Some(delay_ms as f64),
+                _ => None,
+            },
+        )
     }
 
     /// The answer as it arrives: resolves to a [`ModelStream`] once it begins.
@@ -166,11 +181,13 @@ impl ModelClient {
         request: &str,
         prompt: JsValue,
         signal: AbortSignal,
+        aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
         Ok(future_to_promise(async move {
-            let events = client.stream(request).await;
+            let events = until(aborted.clone(), client.stream(request)).await;
             let events = events.map_err(|error| JsValue::from(to_json(&error)))?;
+            let events = events.until(JsFuture::from(aborted).map(drop));
             Ok(ModelStream(Rc::new(RefCell::new(Some(events)))).into())
         }))
     }
@@ -232,6 +249,22 @@ impl ModelStream {
     }
 }
 
+/// `work`, given up once `aborted` resolves, also where the host's `fetch`
+/// ignores its signal.
+async fn until<T>(
+    aborted: Promise,
+    work: impl Future<Output = Result<T, LlmError>>,
+) -> Result<T, LlmError> {
+    match select(pin!(work), JsFuture::from(aborted)).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(LlmError::new(
+            LlmErrorKind::Abort,
+            "",
+            "the call was aborted",
+        )),
+    }
+}
+
 /// What a promise settles to.
 fn json<T: Serialize>(result: Result<T, LlmError>) -> Result<JsValue, JsValue> {
     match result {
@@ -243,22 +276,6 @@ fn json<T: Serialize>(result: Result<T, LlmError>) -> Result<JsValue, JsValue> {
 fn to_json(value: &impl Serialize) -> String {
     // Maps with keys that are no strings would fail; there are none.
     serde_json::to_string(value).unwrap_or_default()
-}
-
-#[async_trait(?Send)]
-impl Clock for ModelHost {
-    async fn sleep(&self, ms: u64) {
-        // A host whose timer fails does not wait.
-        let _ = settle(self.sleep(ms as f64)).await;
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.now() as u64
-    }
-
-    fn random_unit(&self) -> f64 {
-        self.random()
-    }
 }
 
 /// The host's `fetch`, for one call.

@@ -13,7 +13,7 @@ const LAYERS: [&str; 13] = [
     "event",
     "effect",
     "tool",
-    "generate",
+    "object",
     "profile",
     "session",
     "script",

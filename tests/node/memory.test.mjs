@@ -99,11 +99,11 @@ test("a sandbox that is closed leaves nothing in the core", { timeout: 120_000 }
 
 test("a sandbox that cannot be made leaves nothing in the core", { timeout: 120_000 }, async () => {
   const fail = () => assert.rejects(MemoryEnvironment.create({ limits: { fileBytes: 1 }, files: { a: "too large" } }), { kind: "too_large" });
-  for (let round = 0; round < 200; round += 1) await fail();
+  for (let round = 0; round < 100; round += 1) await fail();
   const before = await settledBytes();
-  for (let round = 0; round < 2_000; round += 1) await fail();
+  for (let round = 0; round < 400; round += 1) await fail();
   const grown = (await settledBytes()) - before;
-  assert.ok(grown < 100_000, `${grown} bytes more`);
+  assert.ok(grown < 20_000, `${grown} bytes more`);
 });
 
 test("sessions, sandboxes and snapshots that nobody has any more are given back to the worker", async () => {

@@ -101,15 +101,16 @@ test("images go with the prompt, and are looked at first", async (t) => {
   assert.equal((await models.generate({ model: "m", prompt: parts(dot) })).text, "A dot.");
 });
 
+const SCRIPT = { steps: [{ text: "Pagurus." }] };
 const refusals = [
   [{ provider: "nobody" }, asked, /nobody/],
   [{ apiKey: 7 }, asked, /^ModelClient: options.apiKey must be/],
   [{ colour: "red" }, asked, /colour/],
   [{ apiKey: KEY, baseUrl: "example.org" }, asked, /^baseUrl is not an absolute/],
-  [{ script: { steps: [] } }, { model: "m" }, /asks nothing: give prompt or messages/],
-  [{ script: { steps: [] } }, { ...asked, temprature: 1 }, /temprature/],
-  [{ script: { steps: [] } }, { ...asked, tools: [{ name: "a" }] }, /has no description/],
-  [{ retry: { maxRetry: 1 }, script: { steps: [] } }, asked, /max_retry/],
+  [{ script: SCRIPT }, { model: "m" }, /asks nothing: give prompt or messages/],
+  [{ script: SCRIPT }, { ...asked, temprature: 1 }, /temprature/],
+  [{ script: SCRIPT }, { ...asked, tools: [{ name: "a" }] }, /has no description/],
+  [{ retry: { maxRetry: 1 }, script: SCRIPT }, asked, /max_retry/],
 ];
 for (const [options, request, message] of refusals) {
   test(`refused: ${message}`, async () => {
@@ -122,7 +123,7 @@ for (const [options, request, message] of refusals) {
 }
 
 test("without a key there is a sentence, and a script needs none", async () => {
-  await assert.rejects(new ModelClient().generate(asked), { kind: "configuration", message: /apiKey/ });
-  const models = new ModelClient({ script: { steps: [{ text: "Pagurus." }] } });
+  await assert.rejects(new ModelClient().generate(asked), { kind: "authentication", message: /apiKey/ });
+  const models = new ModelClient({ script: SCRIPT });
   assert.equal((await models.generate(asked)).text, "Pagurus.");
 });
