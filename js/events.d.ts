@@ -263,8 +263,10 @@ export interface SteeringDroppedEvent extends EventBase {
 export interface FollowUpDroppedEvent extends EventBase {
   kind: "FOLLOW_UP_DROPPED";
   data: {
-    /** The follow-up. */
+    /** The text of the follow-up. */
     content: string;
+    /** Images and documents that came with it. */
+    attachments?: (Attachment)[];
   };
 }
 

@@ -181,7 +181,8 @@ fn weight(outcome: &Outcome) -> usize {
 
 impl Core for Journaled {
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
-        if self.journal.is_none() {
+        // One that another call has ended stays dead.
+        if self.journal.is_none() || self.core.is_err() {
             return self.look(|core| core.step(now_ms, outcomes));
         }
         let bytes = outcomes.iter().map(weight).sum();

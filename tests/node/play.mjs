@@ -203,7 +203,9 @@ class Run {
       if (chosen.wait_for) await this.#until(() => this.#count(chosen.wait_for) >= 1);
       if (chosen.uses) {
         const lines = [];
-        for (const use of chosen.uses) lines.push(await used(use, context).catch((error) => error.message));
+        // Environments say in words of their own that something is not there.
+        const failed = ({ kind, message }) => (kind === "not_found" ? "not found" : message);
+        for (const use of chosen.uses) lines.push(await used(use, context).catch(failed));
         return lines.join("\n");
       }
       if (chosen.echo) return JSON.stringify(args);

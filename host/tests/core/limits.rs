@@ -52,7 +52,7 @@ async fn a_hostile_command_ends_alone() {
     }
     session.close().await.expect("idle");
     let events = until(&mut session, "SESSION_END").await;
-    assert_eq!(kinds(&events), ["SESSION_END"]);
+    assert!(!kinds(&events).contains(&"ERROR"), "{events:?}");
 }
 
 /// Opens a session over a sandbox with `limits`, runs `bad` outside of it and
@@ -139,7 +139,8 @@ async fn files_are_recovered_from_a_core_that_died() {
     );
     // No command: there is nothing to go on without.
     let huge = vec![b'x'; 30 << 20];
-    sandbox.write("huge", huge).await.expect_err("the end");
+    let end = sandbox.write("huge", huge).await.expect_err("the end");
+    assert!(matches!(end, HostError::Core(_)), "{end:?}");
     let dead = sandbox.export_tar().await;
     assert!(matches!(dead, Err(HostError::Core(_))), "{dead:?}");
     assert_eq!(sandbox.recover_tar().await, Ok(held.clone()));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hermitcrab::effect::{Approval, HostToolResult};
-use hermitcrab::environment::ExecRequest;
+use hermitcrab::environment::{EnvironmentErrorKind, ExecRequest};
 use hermitcrab::llm::{Content, ToolDefinition};
 use hermitcrab::script::ScriptedModel;
 use hermitcrab_host::serve_model::ServeModel;
@@ -367,6 +367,10 @@ async fn used(one: &Use, caller: Caller<'_>) -> String {
         }),
     };
     result.unwrap_or_else(|error| match error {
+        // Environments say it in words of their own.
+        HostError::Environment(error) if error.kind == EnvironmentErrorKind::NotFound => {
+            "not found".to_owned()
+        }
         HostError::Environment(error) => error.message,
         other => other.to_string(),
     })
