@@ -6,8 +6,7 @@ import { createSessionIn } from "./session.js";
 export { init } from "./runtime.js";
 export { RunError } from "./prompt.js";
 export { Session } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, ModelError, SessionError } from "./errors.js";
-export { ModelClient } from "./model.js";
+export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
 export { defineTool } from "./tool.js";
 
 /**
@@ -69,6 +68,17 @@ export function createSession(options = {}) {
  * @typedef {import("./types.js").Usage} Usage
  * @typedef {import("./types.js").ToolCall} ToolCall
  * @typedef {import("./types.js").ToolResult} ToolResult
+ * @typedef {import("./types.js").Agent} Agent
+ * @typedef {import("./types.js").Media} Media
+ * @typedef {import("./types.js").Content} Content
+ * @typedef {import("./events.js").Attachment} Attachment
+ * @typedef {import("./events.js").AttachmentKind} AttachmentKind
+ * @typedef {import("./content.js").TextPart} TextPart
+ * @typedef {import("./content.js").ImagePart} ImagePart
+ * @typedef {import("./content.js").DocumentPart} DocumentPart
+ * @typedef {import("./content.js").Part} Part
+ * @typedef {import("./content.js").Input} Input
+ * @typedef {import("./tool-environment.js").ToolEnvironment} ToolEnvironment
  * @typedef {import("./runtime.js").InitOptions} InitOptions
  * @typedef {import("./runtime.js").WasmSource} WasmSource
  * @typedef {import("./environment.js").CustomEnvironment} CustomEnvironment

@@ -65,8 +65,8 @@ function fromBase64(data) {
   }
 }
 
-/** Types of items in the content of a tool's result, those of MCP among them. */
-const ITEMS = new Set(["text", "image", "document", "audio", "resource", "resource_link"]);
+/** Types of items in the content of a tool's result, those of MCP among them, and `file`, which comes from a page to its worker. */
+const ITEMS = new Set(["text", "image", "document", "file", "audio", "resource", "resource_link"]);
 
 /** Whether a tool has returned content: a list of such items. */
 export function isContent(value) {

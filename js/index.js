@@ -11,3 +11,5 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { ModelError } from "./errors.js";
+export { ModelClient } from "./model.js";

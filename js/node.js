@@ -13,6 +13,8 @@ setPlatform({
 });
 
 export * from "./api.js";
+export { ModelError } from "./errors.js";
+export { ModelClient } from "./model.js";
 export { directoryStorage } from "./directory-storage.js";
 export { NodeEnvironment } from "./node-environment.js";
 

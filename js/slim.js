@@ -12,3 +12,5 @@ setPlatform({
 });
 
 export * from "./api-slim.js";
+export { ModelError } from "./errors.js";
+export { ModelClient } from "./model.js";

@@ -1,7 +1,7 @@
 // ToolEnvironment: the environment of a session as a tool of the user's has it,
 // while its call runs.
 
-import { guardToolEnvironment } from "./arguments.js";
+import { guardToolEnvironment, ours } from "./arguments.js";
 import { entriesOf, exec, exists, statOf, textOf, toBytes } from "./jobs.js";
 
 /**
@@ -16,6 +16,7 @@ export class ToolEnvironment {
 
   /** @private a tool gets it as `context.env` */
   constructor(runtime, effect) {
+    ours(this);
     this.#runtime = runtime;
     this.#effect = effect;
   }

@@ -1,8 +1,9 @@
-// Types of `hermitcrab/worker`: those of `hermitcrab`, and the worker itself.
+// Types of `hermitcrab/worker`: those of `hermitcrab`, but for models without a
+// session, which need no worker, and the worker itself.
 
 import type { WorkerOptions } from "./worker/connection.js";
 
-export * from "./index.js";
+export * from "./api.js";
 export type { WorkerOptions };
 
 /**

@@ -1,4 +1,5 @@
-// What `hermitcrab/worker` exports: all of `hermitcrab`, and the worker itself.
+// What `hermitcrab/worker` exports: all of `hermitcrab` but models without a session,
+// which need no worker, and the worker itself.
 
 import { acceptInSession } from "../arguments.js";
 import { openProjectIn } from "../projects.js";

@@ -234,8 +234,8 @@ SESSION.push(...CIRCLES);
 for (const [wrong, problem] of [
   [inert, "tool `x` has no execute function"],
   [silent, "tool `x` has no description; say for the model what it does"],
-  [bare, 'tool `x` has no parameters; give a JSON Schema such as { type: "object", properties: {} }'],
-  [{ ...tool, timeout: 5 }, "tool `x` has a field timeout that is not known; there are name, description, parameters, custom, strict, timeoutMs, execute"],
+  [bare, 'tool `x` has no parameters; give a JSON Schema such as { type: "object", properties: {} }, or a schema of zod, valibot or arktype'],
+  [{ ...tool, timeout: 5 }, "tool `x` has a field timeout that is not known; there are name, description, parameters, custom, strict, unchecked, timeoutMs, execute"],
   [{ ...tool, timeoutMs: -1 }, "timeoutMs of tool `x` is not a number of ms"],
   [{ ...tool, timeoutMs: NaN }, "timeoutMs of tool `x` is not a number of ms"],
   [{ ...tool, parameters: circle }, "tool `x`.parameters.deep[0].back refers back to what it is in; give data that JSON holds"],

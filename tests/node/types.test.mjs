@@ -56,9 +56,9 @@ function* branches(entry) {
 /** Modules whose types a program meets, and of their types those that it does not. */
 const PUBLIC = [
   ...["session", "prompt", "environment", "sandbox", "archive", "program", "snapshot", "shell", "project", "projects", "storage"],
-  ...["runtime", "types", "events", "node-environment"],
+  ...["runtime", "types", "events", "node-environment", "content", "model"],
 ];
-const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs"];
+const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs", "CorePart"];
 
 /** Names of the types that a program needs. An event is told apart by `kind`: the union has them all. */
 async function publicTypes(types) {

@@ -26,6 +26,20 @@ const KEY = "sk-test-0000";
 const PATIENT = { limits: { workBound: Number.MAX_SAFE_INTEGER } };
 const DEAF = "jq -n 'last(range(infinite))'";
 
+/** A worker whose core fails in its next step as if it trapped, where it is asked to. */
+const TRAPPING = `const { parentPort } = require("node:worker_threads");
+import(${JSON.stringify(new URL("../../js/worker/main-node.js", import.meta.url).href)});
+const { now } = Date;
+parentPort.on("message", ({ type }) => {
+  if (type !== "trap") return;
+  Date.now = () => {
+    Date.now = now;
+    throw new WebAssembly.RuntimeError("unreachable");
+  };
+});`;
+/** The one that works. */
+let worker;
+
 /** Messages of the worker, as they come. */
 let messages = [];
 const reasons = [];
@@ -35,7 +49,7 @@ await init({
   unresponsiveMs: 3_000,
   onRestart: (reason) => reasons.push(reason),
   worker: () => {
-    const worker = new Worker(new URL("../../js/worker/main-node.js", import.meta.url));
+    worker = new Worker(TRAPPING, { eval: true });
     worker.on("message", (message) => messages.push(message));
     return worker;
   },
@@ -334,12 +348,13 @@ test("what cannot be sent is refused by name, and nothing else is lost", async (
   assert.equal(good.value.stdout, "fine\n");
 });
 
-test("sandboxes go on with their files as before the command that ended the core", async () => {
+test("sandboxes go on with their files as before the call that ended the core", async () => {
   const env = await MemoryEnvironment.create({ files: { "a.txt": "kept" } });
   const other = await MemoryEnvironment.create({ files: { "b.txt": "other" } });
   await env.exec("echo made > c.txt");
-  for (const bomb of ["touch lost; jq -n 'def f: 1+f; f'", "printf '(%.0s' $(seq 1 9000) > p; for i in 1 2 3 4 5 6; do cat p p > q; mv q p; done; (cat p; echo 1; tr '(' ')' < p) | bc"]) {
-    await assert.rejects(env.exec(bomb), { kind: "cancelled", message: /files are as before it/ });
+  for (let round = 0; round < 2; round += 1) {
+    worker.postMessage({ type: "trap" });
+    await assert.rejects(env.exec("touch lost"), { kind: "cancelled", message: /files are as before it/ });
     const { stdout } = await env.exec("cat *");
     assert.equal(stdout, "keptmade\n");
     assert.equal(await other.readText("b.txt"), "other");
@@ -384,6 +399,40 @@ test("what did not start is not tried again, and what cannot be read leaves noth
   await terminate();
 });
 
+test("images, the environment of tools and subagents cross to the worker", async () => {
+  const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==";
+  const bytes = Uint8Array.from(atob(PNG), (character) => character.charCodeAt(0));
+  let kept;
+  const tool = {
+    name: "measure",
+    description: "Measures.",
+    parameters: { type: "object" },
+    execute: async (_, { env, workingDirectory, agentId }) => {
+      kept = env;
+      const { stdout } = await env.exec("cat a.txt; echo b > b.txt", { onOutput: () => {} });
+      const names = (await env.list()).map(({ path }) => path).join(" ");
+      return [
+        { type: "text", text: `${workingDirectory} ${agentId} ${stdout} ${names}` },
+        { type: "image", data: PNG, mimeType: "image/png" },
+      ];
+    },
+  };
+  const script = { steps: [{ tool_calls: [{ name: "measure", arguments: {} }] }, { text: "Done." }] };
+  const env = await MemoryEnvironment.create({ files: { "a.txt": "one" } });
+  const session = await createSession({ env, script, tools: [tool] });
+  const events = await collect(session.run([{ type: "text", text: "Look." }, { type: "image", data: new Blob([bytes]), name: "dot.png" }]));
+  const image = { kind: "image", media_type: "image/png", bytes: bytes.length };
+  assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "Look.", attachments: [{ ...image, name: "dot.png" }] }]);
+  const [end] = dataOf(events, "TOOL_CALL_END");
+  assert.equal(end.output, "/workspace undefined one a.txt b.txt");
+  assert.deepEqual(end.attachments, [image]);
+  await assert.rejects(kept.readText("a.txt"), (error) => error.kind === "not_found" && /call is over/.test(error.message));
+  assert.deepEqual(await session.agents(), []);
+  await assert.rejects(session.agentHistory("agent-1"), (error) => error.kind === "not_found" && /none has been started/.test(error.message));
+  await assert.rejects(session.submit([{ type: "image", data: "bm8=" }]), (error) => error.kind === "invalid_input" && /part 1: image: not a PNG/.test(error.message));
+  await session.close();
+});
+
 test("the worker's classes can do what those of the core can", async () => {
   const methods = (Class) => Object.getOwnPropertyNames(Class.prototype).sort();
   const env = await MemoryEnvironment.create();
@@ -395,7 +444,7 @@ test("the worker's classes can do what those of the core can", async () => {
   const statics = Object.getOwnPropertyNames(here.MemoryEnvironment).filter((name) => !(name in MemoryEnvironment));
   assert.deepEqual(statics, []);
   const { default: _, ...far } = await import("../../js/worker-node.js");
-  assert.deepEqual(Object.keys(here).filter((name) => !(name in far)), []);
+  assert.deepEqual(Object.keys(here).filter((name) => !(name in far)), ["ModelClient", "ModelError"]);
   await assert.rejects(createSession({ maxTurnz: 1 }), (error) => error instanceof SessionError);
 });
 
@@ -561,38 +610,4 @@ test("a command that hears no stop ends, also where no worker takes its place", 
   await assert.rejects(env.readText("a"), CoreError);
   await env.dispose();
   await assert.rejects(env.readText("a"), { kind: "cancelled", message: "the environment was closed" });
-});
-
-test("images, the environment of tools and subagents cross to the worker", async () => {
-  const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==";
-  const bytes = Uint8Array.from(atob(PNG), (character) => character.charCodeAt(0));
-  let kept;
-  const tool = {
-    name: "measure",
-    description: "Measures.",
-    parameters: { type: "object" },
-    execute: async (_, { env, workingDirectory, agentId }) => {
-      kept = env;
-      const { stdout } = await env.exec("cat a.txt; echo b > b.txt", { onOutput: () => {} });
-      const names = (await env.list()).map(({ path }) => path).join(" ");
-      return [
-        { type: "text", text: `${workingDirectory} ${agentId} ${stdout} ${names}` },
-        { type: "image", data: PNG, mimeType: "image/png" },
-      ];
-    },
-  };
-  const script = { steps: [{ tool_calls: [{ name: "measure", arguments: {} }] }, { text: "Done." }] };
-  const env = await MemoryEnvironment.create({ files: { "a.txt": "one" } });
-  const session = await createSession({ env, script, tools: [tool] });
-  const events = await collect(session.run([{ type: "text", text: "Look." }, { type: "image", data: new Blob([bytes]), name: "dot.png" }]));
-  const image = { kind: "image", media_type: "image/png", bytes: bytes.length };
-  assert.deepEqual(dataOf(events, "USER_INPUT"), [{ content: "Look.", attachments: [{ ...image, name: "dot.png" }] }]);
-  const [end] = dataOf(events, "TOOL_CALL_END");
-  assert.equal(end.output, "/workspace undefined one a.txt b.txt");
-  assert.deepEqual(end.attachments, [image]);
-  await assert.rejects(kept.readText("a.txt"), (error) => error.kind === "not_found" && /call is over/.test(error.message));
-  assert.deepEqual(await session.agents(), []);
-  await assert.rejects(session.agentHistory("agent-1"), (error) => error.kind === "not_found" && /none has been started/.test(error.message));
-  await assert.rejects(session.submit([{ type: "image", data: "bm8=" }]), (error) => error.kind === "invalid_input" && /part 1: image: not a PNG/.test(error.message));
-  await session.close();
 });

@@ -31,12 +31,14 @@ const PARTS_OF_AWK: u64 = 4;
 const PARTS_OF_READ: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
-const COPIED_PER_WORK: usize = 256;
+const COPIED_PER_WORK: usize = 512;
 /// The same beside a `read` from a file or a here-document: the shell hands it
 /// all the input that is left, several times over, and nobody looks through it.
-const COPIED_PER_WORK_OF_READ: usize = 4096;
+const COPIED_PER_WORK_OF_READ: usize = 16 << 10;
 /// Builtins that a loop runs between two `read`s at most, for that weight.
 const BUILTINS_NEAR_READ: u32 = 8;
+/// Builtins that compute next to nothing, whatever they are given.
+const SHORT_BUILTINS: [&str; 8] = ["read", ":", "true", "[", "test", "echo", "printf", "export"];
 /// What a builtin costs beside its readings, in units.
 const BUILTIN_WORK: u64 = 12;
 /// Commands after which bashkit yields, and the units that they are worth at
@@ -55,6 +57,7 @@ pub(super) struct Meter {
     loop_parts: Cell<u64>,
     copied: Cell<usize>,
     near_read: Cell<u32>,
+    short_builtin: Cell<bool>,
 }
 
 impl Default for Meter {
@@ -68,8 +71,10 @@ impl Default for Meter {
             watching: Cell::default(),
             watched_us: Cell::default(),
             loop_parts: Cell::new(PARTS_OF_LOOP),
-            copied: Cell::default(),
+            // What was copied before is not the command's.
+            copied: Cell::new(heap::large()),
             near_read: Cell::default(),
+            short_builtin: Cell::default(),
         }
     }
 }
@@ -203,11 +208,19 @@ impl Timeline {
             _ => PARTS_OF_LOOP,
         };
         self.meter.loop_parts.set(parts);
+        self.meter.short_builtin.set(SHORT_BUILTINS.contains(&name));
         self.meter.near_read.set(match name {
             "read" => BUILTINS_NEAR_READ,
             _ => self.meter.near_read.get().saturating_sub(1),
         });
         self.spend(BUILTIN_WORK);
+    }
+
+    /// Whether what is computed now is mostly the shell's, which looks through all
+    /// the input that is left for every command in a loop of `read`: turns that
+    /// are short.
+    pub(super) fn hands_input_over(&self) -> bool {
+        self.meter.near_read.get() > 0 && self.meter.short_builtin.get()
     }
 
     /// The poll ended because as many commands ran as bashkit runs in one go.

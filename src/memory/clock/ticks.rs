@@ -14,8 +14,10 @@ use crate::memory::containment;
 /// time of `jq`, `awk`, `sort`, `sed` and `gzip` passes at 0.8 to 2 times the real
 /// one on the machine of docs/measurements.md.
 const TICK_WORK: u64 = 500;
+/// The same where the shell hands input over: see [`Timeline::hands_input_over`].
+const TICK_WORK_OF_SHELL: u64 = TICK_WORK / 4;
 /// Ticks that a command may take to end by itself.
-const TICKS_TO_STOP: u32 = 800;
+const TICKS_TO_STOP: u32 = 200;
 
 /// As many turns and calls were computed as are worth that.
 #[cfg_attr(
@@ -75,15 +77,18 @@ mod exported {
 impl Timeline {
     /// The poll that begins has computed nothing yet.
     pub(super) fn begin_ticks(&self) {
-        self.ticks.set(0);
+        self.ticked.set(0);
         refill();
     }
 
     fn tick(&self) {
-        let ticks = self.ticks.get() + 1;
-        self.ticks.set(ticks);
-        let counted = self.poll_work();
-        self.spend((ticks * TICK_WORK).saturating_sub(counted));
+        let worth = match self.hands_input_over() {
+            true => TICK_WORK_OF_SHELL,
+            false => TICK_WORK,
+        };
+        let ticked = self.ticked.get() + worth;
+        self.ticked.set(ticked);
+        self.spend(ticked.saturating_sub(self.poll_work()));
         if self.stopped().is_none() || !self.is_apart() {
             return;
         }

@@ -25,6 +25,11 @@ const DEVICE_BYTES: usize = 64 << 10;
 const HELD_BYTES: usize = 384 << 20;
 /// Bytes beyond that at which a command is left that does not end by itself.
 const SLACK_BYTES: usize = 64 << 20;
+/// Bytes that a command may hold at least where others were left before it.
+const LEAST_BYTES: usize = 32 << 20;
+/// Bytes that an environment may lose to commands that were left: beyond, it runs
+/// none any more.
+const LOST_BYTES: usize = 512 << 20;
 /// Bytes that everything together may hold.
 const HEAP_BYTES: usize = 900 << 20;
 
@@ -72,7 +77,8 @@ pub struct Timeline {
     before: RefCell<Option<Snapshot>>,
     files: OnceCell<Weak<RefCell<Tree>>>,
     failure: RefCell<String>,
-    pub(super) ticks: Cell<u64>,
+    /// Work that the ticks of this poll are worth.
+    pub(super) ticked: Cell<u64>,
     pub(super) overdue: Cell<u32>,
     /// Bytes of all that may be allocated while it runs.
     memory_bytes: usize,
@@ -90,7 +96,7 @@ impl Timeline {
         random: Random,
     ) -> Self {
         let held_before = heap::live();
-        let memory_bytes = memory_bytes(held_before).saturating_sub(clock.lost_bytes());
+        let memory_bytes = memory_bytes(held_before, clock.lost_bytes());
         Self {
             clock,
             id,
@@ -117,7 +123,7 @@ impl Timeline {
             before: RefCell::default(),
             files: OnceCell::new(),
             failure: RefCell::default(),
-            ticks: Cell::new(0),
+            ticked: Cell::new(0),
             overdue: Cell::new(0),
             held_before,
             memory_bytes,
@@ -366,7 +372,7 @@ impl Timeline {
     pub fn begin_poll(&self) {
         self.meter.begin_poll();
         self.begin_ticks();
-        heap::set_limit(self.heap_limit + SLACK_BYTES);
+        heap::set_limit(self.heap_limit + SLACK_BYTES.min(self.memory_bytes));
         self.turns.run();
         self.count_outside();
         self.put_back_clock();
@@ -420,10 +426,15 @@ impl Timeline {
     }
 }
 
-/// Memory for a command that begins while `held` bytes are in use.
-fn memory_bytes(held: usize) -> usize {
-    let left = HEAP_BYTES.saturating_sub(held);
-    HELD_BYTES.min(left / 3)
+/// Memory for a command that begins while `held` bytes are in use, of which its
+/// environment has lost `lost`.
+fn memory_bytes(held: usize, lost: usize) -> usize {
+    let share = HELD_BYTES.min(HEAP_BYTES.saturating_sub(held) / 3);
+    let least = match lost > LOST_BYTES {
+        true => 0,
+        false => LEAST_BYTES.min(share),
+    };
+    share.saturating_sub(lost).max(least)
 }
 
 impl Drop for Timeline {
