@@ -1,4 +1,4 @@
-// `parameters` of a tool that is a schema of a library: what the model is told
+// `parameters` of a tool that is a schema of a library: what the model reads
 // of it, and what it makes of a call's arguments. The interface is Standard
 // Schema, which zod, valibot and arktype share; none of them is loaded here.
 
@@ -23,7 +23,7 @@ import { text } from "./errors.js";
  * @typedef {P extends {readonly "~standard": {readonly types?: {readonly output: infer Made} | undefined}} ? Made : any} ArgumentsOf
  */
 
-/** Violations that a model is told at once, as the core does. */
+/** Violations in one message to the model; the core names as many. */
 const MAX_ISSUES = 5;
 
 /** The schema's own part, if `value` is one. */

@@ -24,7 +24,7 @@ pub(super) fn start(mut parts: Parts) -> Result<Session, SessionError> {
         let registered = session.registry.borrow_mut().register(tool);
         registered.map_err(invalid)?;
     }
-    // A subagent has the rules of its parent, whatever tools it has of its own.
+    // A subagent keeps its parent's rules, whatever its own tools are.
     if session.agent.is_none() {
         check_rules(
             &session.config.borrow().approval,

@@ -128,7 +128,7 @@ impl Gate {
             arguments: arguments.to_string(),
             reason: reason.clone(),
         };
-        // A job of the call has a name of its own; the session is who is asked.
+        // The question goes to the session, not to the job of the call.
         let scope = Scope {
             cancel: scope.cancel.clone(),
             ..self.scope.clone()

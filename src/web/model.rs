@@ -249,8 +249,8 @@ impl ModelStream {
     }
 }
 
-/// `work`, given up once `aborted` resolves, also where the host's `fetch`
-/// ignores its signal.
+/// `work` until `aborted` resolves, even if the host's `fetch` ignores its
+/// signal.
 async fn until<T>(
     aborted: Promise,
     work: impl Future<Output = Result<T, LlmError>>,

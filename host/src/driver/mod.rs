@@ -55,7 +55,7 @@ pub(crate) struct DriverHandle {
     commands: mpsc::UnboundedSender<Command>,
 }
 
-/// What becomes a handle while the driver has others: with one of its own, it
+/// Becomes a handle while there are others. A driver that held a handle itself
 /// would never end.
 struct WeakHandle(mpsc::WeakUnboundedSender<Command>);
 

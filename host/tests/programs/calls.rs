@@ -195,7 +195,7 @@ open(\"made\", \"w\").write(str(time.time_ns()) + os.urandom(8).hex()); print(1)
         .map(|output| output.status.timed_out);
     equal(&ended, &Ok(true), "the command has ended")?;
     // The same bytes, although they were drawn from clock and chance: what the
-    // program answered is told to the next core, and it does not run again.
+    // program answered goes to the next core, and the program does not run again.
     equal(&sandbox.export_tar().await, &held, "the files")?;
     equal(&calls.load(Ordering::SeqCst), &1, "calls")
 }
