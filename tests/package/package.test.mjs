@@ -100,6 +100,7 @@ test("Node", async (t) => {
   const { stdout } = await run("node", ["main.js", ...(await models(t))], { cwd: directory });
   assert.deepEqual(JSON.parse(stdout), {
     ...RESULT,
+    zod: ["2 7", { n: 1 }],
     same: true,
     files: ["hermitcrab_bg.wasm", "hermitcrab_bg.wasm"],
   });

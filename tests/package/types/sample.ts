@@ -6,6 +6,7 @@ import * as slim from "hermitcrab/slim";
 import * as worker from "hermitcrab/worker";
 import { jsProgram } from "hermitcrab/javascript";
 import { pythonProgram } from "hermitcrab/python";
+import { z } from "zod";
 import slimWasm from "hermitcrab/slim.wasm";
 import wasm from "hermitcrab/hermitcrab.wasm";
 import {
@@ -218,3 +219,20 @@ kinds.push("NO_SUCH_KIND");
 end.reason = "because";
 // @ts-expect-error the core without a sandbox has none
 void slim.MemoryEnvironment;
+
+/** What TypeScript knows of the arguments of a tool, and of a value, by a schema of zod. */
+export const typed = main.defineTool({
+  name: "when",
+  description: "Tells when.",
+  parameters: z.object({ at: z.string().transform((text) => new Date(text)), n: z.number().default(7) }),
+  execute: ({ at, n }, { env, workingDirectory }): Promise<void> => env.write(workingDirectory, String(at.getTime() + n)),
+});
+
+export async function asked(): Promise<number> {
+  const models = new main.ModelClient({ provider: "openai", apiKey: "key" });
+  for await (const event of models.stream({ model: "m", prompt: "go" })) {
+    if (event.type === "text_delta") event.text.trim();
+  }
+  const { object, response } = await models.generateObject({ model: "m", prompt: "go", schema: z.object({ n: z.number() }) });
+  return object.n + response.usage.output_tokens;
+}

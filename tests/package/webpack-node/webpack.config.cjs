@@ -1,1 +1,1 @@
-module.exports = { mode: "production", target: "node", entry: "./main.mjs", performance: { hints: false } };
+module.exports = { mode: "production", target: "node", entry: "./bundled.mjs", performance: { hints: false } };
