@@ -113,10 +113,9 @@ test("a project of 1,000 files loads", async (t) => {
   assert.deepEqual(problems, []);
 });
 
-// A command that hears the stop leaves what it did; one that reads no clock costs
-// its worker, and the project is as before it.
-const BUSY = { "while :; do :; done": ["before", "during"], "awk 'BEGIN{while(1);}'": ["before"] };
-for (const [command, left] of Object.entries(BUSY)) {
+// One hears the stop; the other never pauses and is ended by its work bound. Both
+// leave what they did, and the worker goes on.
+for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
   test(`\`${command}\` leaves the page responsive and can be stopped`, async (t) => {
     const { page } = await open(t);
     await terminal(page, "echo before > state.txt");
@@ -135,13 +134,13 @@ for (const [command, left] of Object.entries(BUSY)) {
     await page.click(".terminal .screen");
     await page.keyboard.press("Control+c");
     await page.waitForFunction(() => !document.querySelector(".terminal.running"), undefined, { timeout: 60_000 });
-    assert.equal(await page.locator(".toast:has-text('the sandbox was restarted')").count(), left.length === 1 ? 1 : 0);
+    assert.equal(await page.locator(".toast:has-text('the sandbox was restarted')").count(), 0);
     await terminal(page, "clear");
     await terminal(page, "echo $(cat state.txt).; sh test.sh");
-    await shows(page, `\n${left.join(" ")}.`);
+    await shows(page, "\nbefore during.");
     await shows(page, "2 passed, 2 failed");
     await page.click('.tree [data-path="state.txt"]');
-    assert.deepEqual((await editorText(page)).trim().split("\n"), left);
+    assert.deepEqual((await editorText(page)).trim().split("\n"), ["before", "during"]);
   });
 }
 

@@ -162,8 +162,8 @@ test("a text that opens much and closes nothing is shown, and is not read out pi
 
 test("what is sent at once after Stop stands in the order in which it was typed", async (t) => {
   const { page, problems } = await open(t);
-  // It hears nothing and ends with its worker, so the stop takes a while.
-  const command = "jq -n 'last(range(infinite))'";
+  // Each awk hears nothing for some tenths of a second, so the stop takes a while.
+  const command = "for i in $(seq 1000); do awk 'BEGIN { while (i < 1000000) i++ }'; done";
   const held = await serveModel(t, { steps: [
     callStep("shell", { command }, "long"),
     { ...callStep("read_file", { file_path: "README.md" }, "look"), hold: "go", hold_before: "tool_calls" },

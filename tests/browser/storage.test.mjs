@@ -350,7 +350,8 @@ test("a busy command that hears nothing is ended with its worker, and the files 
   const page = await open();
   const shown = await page.evaluate(async () => {
     await api.init({ stopMs: 300 });
-    const env = await api.MemoryEnvironment.create({ files: { keep: "k", code: "c" } });
+    const limits = { workBound: Number.MAX_SAFE_INTEGER };
+    const env = await api.MemoryEnvironment.create({ limits, files: { keep: "k", code: "c" } });
     let text = "";
     const shell = await env.openShell({ onData: (piece) => (text += piece) });
     await shell.write("echo more > added\r");
