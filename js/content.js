@@ -4,6 +4,8 @@
 
 import { SessionError, text } from "./errors.js";
 
+/** @import { Blob } from "./platform.js" */
+
 /**
  * @typedef {object} TextPart
  * @property {"text"} type

@@ -24,8 +24,12 @@ setMachine({
   },
 });
 
-/** @param {Worker} worker @param {(said: string) => string} remedied @returns {import("./machine.js").WorkerHandle} */
-function nodeWorker(worker, remedied) {
+/**
+ * A worker of this process as a handle.
+ * @param {any} worker of `worker_threads` @param {(said: string) => string} remedied
+ * @returns {import("./machine.js").WorkerHandle}
+ */
+export function nodeWorker(worker, remedied) {
   let [onMessage, onError] = [() => {}, () => {}];
   worker.on("message", (message) => onMessage(message));
   worker.on("messageerror", () => onError("a message could not be read"));

@@ -50,9 +50,6 @@ import { definition } from "./tool.js";
  * @typedef {import("./types.js").ModelEvent} ModelEvent
  */
 
-/** Fires never. */
-const NEVER = new AbortController().signal;
-
 /** Asks the models of one provider. */
 export class ModelClient {
   #options;
@@ -121,7 +118,7 @@ export class ModelClient {
   }
 
   async #begin(request) {
-    const { signal = NEVER, prompt, ...rest } = request;
+    const { signal = new AbortController().signal, prompt, ...rest } = request;
     signal.throwIfAborted();
     const json = JSON.stringify(readable(() => core(rest)));
     const content = prompt === undefined ? undefined : await contentOf(prompt);

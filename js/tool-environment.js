@@ -4,6 +4,8 @@
 import { guardToolEnvironment, ours } from "./arguments.js";
 import { entriesOf, exec, exists, statOf, textOf, toBytes } from "./jobs.js";
 
+/** @import { AbortSignal } from "./platform.js" */
+
 /**
  * What a tool changes there, and the commands that it runs, are under the same
  * policy as those of the model: `readOnly` and `log` of the environment, approval

@@ -13,6 +13,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use js_sys::{Object, Promise};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::AbortSignal;
@@ -124,7 +125,7 @@ impl ModelClient {
         &self,
         request: &str,
         prompt: JsValue,
-        signal: AbortSignal,
+        signal: JsValue,
         aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
@@ -141,7 +142,7 @@ impl ModelClient {
         request: &str,
         prompt: JsValue,
         schema: &str,
-        signal: AbortSignal,
+        signal: JsValue,
         aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
@@ -180,7 +181,7 @@ impl ModelClient {
         &self,
         request: &str,
         prompt: JsValue,
-        signal: AbortSignal,
+        signal: JsValue,
         aborted: Promise,
     ) -> Result<Promise, JsValue> {
         let (client, request) = self.begin(request, &prompt, signal)?;
@@ -199,7 +200,7 @@ impl ModelClient {
         &self,
         request: &str,
         prompt: &JsValue,
-        signal: AbortSignal,
+        signal: JsValue,
     ) -> Result<(Client, Request), JsValue> {
         let mut asked: Asked = from_json(request).map_err(|error| invalid(error.to_string()))?;
         if !prompt.is_undefined() {
@@ -216,7 +217,8 @@ impl ModelClient {
         } = &self.settings;
         let transport = FetchTransport {
             host: self.host.clone(),
-            signal,
+            // An AbortSignal; declarations do without that name where there is no DOM.
+            signal: signal.unchecked_into(),
         };
         let endpoint = Endpoint::new(base_url.as_str(), provider);
         let client = Client::for_adapter(Rc::new(transport), provider, endpoint)

@@ -2,18 +2,19 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
 
-import "../../js/machine-node.js";
-import { machine } from "../../js/machine.js";
+import { nodeWorker } from "../../js/machine-node.js";
 import { Pool } from "../../js/programs/pool.js";
 
 /** A program that prints its argument after as many ms. */
-const SCRIPT = `globalThis.onmessage = ({ data: { call } }) => setTimeout(() => {
-  postMessage({ kind: "end", exitCode: 0, stderr: call.args[0], changes: [] });
-}, Number(call.args[0]));`;
+const SCRIPT = `const { parentPort } = require("node:worker_threads");
+parentPort.on("message", ({ call }) => setTimeout(() => {
+  parentPort.postMessage({ kind: "end", exitCode: 0, stderr: call.args[0], changes: [] });
+}, Number(call.args[0])));`;
 
 const pool = new Pool({
-  start: async () => machine().startWorker(new URL(`data:text/javascript,${encodeURIComponent(SCRIPT)}`)),
+  start: async () => nodeWorker(new Worker(SCRIPT, { eval: true }), (said) => said),
   workers: 1,
   idleMs: 60_000,
 });

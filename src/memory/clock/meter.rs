@@ -31,7 +31,7 @@ const PARTS_OF_AWK: u64 = 4;
 const PARTS_OF_READ: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
-const COPIED_PER_WORK: usize = 512;
+const COPIED_PER_WORK: usize = 2048;
 /// The same beside a `read` from a file or a here-document: the shell hands it
 /// all the input that is left, several times over, and nobody looks through it.
 const COPIED_PER_WORK_OF_READ: usize = 16 << 10;
