@@ -1,6 +1,8 @@
 // Files and workers, where they differ between hosts: Node has no `Worker` of
 // the web's kind, and its `fetch` reads no files.
 
+/** @import { URL } from "./platform.js" */
+
 /**
  * @typedef {object} Machine
  * @property {(url: URL) => Promise<Uint8Array>} [readFile] where `fetch` reads no files
@@ -29,7 +31,7 @@ export function machine() {
 
 /**
  * A Web Worker as a handle.
- * @param {Worker} worker @param {string} remedy what to do if its script is not there
+ * @param {any} worker of the web's kind @param {string} remedy what to do if its script is not there
  * @returns {WorkerHandle}
  */
 export function webWorker(worker, remedy) {

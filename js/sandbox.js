@@ -36,6 +36,9 @@ import { packZip } from "./zip.js";
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
 
+/** Work without a pause that a command may do where it holds up the page or the process: some 1 to 2 s. */
+const WORK_BOUND = 2_400_000;
+
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
   #runtime;
@@ -48,7 +51,7 @@ export class MemoryEnvironment {
   static async create({ files = {}, programs = {}, limits = {}, readOnly, log, ...options } = {}) {
     const runtime = await Runtime.create();
     const lent = new Programs(programs);
-    const wanted = snakeCase({ utcOffsetMinutes: -new Date().getTimezoneOffset(), ...options, limits: snakeCase(limits) });
+    const wanted = snakeCase({ utcOffsetMinutes: -new Date().getTimezoneOffset(), ...options, limits: snakeCase({ workBound: WORK_BOUND, ...limits }) });
     try {
       const number = runtime.add({
         programs: lent,

@@ -35,6 +35,9 @@ export function serve(api, port, listen) {
   port.postMessage({ type: "ready" });
 }
 
+/** Work without a pause that a command may do in a worker: some 2 to 4 s. */
+const WORK_BOUND = 4_000_000;
+
 class Root {
   #api;
   #link;
@@ -86,7 +89,9 @@ class Root {
    * @param {object} options @param {object[]} [deltas] what it held before
    */
   async createSandbox(number, { files, ...options }, deltas) {
-    const environment = await this.#api.MemoryEnvironment.create(options);
+    // Nobody's page is held up here.
+    const limits = { workBound: WORK_BOUND, ...options.limits };
+    const environment = await this.#api.MemoryEnvironment.create({ ...options, limits });
     const keeper = await Keeper.of(environment, (delta) => {
       this.#link.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
     });

@@ -12,7 +12,7 @@ use super::{Environment, EnvironmentError, EnvironmentErrorKind, ExecRequest, Ou
 
 /// Settings under which git runs no program of the repository's choice: the
 /// nearest harmless value of each that names one.
-const SETTINGS: [(&str, &str); 20] = [
+const SETTINGS: [(&str, &str); 21] = [
     // Files that look like a bare repository have settings too.
     ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
@@ -29,6 +29,7 @@ const SETTINGS: [(&str, &str); 20] = [
     ("gpg.x509.program", "false"),
     ("gpg.ssh.program", "false"),
     ("log.showSignature", "false"),
+    ("log.diffMerges", "separate"),
     // Git in a submodule would run what the submodule's settings name.
     ("diff.submodule", "short"),
     ("diff.ignoreSubmodules", "dirty"),
@@ -236,6 +237,8 @@ fn names_program(name: &str) -> bool {
         || name.starts_with("hook.")
         || is_one("filter.", &["clean", "smudge", "process"])
         || is_one("diff.", &["command", "textconv"])
+        // `--remerge-diff` merges again.
+        || is_one("merge.", &["driver"])
         || is_one("submodule.", &["ignore"])
 }
 
@@ -267,6 +270,7 @@ mod tests {
             "diff.external",
             "diff.x.command",
             "diff.x.textconv",
+            "merge.x.driver",
             "include.path",
             "includeif.gitdir:/x.path",
             "hook.x.command",

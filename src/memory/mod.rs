@@ -124,7 +124,7 @@ impl Default for MemoryLimits {
     fn default() -> Self {
         Self {
             tree: TreeLimits::default(),
-            work_bound: 2_400_000,
+            work_bound: 4_000_000,
             output_bytes: 256 << 20,
             idle_shells: 2,
         }

@@ -60,9 +60,6 @@ fn files_beyond_the_limit_of_the_system_are_errors() {
     ]));
     let mut command = command(&model.url(), directory.path(), &["--json", "x"]);
     limited(&mut command);
-    // The memory that the component starts from is a file to the system, and
-    // larger than this limit.
-    command.env("HERMITCRAB_CORE", "native");
     let ran = finish(command, b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told = "the file would be larger than the system allows (see `ulimit -f`)";

@@ -35,6 +35,7 @@ pub type TimeSource = Rc<dyn Fn() -> u64>;
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Timeline>>> = const { RefCell::new(None) };
     static WORK: Cell<u64> = const { Cell::new(0) };
+    static LOST: Cell<usize> = const { Cell::new(0) };
     static ENDING: Cell<Option<Stop>> = const { Cell::new(None) };
 }
 
@@ -69,6 +70,12 @@ pub fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
 pub fn abandon() {
     // Kept for good: it is in the middle of whatever it did.
     std::mem::forget(CURRENT.take());
+}
+
+/// Bytes that all environments of this instance's memory have lost to commands
+/// that were left.
+fn lost_in_all() -> usize {
+    LOST.get()
 }
 
 /// Commands that would run in this step end, for `reason`.
@@ -230,6 +237,7 @@ impl Clock {
     /// less, so that what one environment loses is not missed by others.
     fn lost(&self, bytes: usize) {
         self.lost.set(self.lost.get() + bytes);
+        LOST.set(LOST.get() + bytes);
     }
 
     /// Bytes that are lost so.

@@ -30,6 +30,9 @@ const LEAST_BYTES: usize = 32 << 20;
 /// Bytes that an environment may lose to commands that were left: beyond, it runs
 /// none any more.
 const LOST_BYTES: usize = 512 << 20;
+/// Bytes that are lost in all before what is lost counts as held. The nearer, the
+/// less a command may hold, so that no few of them take all.
+const ALL_LOST_BYTES: usize = 1_536 << 20;
 /// Bytes that everything together may hold.
 const HEAP_BYTES: usize = 900 << 20;
 
@@ -429,7 +432,12 @@ impl Timeline {
 /// Memory for a command that begins while `held` bytes are in use, of which its
 /// environment has lost `lost`.
 fn memory_bytes(held: usize, lost: usize) -> usize {
-    let share = HELD_BYTES.min(HEAP_BYTES.saturating_sub(held) / 3);
+    let gone = super::lost_in_all().min(ALL_LOST_BYTES);
+    let left = HEAP_BYTES.saturating_sub(held.saturating_sub(gone)) / 3;
+    let share = HELD_BYTES
+        .min(left)
+        .min((ALL_LOST_BYTES - gone) / 3)
+        .max(LEAST_BYTES.min(left));
     let least = match lost > LOST_BYTES {
         true => 0,
         false => LEAST_BYTES.min(share),

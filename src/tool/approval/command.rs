@@ -213,6 +213,13 @@ fn git(arguments: &[Argument], git: &Git) -> Option<String> {
             .first
             .iter()
             .any(|word| Some(word.as_str()) == first);
+        let follows = |argument: &Argument| {
+            let option = argument.literal().filter(|text| text.starts_with('-'));
+            let name = option.and_then(|text| text.split('=').next());
+            name.is_none_or(|name| listing.then.iter().any(|known| known == name))
+                || is_word(argument)
+        };
+        let begins = begins && (listing.then.is_empty() || rest.iter().skip(1).all(follows));
         let only_lists = !listing.words.is_empty() || subcommand == "reflog";
         if begins || only_lists && rest.iter().all(is_word) {
             return None;

@@ -83,6 +83,9 @@ pub(super) struct Listing {
     pub(super) words: Vec<String>,
     /// Or the first is one of these.
     pub(super) first: Vec<String>,
+    /// Then options follow only from these, up to their `=`, and from `words`;
+    /// none: all.
+    pub(super) then: Vec<String>,
 }
 
 /// Absent only if the file is no such data, which a test rules out.

@@ -1,5 +1,4 @@
-// A page that says neither where the workers of its programs are nor where
-// Python is.
+// A page that does not say where the workers of its programs are.
 
 import { MemoryEnvironment, init } from "hermitcrab";
 import wasm from "hermitcrab/hermitcrab.wasm";

@@ -43,5 +43,7 @@ async function lend(): Promise<void> {
 }
 
 void lend;
-// @ts-expect-error no provider
-createSession({ provider: "openia" });
+// A profile of the caller's own may have any id.
+void createSession({ provider: "acme", profiles: { acme: { wire: "chat" } } });
+// @ts-expect-error no wire format
+void createSession({ profiles: { acme: { wire: "openia" } } });
