@@ -54,28 +54,12 @@ fn make(memory: Option<Arc<dyn MemoryCreator>>) -> Result<Engine, EngineError> {
     let mut config = config()?;
     #[cfg(unix)]
     config.with_custom_code_memory(Some(Arc::new(in_place::Protection)));
-    if !may_make_images() {
-        config.memory_init_cow(false);
-    }
     if let Some(memory) = memory {
         // Copy-on-write images need memory that wasmtime itself has mapped.
         config.memory_init_cow(false);
         config.with_host_memory(memory);
     }
     Engine::new(&config).map_err(|error| EngineError::new(&error))
-}
-
-/// Whether wasmtime may make a file in memory of a core's image: a limit on the
-/// size of files (`ulimit -f`) holds for it too.
-fn may_make_images() -> bool {
-    #[cfg(unix)]
-    {
-        use nix::sys::resource::{Resource, getrlimit};
-        const IMAGE_BYTES: u64 = 64 << 20;
-        getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(soft, _)| soft >= IMAGE_BYTES)
-    }
-    #[cfg(not(unix))]
-    true
 }
 
 /// What all engines have in common.

@@ -301,9 +301,9 @@ mod tests {
     fn settings_are_counted() {
         let more = [("filter.x.clean".to_owned(), String::new())];
         let variables = variables(&more);
-        assert_eq!(variables["GIT_CONFIG_COUNT"], "21");
-        assert_eq!(variables["GIT_CONFIG_KEY_20"], "filter.x.clean");
-        assert_eq!(variables["GIT_CONFIG_VALUE_20"], "");
+        assert_eq!(variables["GIT_CONFIG_COUNT"], "22");
+        assert_eq!(variables["GIT_CONFIG_KEY_21"], "filter.x.clean");
+        assert_eq!(variables["GIT_CONFIG_VALUE_21"], "");
         assert_eq!(variables["GIT_CONFIG_KEY_0"], "safe.bareRepository");
     }
 }

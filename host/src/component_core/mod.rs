@@ -597,6 +597,10 @@ fn failure(error: &wasmtime::Error, store: &Store<Guard>, limits: CoreLimits) ->
         // The core's own stack lies at the beginning of its memory and ends there.
         let message = "the core used up its stack and was stopped".to_owned();
         ("core_trapped", EndReason::Stack, message)
+    } else if is_too_large(error) {
+        let message = "the core cannot start: its memory begins as a file of some MiB, and the                        system's limit on files (`ulimit -f`) is smaller; raise it"
+            .to_owned();
+        ("core_trapped", EndReason::Failed, message)
     } else {
         let error = EngineError::new(error);
         let message = format!("the core failed and was stopped ({error})");
@@ -606,5 +610,19 @@ fn failure(error: &wasmtime::Error, store: &Store<Guard>, limits: CoreLimits) ->
         code,
         message,
         ends,
+    }
+}
+
+/// Whether the system refused a file for its size.
+fn is_too_large(error: &wasmtime::Error) -> bool {
+    #[cfg(unix)]
+    {
+        let told = format!("os error {}", nix::libc::EFBIG);
+        error.chain().any(|cause| cause.to_string().contains(&told))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = error;
+        false
     }
 }

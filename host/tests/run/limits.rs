@@ -60,6 +60,9 @@ fn files_beyond_the_limit_of_the_system_are_errors() {
     ]));
     let mut command = command(&model.url(), directory.path(), &["--json", "x"]);
     limited(&mut command);
+    // The memory that the component starts from is a file to the system, and
+    // larger than this limit.
+    command.env("HERMITCRAB_CORE", "native");
     let ran = finish(command, b"");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told = "the file would be larger than the system allows (see `ulimit -f`)";
@@ -70,6 +73,19 @@ fn files_beyond_the_limit_of_the_system_are_errors() {
     assert_eq!(names(directory.path()), ["cut", "old"]);
     let kept = fs::read_to_string(directory.path().join("old"));
     assert_eq!(kept.expect("the old file"), old);
+}
+
+#[test]
+fn a_limit_below_the_memory_of_the_core_is_named() {
+    let directory = scratch();
+    let mut command = command("http://127.0.0.1:1", directory.path(), &["x"]);
+    limited(&mut command);
+    let ran = finish(command, b"");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.contains("(`ulimit -f`) is smaller; raise it"),
+        "{ran:?}"
+    );
 }
 
 #[test]
