@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::hash::RandomState;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +59,10 @@ const OWN_WAKES: u32 = 1;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
+/// What bashkit's `sed` says where it leaves a loop; it goes on and ends with 0.
+const SED_LOOP_LIMIT: &[u8] = b"sed: warning: branch/label loop limit";
+/// How a command ends in which that was said: as GNU's `sed` does in trouble.
+const SED_TROUBLE: i32 = 4;
 /// What bashkit says of a command that the hook does not let start.
 const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 /// Bytes of output that are worth one unit of work: they are encoded, copied to
@@ -546,9 +551,14 @@ async fn run(
     command: String,
     chunks: Chunks,
 ) -> (Bash, bashkit::Result<ExecResult>) {
+    let cut_off = Arc::new(AtomicBool::new(false));
     let sink = |stream: OutputStream| {
         let chunks = chunks.clone();
+        let cut_off = cut_off.clone();
         move |bytes: Vec<u8>| {
+            if bytes.starts_with(SED_LOOP_LIMIT) {
+                cut_off.store(true, Ordering::Relaxed);
+            }
             let length = bytes.len();
             clock::spend(1 + (length / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
@@ -573,6 +583,12 @@ async fn run(
         .stdout_fn(sink(OutputStream::Stdout))
         .stderr_fn(sink(OutputStream::Stderr))
         .await;
+    let result = result.map(|mut result| {
+        if result.exit_code == 0 && cut_off.load(Ordering::Relaxed) {
+            result.exit_code = SED_TROUBLE;
+        }
+        result
+    });
     (bash, result)
 }
 
