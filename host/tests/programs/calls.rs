@@ -202,14 +202,21 @@ open(\"made\", \"w\").write(str(time.time_ns()) + os.urandom(8).hex()); print(1)
 
 #[tokio::main(flavor = "current_thread")]
 async fn more_than_the_sandbox_takes() -> Result<(), String> {
-    let sandbox = sandbox(&none()).await?;
+    let host = Host::builder().build().map_err(|error| error.to_string())?;
+    let instance = host.instance().map_err(|error| error.to_string())?;
+    let mut options = MemoryOptions::default();
+    options.limits.tree.file_bytes = 32 << 20;
+    let python = python().program();
+    options.programs.insert("python3".to_owned(), python);
+    let sandbox = instance.add_memory(options).await;
+    let sandbox = sandbox.map_err(|error| error.to_string())?;
     let command = "python3 -c '
 open(\"fits\", \"w\").write(\"x\")
-with open(\"huge\", \"wb\") as file:
-    for _ in range(5): file.write(bytes(60 << 20))
+with open(\"huge\", \"wb\") as file: file.write(bytes(40 << 20))
 print(\"written\")'; echo $?; ls";
     let (actual, _) = exec(&sandbox, command, two_minutes()).await?;
-    equal(&&*actual.stdout, &"written\n1\nfits\n", command)?;
+    let shown = format!("{command}\n{}", actual.stderr);
+    equal(&&*actual.stdout, &"written\n1\nfits\n", &shown)?;
     let told = actual
         .stderr
         .starts_with("python3: cannot keep /workspace/huge: ");
