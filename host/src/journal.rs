@@ -86,8 +86,8 @@ impl Journaled {
         Some(self.journal.take()?.told())
     }
 
-    /// Goes on as another core, which was told the same, and in whose next step
-    /// commands end. Says whether it could.
+    /// Replaces the dead core by a fresh one that has had the same calls, and whose
+    /// next step ends commands. Says whether that was possible.
     fn go_on(&mut self, reason: EndReason) -> bool {
         let Some(journal) = self.journal.as_ref() else {
             return false;
@@ -140,7 +140,7 @@ impl Journaled {
 }
 
 impl Journal {
-    /// A core that was told all of it.
+    /// A fresh core after all the calls.
     fn told(&self) -> CallResult<Box<dyn Core>> {
         let mut core = (self.restart)()?;
         for call in &self.calls {

@@ -31,7 +31,7 @@ thread_local! {
 /// Why a command was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It was told to end ([`leave`]).
+    /// By [`leave`].
     Asked,
     /// The stack ended.
     Stack,

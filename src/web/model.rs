@@ -118,9 +118,9 @@ impl ModelClient {
         Ok(Self { settings, host })
     }
 
-    /// The answer, whole, as JSON. `signal` goes to `fetch`; `aborted` resolves
-    /// when it fires, and when the call is over. `prompt` is what the user says last: a text,
-    /// parts as [`convert::content`] takes them, or undefined.
+    /// The answer, whole, as JSON. `prompt` is what the user says last: a text,
+    /// parts as [`convert::content`] takes them, or undefined. `signal` goes to
+    /// `fetch`; `aborted` resolves when it fires, and when the call is over.
     pub fn generate(
         &self,
         request: &str,

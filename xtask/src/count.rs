@@ -1,6 +1,6 @@
 //! A counter in the loops of a module, so that no builtin of the sandbox keeps
 //! the core for ever: what is computed is counted where nothing reads the clock,
-//! and looked at now and then (`src/memory/clock/count.rs`).
+//! and looked at now and then (`src/memory/clock/ticks.rs`).
 //!
 //! A turn of a loop counts one, and so does a call of a function that calls others.
 //! A loop that is short and calls nothing is left as it is: it goes over what is

@@ -1,12 +1,13 @@
 //! A guest that does not behave: the command that made it so ends alone; where
-//! that cannot be, the instance is stopped, its sessions are told, and the host
+//! that cannot be, the instance and its sessions end with a reason, and the host
 //! goes on.
 
 use std::time::Duration;
 
 use hermitcrab::environment::ExecRequest;
 use hermitcrab_host::{
-    CoreLimits, EnvironmentChoice, HostError, MemoryOptions, SessionConfig, SessionOptions,
+    CoreLimits, EnvironmentChoice, Host, HostError, MemoryOptions, Session, SessionConfig,
+    SessionOptions,
 };
 
 use crate::{component, kinds, until};
@@ -19,6 +20,17 @@ fn command(command: &str) -> ExecRequest {
     }
 }
 
+/// A session over a sandbox, after its first event.
+async fn opened(host: &Host) -> Session {
+    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
+    let mut session = host
+        .open_session(SessionOptions::new(SessionConfig::default(), memory))
+        .await
+        .expect("a session");
+    until(&mut session, "SESSION_START").await;
+    session
+}
+
 /// Commands that would never end, or take the memory or the stack of the core.
 const HOSTILE: &str = include_str!("../../../tests/sandbox/hostile.json");
 
@@ -27,12 +39,7 @@ const HOSTILE: &str = include_str!("../../../tests/sandbox/hostile.json");
 async fn a_hostile_command_ends_alone() {
     let rows: serde_json::Value = serde_json::from_str(HOSTILE).expect("JSON");
     let host = component().build().expect("a core");
-    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
-    let mut session = host
-        .open_session(SessionOptions::new(SessionConfig::default(), memory))
-        .await
-        .expect("a session");
-    until(&mut session, "SESSION_START").await;
+    let mut session = opened(&host).await;
     let sandbox = session.environment();
     for row in rows.as_array().expect("rows") {
         let bad = row["command"].as_str().expect("a command");
@@ -59,12 +66,7 @@ async fn a_hostile_command_ends_alone() {
 /// checks the code that kills the instance.
 async fn check(limits: CoreLimits, bad: &str, code: &str) {
     let host = component().limits(limits).build().expect("a core");
-    let memory = EnvironmentChoice::Memory(MemoryOptions::default());
-    let mut session = host
-        .open_session(SessionOptions::new(SessionConfig::default(), memory))
-        .await
-        .expect("a session");
-    until(&mut session, "SESSION_START").await;
+    let mut session = opened(&host).await;
     let ran = session.environment().exec(command(bad)).await;
     assert!(ran.is_err(), "{bad}: {ran:?}");
     let events = until(&mut session, "SESSION_END").await;

@@ -138,6 +138,19 @@ fn compile(source: &str) -> Result<Pattern, String> {
     Pattern::new(&hir).map_err(str::to_owned)
 }
 
+/// Writes an escape of UTF-16. Two of them can stand for one character: the first
+/// waits in `high`.
+fn push_unit(regex: &mut String, high: &mut Option<u32>, unit: u32) {
+    match (high.take(), unit) {
+        (None, 0xD800..=0xDBFF) => *high = Some(unit),
+        (Some(high), 0xDC00..=0xDFFF) => {
+            let code = 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
+            regex.push_str(&format!("\\x{{{code:x}}}"));
+        }
+        _ => regex.push_str(&format!("\\x{{{unit:x}}}")),
+    }
+}
+
 /// `source` in the syntax of the `regex` crate.
 fn translated(source: &str) -> Result<String, String> {
     let mut regex = String::with_capacity(source.len() + 16);
@@ -148,17 +161,9 @@ fn translated(source: &str) -> Result<String, String> {
             continue;
         }
         let rest = &source[at..];
-        // Two escapes of UTF-16 can stand for one character.
         if let Some(unit) = unit(rest) {
             skip_to = at + 6;
-            match (high.take(), unit) {
-                (None, 0xD800..=0xDBFF) => high = Some(unit),
-                (Some(high), 0xDC00..=0xDFFF) => {
-                    let code = 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
-                    regex.push_str(&format!("\\x{{{code:x}}}"));
-                }
-                _ => regex.push_str(&format!("\\x{{{unit:x}}}")),
-            }
+            push_unit(&mut regex, &mut high, unit);
             continue;
         }
         match token {
@@ -251,14 +256,7 @@ fn translate_class(class: &str, regex: &mut String) {
         }
         if let Some(unit) = unit(rest) {
             skip_to = at + 4;
-            match (high.take(), unit) {
-                (None, 0xD800..=0xDBFF) => high = Some(unit),
-                (Some(high), 0xDC00..=0xDFFF) => {
-                    let code = 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
-                    regex.push_str(&format!("\\x{{{code:x}}}"));
-                }
-                _ => regex.push_str(&format!("\\x{{{unit:x}}}")),
-            }
+            push_unit(regex, &mut high, unit);
             continue;
         }
         match token {
