@@ -73,6 +73,12 @@ pub(super) fn is_under_way() -> bool {
     INSIDE.get()
 }
 
+/// Whether what runs now can be left: where nobody contains commands, its instance
+/// ends with it; where somebody does, what runs outside is the core's own.
+pub(super) fn may_leave() -> bool {
+    INSIDE.get() || OFFERED.get().is_none()
+}
+
 /// Leaves the command that is contained. Without containment the instance ends.
 pub(super) fn leave() -> ! {
     match OFFERED.get().filter(|_| INSIDE.get()) {

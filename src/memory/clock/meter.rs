@@ -175,7 +175,7 @@ impl Timeline {
         self.add(parts / PARTS);
     }
 
-    fn add(&self, units: u64) {
+    pub(super) fn add(&self, units: u64) {
         self.now_us.set(self.now_us.get() + units);
         self.meter.poll_work.set(self.meter.poll_work() + units);
         charge(units);

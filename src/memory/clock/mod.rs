@@ -97,7 +97,7 @@ pub fn commands_ended() {
 #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
 pub(super) fn outgrown() {
     heap::set_limit(usize::MAX);
-    if let Some(timeline) = current() {
+    if let Some(timeline) = current_anywhere() {
         timeline.outgrow();
     }
 }
@@ -105,6 +105,11 @@ pub(super) fn outgrown() {
 /// The timeline whose command is being polled.
 pub fn current() -> Option<Rc<Timeline>> {
     CURRENT.with(|current| current.borrow().clone())
+}
+
+/// The same in the middle of anything; `None` also while that is being changed.
+fn current_anywhere() -> Option<Rc<Timeline>> {
+    CURRENT.with(|current| current.try_borrow().ok()?.clone())
 }
 
 /// Adds `units` to the time and the work of the running command: work that it

@@ -25,7 +25,7 @@ const TICKS_TO_STOP: u32 = 200;
     allow(dead_code)
 )]
 fn tick() {
-    if let Some(timeline) = super::current() {
+    if let Some(timeline) = super::current_anywhere() {
         timeline.tick();
     }
 }
@@ -88,13 +88,14 @@ impl Timeline {
         };
         let ticked = self.ticked.get() + worth;
         self.ticked.set(ticked);
-        self.spend(ticked.saturating_sub(self.poll_work()));
+        self.add(ticked.saturating_sub(self.poll_work()));
+        self.look();
         if self.stopped().is_none() || !self.is_apart() {
             return;
         }
         let overdue = self.overdue.get() + 1;
         self.overdue.set(overdue);
-        if overdue > TICKS_TO_STOP {
+        if overdue > TICKS_TO_STOP && containment::may_leave() {
             containment::leave();
         }
     }

@@ -161,7 +161,7 @@ impl Timeline {
     /// It asks for more memory than there is for it, and may be left here.
     #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
     pub(super) fn outgrow(&self) {
-        self.stop(Stop::Memory);
+        self.stop.set(self.stop.get().or(Some(Stop::Memory)));
         self.raise_flag(true);
         if self.is_apart() && containment::is_under_way() {
             containment::leave();
@@ -279,14 +279,26 @@ impl Timeline {
 
     /// Stops the command if its time or its work is used up.
     pub(super) fn judge(&self) {
-        self.count_copies();
-        if let Some(reason) = self.due() {
-            self.stop(reason);
-        } else if heap::live() > self.heap_limit {
-            self.stop(Stop::Memory);
-        } else if self.meter.poll_work() >= self.work_bound {
-            self.stop(Stop::Work);
+        self.look();
+        if self.stop.get().is_some() {
+            self.wake_sleepers();
         }
+    }
+
+    /// The same in the middle of anything, such as the allocator or a change of the
+    /// sleepers: borrows and wakes nothing. The end of the poll does.
+    pub(super) fn look(&self) {
+        self.count_copies();
+        let reason = if let Some(reason) = self.due() {
+            Some(reason)
+        } else if heap::live() > self.heap_limit {
+            Some(Stop::Memory)
+        } else if self.meter.poll_work() >= self.work_bound {
+            Some(Stop::Work)
+        } else {
+            None
+        };
+        self.stop.set(self.stop.get().or(reason));
         if self.stop.get().is_some() {
             self.raise_flag(true);
         }
@@ -309,7 +321,9 @@ impl Timeline {
     }
 
     pub(super) fn raise_flag(&self, raised: bool) {
-        if let Some(flag) = self.stop_flag.borrow().as_ref() {
+        if let Ok(flag) = self.stop_flag.try_borrow()
+            && let Some(flag) = flag.as_ref()
+        {
             flag.store(raised, Ordering::Relaxed);
         }
     }
