@@ -69,7 +69,7 @@ export class OpenSession {
 
   /** @returns {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
   get state() {
-    return this.#isOver ? "CLOSED" : this.call((core) => core.state);
+    return this.#isOver ? "CLOSED" : this.call({ call: "state" });
   }
 
   /** What stays known of it, once it is over. */
@@ -77,12 +77,17 @@ export class OpenSession {
     return this.#remains;
   }
 
-  /** Calls an export of its core. @template T @param {(core: any) => T} call @returns {T} */
-  call(call) {
+  /**
+   * Makes a call.
+   * @param {{call: string}} call as `SessionCall` of src/session/call.rs has it
+   * @param {unknown} [content] what is said to a model
+   * @returns {any} what answers it
+   */
+  call(call, content) {
     if (this.#lost) throw this.#lost;
     try {
       if (!this.#core) throw new SessionError("closed", "the session is closed; open a new one");
-      return this.#runtime.call(() => call(this.#core));
+      return this.#runtime.call(() => this.#core.call(call, content));
     } catch (error) {
       // It may have ended before anybody listened.
       if (error.kind !== "closed" || this.#failure === undefined) throw error;
@@ -92,7 +97,7 @@ export class OpenSession {
 
   /** @param {"abort" | "close"} how */
   async end(how) {
-    if (!this.#isOver) this.call((core) => core[how]());
+    if (!this.#isOver) this.call({ call: how });
     await this.closed;
     const made = this.#made;
     this.#made = undefined;
@@ -112,17 +117,17 @@ export class OpenSession {
 
   #remember() {
     this.#remains = this.#runtime.last(() => ({
-      record: JSON.parse(this.#core.record()),
-      history: this.#core.history(),
-      config: this.#core.config(),
-      toolNames: this.#core.toolNames(),
+      record: this.#core.call({ call: "record" }),
+      history: this.#core.call({ call: "history" }),
+      config: this.#core.call({ call: "config" }),
+      toolNames: this.#core.call({ call: "tool_names" }),
     }));
     this.#runtime.last(() => this.#core.free());
   }
 
   #lose(failure, now, part) {
     this.#lost = failure;
-    this.#remains = this.#runtime.last(() => ({ record: JSON.parse(this.#core.record()), history: this.#core.history() }));
+    this.#remains = this.#runtime.last(() => ({ record: this.#core.call({ call: "record" }), history: this.#core.call({ call: "history" }) }));
     part.hub.remember(this.#remains);
     const core = this.#core;
     // Whatever a core was in the middle of that failed: nothing looks at it again.

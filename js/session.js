@@ -241,7 +241,7 @@ export class Session {
    */
   run(input, options) {
     const content = contentOf(input);
-    const begin = (content) => this.#begin((core) => core.submit(content), options);
+    const begin = (content) => this.#begin({ call: "submit" }, options, content);
     return content instanceof Promise ? late(content.then(begin)) : begin(content);
   }
 
@@ -253,23 +253,23 @@ export class Session {
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   resume(options) {
-    return this.#begin((core) => core.resume(), options);
+    return this.#begin({ call: "resume" }, options);
   }
 
   /** Goes on as `resume` does, where nobody listens. */
   async proceed() {
-    this.#call((core) => core.resume());
+    this.#call({ call: "resume" });
   }
 
-  #begin(begin, { signal } = {}) {
+  #begin(call, { signal } = {}, content) {
     signal?.throwIfAborted();
     try {
-      this.#call(begin);
+      this.#call(call, content);
     } catch (error) {
       return late(Promise.reject(error));
     }
     const open = this.#open;
-    this.#part.hub.interruptBy(signal, () => open.call((core) => core.interrupt()));
+    this.#part.hub.interruptBy(signal, () => open.call({ call: "interrupt" }));
     return this.#part.hub.subscribe(endsInput);
   }
 
@@ -284,12 +284,12 @@ export class Session {
 
   /** Starts an input, or answers the model's question. @param {import("./content.js").Input} input */
   async submit(input) {
-    await this.#say(input, (core, content) => core.submit(content));
+    await this.#say({ call: "submit" }, input);
   }
 
   /** Answers the model's question. @param {import("./content.js").Input} input */
   async answer(input) {
-    await this.#say(input, (core, content) => core.answer(content));
+    await this.#say({ call: "answer" }, input);
   }
 
   /**
@@ -298,22 +298,22 @@ export class Session {
    * @returns {Promise<number>} the number that its events bear
    */
   async steer(message) {
-    return this.#say(message, (core, content) => core.steer(content));
+    return this.#say({ call: "steer" }, message);
   }
 
   /** Queues an input for when the current one is done. @param {import("./content.js").Input} message */
   async followUp(message) {
-    await this.#say(message, (core, content) => core.followUp(content));
+    await this.#say({ call: "follow_up" }, message);
   }
 
   /** Queues instructions of the developer's. @param {string} content */
   async addSystemTurn(content) {
-    this.#call((core) => core.addSystemTurn(content));
+    this.#call({ call: "add_system_turn", content });
   }
 
   /** Ends the current input only; the session goes on. Where no input is worked on, nothing happens. */
   async interrupt() {
-    this.#call((core) => core.interrupt());
+    this.#call({ call: "interrupt" });
   }
 
   /** Ends the session from any state, gracefully; resolves when it is over. A sandbox that was made for it ends, too. */
@@ -337,12 +337,12 @@ export class Session {
    */
   async configure(settings) {
     const patch = coreNames(taken(settings, "settings"));
-    inNamesOf(settings, () => this.#call((core) => core.configure(patch)));
+    inNamesOf(settings, () => this.#call({ call: "configure", patch }));
   }
 
   /** The settings in force, in the core's own names. @returns {Promise<Record<string, unknown>>} */
   async config() {
-    return structuredClone(this.#open.remains?.config) ?? this.#call((core) => core.config());
+    return structuredClone(this.#open.remains?.config) ?? this.#call({ call: "config" });
   }
 
   /**
@@ -352,13 +352,13 @@ export class Session {
    */
   async registerTool(tool) {
     const told = definition(tool);
-    this.#call((core) => core.registerTool(told));
+    this.#call({ call: "register_tool", definition: told });
     this.#part.tools.set(told.name, tool);
   }
 
   /** Removes a tool; says whether there was one. @param {string} name @returns {Promise<boolean>} */
   async unregisterTool(name) {
-    const removed = this.#call((core) => core.unregisterTool(name));
+    const removed = this.#call({ call: "unregister_tool", name });
     this.#part.tools.delete(name);
     return removed;
   }
@@ -368,12 +368,12 @@ export class Session {
    * @returns {Promise<import("./types.js").Agent[]>}
    */
   async agents() {
-    return this.#call((core) => core.agents()).map(({ parent_id: parentId, ...agent }) => ({ ...agent, parentId }));
+    return this.#call({ call: "agents" }).map(({ parent_id: parentId, ...agent }) => ({ ...agent, parentId }));
   }
 
   /** The turns of a subagent so far, also of one that is closed. @param {string} agent its id @returns {Promise<import("./types.js").Turn[]>} */
   async agentHistory(agent) {
-    return this.#call((core) => core.agentHistory(agent));
+    return this.#call({ call: "agent_history", agent });
   }
 
   /**
@@ -382,27 +382,27 @@ export class Session {
    * @param {string} agent its id @param {import("./content.js").Input} message
    */
   async steerAgent(agent, message) {
-    await this.#say(message, (core, content) => core.steerAgent(agent, content));
+    await this.#say({ call: "tell_agent", agent, tell: { steer: "" } }, message);
   }
 
   /** Ends what a subagent is doing; it can be told something new. @param {string} agent its id */
   async interruptAgent(agent) {
-    this.#call((core) => core.interruptAgent(agent));
+    this.#call({ call: "tell_agent", agent, tell: "interrupt" });
   }
 
   /** Ends a subagent for good. @param {string} agent its id */
   async closeAgent(agent) {
-    this.#call((core) => core.closeAgent(agent));
+    this.#call({ call: "tell_agent", agent, tell: "close" });
   }
 
   /** Names of the tools that the model is offered. @returns {Promise<string[]>} */
   async toolNames() {
-    return structuredClone(this.#open.remains?.toolNames) ?? this.#call((core) => core.toolNames());
+    return structuredClone(this.#open.remains?.toolNames) ?? this.#call({ call: "tool_names" });
   }
 
   /** The turns so far, also of a session that is over. @returns {Promise<import("./types.js").Turn[]>} */
   async history() {
-    return structuredClone(this.#open.remains?.history) ?? this.#call((core) => core.history());
+    return structuredClone(this.#open.remains?.history) ?? this.#call({ call: "history" });
   }
 
   /**
@@ -421,18 +421,19 @@ export class Session {
    * @returns {Promise<object>}
    */
   async record() {
-    return structuredClone(this.#open.remains?.record) ?? JSON.parse(this.#call((core) => core.record()));
+    return structuredClone(this.#open.remains?.record) ?? this.#call({ call: "record" });
   }
 
   /** Calls with `input` as the core takes it; at once, where nothing of it must be read first. */
-  #say(input, call) {
+  #say(call, input) {
     const content = contentOf(input);
-    const said = (content) => this.#call((core) => call(core, content));
+    const said = (content) => this.#call(call, content);
     return content instanceof Promise ? content.then(said) : said(content);
   }
 
-  #call(call) {
-    return this.#open.call(call);
+  /** Makes a call, see `SessionCall` in src/session/call.rs; `content` is what is said to a model. */
+  #call(call, content) {
+    return this.#open.call(call, content);
   }
 }
 

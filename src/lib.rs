@@ -4,6 +4,9 @@
 //! and the outcomes of earlier effects and returns events and new effects. See
 //! `ARCHITECTURE.md` for the map.
 
+// By this name a file that other crates include finds the core (`component/convert.rs`).
+extern crate self as hermitcrab;
+
 pub mod text;
 
 pub mod llm;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::effect::{EffectKind, Outcome};
-use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
-use hermitcrab::event::SessionState;
-use hermitcrab::llm::Content;
-use hermitcrab::memory::Change;
-use hermitcrab::session::{Action, AgentCall, AgentStatus, JobReportKind, LogLine, SessionError};
+use hermitcrab::environment::EnvironmentError;
+use hermitcrab::memory::EndReason;
+use hermitcrab::session::{
+    CallError, InstanceCall, InstanceReply, JobReportKind, LogLine, SessionCall, SessionError,
+    SessionReply,
+};
 
 /// One core instance. Calls queue what they bring and return at once; a later
 /// [`step`](Core::step) does the work. The contract of each call is that of
@@ -27,126 +28,65 @@ pub trait Core: Send {
     /// what came of it. `now_ms` is ms since 1970-01-01 UTC.
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep>;
 
-    /// Commands of sandboxes that would run in the next step end there.
-    fn end_commands(&mut self, reason: EndReason) -> CallResult<()>;
+    /// Makes a call; what answers it stands at [`InstanceCall`].
+    ///
+    /// The methods below make a call that answers one kind of thing. Their errors are
+    /// those of the call; a core that answers something else is of another version.
+    fn call(&mut self, call: InstanceCall) -> CallResult<InstanceReply>;
 
-    /// Adds a sandbox inside the core; settings as a JSON object. Returns its number.
-    fn add_memory_environment(&mut self, options_json: &str) -> CallResult<u32>;
+    /// Makes a call that answers nothing.
+    fn tell(&mut self, call: InstanceCall) -> CallResult<()> {
+        self.call(call).map(drop)
+    }
 
-    /// Adds an environment that the host answers for. Returns its number.
-    fn add_remote_environment(&mut self, info: EnvironmentInfo) -> CallResult<u32>;
+    /// Makes a call that answers a number.
+    fn number(&mut self, call: InstanceCall) -> CallResult<u64> {
+        match self.call(call)? {
+            InstanceReply::Number(number) => Ok(number),
+            other => Err(out_of_place("a number", &other)),
+        }
+    }
 
-    /// Rejects writes by tools, and commands unless `commands` allows them.
-    fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()>;
+    /// Makes a call that answers the number of an environment or of a log.
+    fn small_number(&mut self, call: InstanceCall) -> CallResult<u32> {
+        let number = self.number(call)?;
+        u32::try_from(number)
+            .map_err(|_| out_of_place("a smaller number", &InstanceReply::Number(number)))
+    }
 
-    /// Logs calls to an environment from now on; returns the number of the log.
-    fn log_calls(&mut self, environment: u32) -> CallResult<u32>;
-
-    /// Adds the files of a tar archive below a sandbox's working directory.
-    fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()>;
+    /// Makes a call that answers an id.
+    fn id(&mut self, call: InstanceCall) -> CallResult<Arc<str>> {
+        match self.call(call)? {
+            InstanceReply::Id(id) => Ok(id.into()),
+            other => Err(out_of_place("an id", &other)),
+        }
+    }
 
     /// A sandbox's working directory as a tar archive.
-    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes>;
+    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
+        match self.call(InstanceCall::ExportTar { environment })? {
+            InstanceReply::Archive(archive) => Ok(archive),
+            other => Err(out_of_place("an archive", &other)),
+        }
+    }
 
-    /// Adds files to a sandbox: pairs of path and content.
-    fn import_files(&mut self, environment: u32, files: Vec<(String, Bytes)>) -> CallResult<()>;
+    /// Makes a call on a session.
+    fn ask(&mut self, session: &str, ask: SessionCall) -> CallResult<SessionReply> {
+        let session = session.to_owned();
+        match self.call(InstanceCall::Session { session, ask })? {
+            InstanceReply::Session(reply) => Ok(reply),
+            other => Err(out_of_place("what a session answers", &other)),
+        }
+    }
+}
 
-    /// Remembers a sandbox as it is; returns a number for it.
-    fn snapshot(&mut self, environment: u32) -> CallResult<u64>;
-
-    /// Puts a remembered sandbox back.
-    fn restore(&mut self, environment: u32, snapshot: u64) -> CallResult<()>;
-
-    /// What changed since a snapshot.
-    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<Change>>;
-
-    /// Forgets a snapshot. Unknown numbers are ignored.
-    fn forget_snapshot(&mut self, snapshot: u64) -> CallResult<()>;
-
-    /// Starts a command outside of any session; returns the id of the job.
-    fn start_exec(&mut self, environment: u32, request: ExecRequest) -> CallResult<Arc<str>>;
-
-    /// Makes a call outside of any session; returns the id of the job.
-    fn start_call(&mut self, environment: u32, call: EnvironmentCall) -> CallResult<Arc<str>>;
-
-    /// Does something for the tool that runs as an effect, in the environment of
-    /// its session; returns the id of the job.
-    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>>;
-
-    /// Ends a job early. Unknown ids are ignored.
-    fn cancel_job(&mut self, job: &str) -> CallResult<()>;
-
-    /// Opens a session; settings as a JSON object, and the record of an earlier
-    /// session to go on with. Returns its id.
-    fn open_session(
-        &mut self,
-        environment: u32,
-        config_json: &str,
-        record_json: Option<&str>,
-    ) -> CallResult<Arc<str>>;
-
-    /// State of a session.
-    fn state(&mut self, session: &str) -> CallResult<SessionState>;
-
-    /// Starts an input.
-    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()>;
-
-    /// Answers the model's question.
-    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()>;
-
-    /// Goes on with what was cut off.
-    fn resume(&mut self, session: &str) -> CallResult<()>;
-
-    /// Queues a steering message; returns its number.
-    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64>;
-
-    /// Queues an input for when the current one is done.
-    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()>;
-
-    /// Queues instructions of the host's developer.
-    fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()>;
-
-    /// Ends the current input only.
-    fn interrupt(&mut self, session: &str) -> CallResult<()>;
-
-    /// Ends the session from any state.
-    fn abort(&mut self, session: &str) -> CallResult<()>;
-
-    /// Closes a session that is not processing.
-    fn close(&mut self, session: &str) -> CallResult<()>;
-
-    /// The configuration in force, as JSON.
-    fn config(&mut self, session: &str) -> CallResult<String>;
-
-    /// Replaces the settings named in a JSON object.
-    fn configure(&mut self, session: &str, patch_json: &str) -> CallResult<()>;
-
-    /// Registers a tool that the host executes; the definition as JSON.
-    fn register_tool(&mut self, session: &str, definition_json: &str) -> CallResult<()>;
-
-    /// Removes a tool; says whether there was one.
-    fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool>;
-
-    /// The subagents, those of subagents too.
-    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>>;
-
-    /// The turns of a subagent so far, as a JSON array.
-    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes>;
-
-    /// Tells a subagent something.
-    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()>;
-
-    /// Names of the tools that the model is offered.
-    fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>>;
-
-    /// The turns so far, as a JSON array.
-    fn history(&mut self, session: &str) -> CallResult<Bytes>;
-
-    /// The session as it is now, as a JSON object.
-    fn record(&mut self, session: &str) -> CallResult<Bytes>;
-
-    /// Releases the handle of a session that has ended. Unknown ids are ignored.
-    fn forget_session(&mut self, session: &str) -> CallResult<()>;
+/// A core that answered something else than the call promises.
+pub(crate) fn out_of_place(promised: &str, reply: &impl fmt::Debug) -> CoreError {
+    CoreError::Failed(CoreFailure {
+        code: "core_trapped",
+        message: format!("the core answered {reply:.60?} where {promised} was due"),
+        ends: EndReason::Failed,
+    })
 }
 
 /// Result of a call on a core.
@@ -159,19 +99,6 @@ pub enum CommandPolicy {
     Deny,
     /// Commands run: then read-only is a guard, not a boundary.
     Allow,
-}
-
-/// Why commands end that killed an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// They did not pause.
-    Work,
-    /// They needed more memory than there is.
-    Memory,
-    /// They recursed until the stack was full.
-    Stack,
-    /// They failed in another way.
-    Failed,
 }
 
 /// What one step produced.
@@ -196,25 +123,6 @@ pub struct CoreEvent {
     pub session: Arc<str>,
     /// The event as JSON; see [`hermitcrab::event`].
     pub json: Bytes,
-}
-
-/// A subagent, see [`hermitcrab::session::AgentInfo`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentInfo {
-    /// Its id, the `agent_id` of its events.
-    pub id: Arc<str>,
-    /// Session or subagent that started it.
-    pub parent_id: Arc<str>,
-    /// What it was started for.
-    pub task: String,
-    /// What it is doing.
-    pub state: SessionState,
-    /// What has become of its work so far.
-    pub status: AgentStatus,
-    /// 1 for a subagent of the session, 2 for one of that, and so on.
-    pub depth: u32,
-    /// Answers of its model so far.
-    pub turns: u32,
 }
 
 /// News of a job.
@@ -300,6 +208,15 @@ impl From<SessionError> for CoreError {
 impl From<EnvironmentError> for CoreError {
     fn from(error: EnvironmentError) -> Self {
         Self::Environment(error)
+    }
+}
+
+impl From<CallError> for CoreError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(error) => Self::Refused(error),
+            CallError::Environment(error) => Self::Environment(error),
+        }
     }
 }
 

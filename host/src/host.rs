@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use wasmtime::MemoryCreator;
 
+use hermitcrab::session::InstanceCall;
+
 use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
 use crate::core::Core;
@@ -287,7 +289,9 @@ impl Instance {
         let number = self
             .driver
             .call(move |driver| {
-                let number = driver.core.add_remote_environment(environment.info())?;
+                let info = environment.info();
+                let call = InstanceCall::AddRemoteEnvironment { info };
+                let number = driver.core.small_number(call)?;
                 driver.environments.insert(number, environment);
                 Ok(number)
             })
@@ -303,13 +307,22 @@ impl Instance {
         let number = self
             .driver
             .call(move |driver| {
-                let number = driver.core.add_memory_environment(&options.to_json())?;
-                if let Some(archive) = &options.archive {
-                    driver.core.import_tar(number, archive)?;
+                let settings = options.to_json();
+                let call = InstanceCall::AddMemoryEnvironment { settings };
+                let environment = driver.core.small_number(call)?;
+                if let Some(archive) = options.archive {
+                    driver.core.tell(InstanceCall::ImportTar {
+                        environment,
+                        archive,
+                    })?;
                 }
                 if !options.files.is_empty() {
-                    driver.core.import_files(number, options.files)?;
+                    driver.core.tell(InstanceCall::ImportFiles {
+                        environment,
+                        files: options.files,
+                    })?;
                 }
+                let number = environment;
                 driver.programs.insert(number, Lent::new(options.programs));
                 Ok(number)
             })

@@ -8,7 +8,7 @@ use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentReply, ExecRequest,
     ExecStatus, OutputStream,
 };
-use hermitcrab::session::{Action, JobReportKind};
+use hermitcrab::session::{Action, InstanceCall, JobReportKind};
 
 use crate::core::{CallResult, Core};
 use crate::driver::{DriverHandle, Queue};
@@ -25,11 +25,17 @@ pub(crate) enum Target {
 
 impl Target {
     fn start(self, core: &mut dyn Core, action: Action) -> CallResult<Arc<str>> {
-        match (self, action) {
-            (Self::Environment(number), Action::Exec(request)) => core.start_exec(number, request),
-            (Self::Environment(number), Action::Call(call)) => core.start_call(number, call),
-            (Self::Tool(effect), action) => core.act(effect, action),
-        }
+        core.id(match (self, action) {
+            (Self::Environment(environment), Action::Exec(request)) => InstanceCall::StartExec {
+                environment,
+                request,
+            },
+            (Self::Environment(environment), Action::Call(request)) => InstanceCall::StartCall {
+                environment,
+                request,
+            },
+            (Self::Tool(effect), action) => InstanceCall::Act { effect, action },
+        })
     }
 }
 
@@ -143,7 +149,8 @@ impl Job {
     fn cancel(&self) {
         let id = self.id.clone();
         self.driver.send(move |driver| {
-            let _ = driver.core.cancel_job(&id);
+            let job = id.to_string();
+            let _ = driver.core.tell(InstanceCall::CancelJob { job });
         });
     }
 
@@ -159,7 +166,8 @@ impl Drop for Job {
         let id = self.id.clone();
         self.driver.send(move |driver| {
             if driver.jobs.remove(&id).is_some() {
-                let _ = driver.core.cancel_job(&id);
+                let job = id.to_string();
+                let _ = driver.core.tell(InstanceCall::CancelJob { job });
             }
         });
     }

@@ -8,22 +8,15 @@
 //! was a command that ended it, the fresh one ends that command and goes on: its
 //! sessions notice nothing but the result of a call.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use hermitcrab::effect::{Outcome, OutcomeKind};
-use hermitcrab::environment::{
-    EnvironmentCall, EnvironmentInfo, EnvironmentReply, ExecRequest, FileNode,
-};
-use hermitcrab::event::SessionState;
+use hermitcrab::environment::{EnvironmentCall, EnvironmentReply, FileNode};
 use hermitcrab::llm::Content;
-use hermitcrab::memory::Change;
-use hermitcrab::session::{Action, AgentCall};
+use hermitcrab::memory::EndReason;
+use hermitcrab::session::{Action, InstanceCall, InstanceReply, SessionCall};
 
-use crate::core::{
-    AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreFailure, CoreStep, EndReason,
-};
+use crate::core::{CallResult, Core, CoreError, CoreFailure, CoreStep};
 
 /// What an entry takes beside the bytes that it holds.
 const ENTRY_BYTES: usize = 200;
@@ -35,13 +28,41 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Starts a core like the one that is journaled.
 pub(crate) type Restart = Box<dyn Fn() -> CallResult<Box<dyn Core>> + Send>;
 
-/// A call as it is told again.
-type Call = Box<dyn Fn(&mut dyn Core) + Send>;
+/// What a core was told, once.
+#[derive(Clone)]
+enum Told {
+    Step { now_ms: u64, outcomes: Vec<Outcome> },
+    Call(InstanceCall),
+}
+
+impl Told {
+    /// Tells it to `core`.
+    fn to(self, core: &mut dyn Core) -> CallResult<Answer> {
+        Ok(match self {
+            Self::Step { now_ms, outcomes } => Answer::Step(core.step(now_ms, outcomes)?),
+            Self::Call(call) => Answer::Reply(core.call(call)?),
+        })
+    }
+
+    /// Bytes that it holds, roughly.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Step { outcomes, .. } => outcomes.iter().map(weight).sum(),
+            Self::Call(call) => weight_of_call(call),
+        }
+    }
+}
+
+/// What a core answered.
+enum Answer {
+    Step(CoreStep),
+    Reply(InstanceReply),
+}
 
 /// What a core was told, in order.
 struct Journal {
     restart: Restart,
-    calls: Vec<Call>,
+    told: Vec<Told>,
     bytes: usize,
     max_bytes: usize,
     /// How long all of that took.
@@ -71,7 +92,7 @@ impl Journaled {
             core: Ok(core),
             journal: Some(Journal {
                 restart,
-                calls: Vec::new(),
+                told: Vec::new(),
                 bytes: 0,
                 max_bytes,
                 worked: Duration::ZERO,
@@ -83,7 +104,7 @@ impl Journaled {
     /// lives, or if there is no journal.
     pub(crate) fn recover(&mut self) -> Option<CallResult<Box<dyn Core>>> {
         self.core.as_ref().err()?;
-        Some(self.journal.take()?.told())
+        Some(self.journal.take()?.retell())
     }
 
     /// Replaces the dead core by a fresh one that has had the same calls, and whose
@@ -95,11 +116,12 @@ impl Journaled {
         if journal.worked > PATIENCE {
             return false;
         }
-        let Ok(core) = journal.told() else {
+        let Ok(core) = journal.retell() else {
             return false;
         };
         let failure = std::mem::replace(&mut self.core, Ok(core));
-        if self.tell(0, move |core| core.end_commands(reason)).is_ok() {
+        let ends = InstanceCall::EndCommands { reason };
+        if self.pass(Told::Call(ends)).is_ok() {
             return true;
         }
         self.core = failure;
@@ -116,21 +138,22 @@ impl Journaled {
         result
     }
 
-    /// Makes a call and, if it did not end the core, notes it. Also one that was
-    /// refused may have drawn a random number.
-    fn tell<T>(
-        &mut self,
-        bytes: usize,
-        call: impl Fn(&mut dyn Core) -> CallResult<T> + Send + 'static,
-    ) -> CallResult<T> {
+    /// Tells the core something and, if that did not end it, notes it. Also a call
+    /// that was refused may have drawn a random number.
+    fn pass(&mut self, told: Told) -> CallResult<Answer> {
+        // One that another call has ended stays dead.
+        if self.journal.is_none() || self.core.is_err() {
+            return self.look(|core| told.to(core));
+        }
         let began = Instant::now();
-        let result = self.look(&call);
+        let kept = told.clone();
+        let result = self.look(|core| told.to(core));
         if let Some(journal) = &mut self.journal
             && self.core.is_ok()
         {
             journal.worked += began.elapsed();
-            journal.bytes += bytes + ENTRY_BYTES;
-            journal.calls.push(Box::new(move |core| drop(call(core))));
+            journal.bytes += kept.weight() + ENTRY_BYTES;
+            journal.told.push(kept);
             if journal.bytes > journal.max_bytes {
                 self.journal = None;
             }
@@ -140,13 +163,46 @@ impl Journaled {
 }
 
 impl Journal {
-    /// A fresh core after all the calls.
-    fn told(&self) -> CallResult<Box<dyn Core>> {
+    /// A fresh core that was told the same.
+    fn retell(&self) -> CallResult<Box<dyn Core>> {
         let mut core = (self.restart)()?;
-        for call in &self.calls {
-            call(&mut *core);
+        for told in &self.told {
+            // What was refused then is refused now.
+            drop(told.clone().to(&mut *core));
         }
         Ok(core)
+    }
+}
+
+/// Bytes that a call holds, roughly.
+fn weight_of_call(call: &InstanceCall) -> usize {
+    let in_environment = |call: &EnvironmentCall| match call {
+        EnvironmentCall::Write { content, .. } => content.len(),
+        _ => 0,
+    };
+    match call {
+        InstanceCall::ImportTar { archive, .. } => archive.len(),
+        InstanceCall::ImportFiles { files, .. } => {
+            let bytes = files.iter().map(|(_, content)| content.len() + ENTRY_BYTES);
+            bytes.sum()
+        }
+        InstanceCall::StartExec { request, .. } => request.command.len(),
+        InstanceCall::StartCall { request, .. } => in_environment(request),
+        InstanceCall::Act { action, .. } => match action {
+            Action::Exec(request) => request.command.len(),
+            Action::Call(call) => in_environment(call),
+        },
+        InstanceCall::OpenSession { config, record, .. } => {
+            let record = record.as_ref().map_or(0, |record| record.to_string().len());
+            config.to_string().len() + record
+        }
+        InstanceCall::Session { ask, .. } => match ask {
+            SessionCall::AddSystemTurn { content } => content.len(),
+            SessionCall::Configure { patch: value }
+            | SessionCall::RegisterTool { definition: value } => value.to_string().len(),
+            ask => ask.content().map_or(0, Content::bytes),
+        },
+        _ => 0,
     }
 }
 
@@ -181,237 +237,41 @@ fn weight(outcome: &Outcome) -> usize {
 
 impl Core for Journaled {
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
-        // One that another call has ended stays dead.
-        if self.journal.is_none() || self.core.is_err() {
-            return self.look(|core| core.step(now_ms, outcomes));
-        }
-        let bytes = outcomes.iter().map(weight).sum();
-        let outcomes = Arc::new(Mutex::new(outcomes));
-        let step = move |core: &mut dyn Core| {
-            let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-            core.step(now_ms, outcomes.clone())
+        let again = match &self.journal {
+            Some(_) => outcomes.clone(),
+            None => Vec::new(),
         };
-        let result = self.tell(bytes, step.clone());
+        let journaled = self.journal.is_some() && self.core.is_ok();
+        let result = self.pass(Told::Step { now_ms, outcomes });
+        let step = |answer| match answer {
+            Answer::Step(step) => step,
+            Answer::Reply(_) => CoreStep::default(),
+        };
         let Err(CoreError::Failed(failure)) = &result else {
-            return result;
+            return result.map(step);
         };
-        if !self.go_on(failure.ends) {
-            return result;
+        if !journaled || !self.go_on(failure.ends) {
+            return result.map(step);
         }
         // One that fails without its commands, too, has another reason.
-        self.tell(bytes, step)
-    }
-
-    fn end_commands(&mut self, reason: EndReason) -> CallResult<()> {
-        self.tell(0, move |core| core.end_commands(reason))
-    }
-
-    fn add_memory_environment(&mut self, options_json: &str) -> CallResult<u32> {
-        let options = options_json.to_owned();
-        self.tell(options.len(), move |core| {
-            core.add_memory_environment(&options)
-        })
-    }
-
-    fn add_remote_environment(&mut self, info: EnvironmentInfo) -> CallResult<u32> {
-        // The files are elsewhere and stay; the rest is not worth the memory.
-        self.journal = None;
-        self.look(|core| core.add_remote_environment(info))
-    }
-
-    fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()> {
-        self.tell(0, move |core| core.make_read_only(environment, commands))
-    }
-
-    fn log_calls(&mut self, environment: u32) -> CallResult<u32> {
-        self.tell(0, move |core| core.log_calls(environment))
-    }
-
-    fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()> {
-        let archive = archive.clone();
-        self.tell(archive.len(), move |core| {
-            core.import_tar(environment, &archive)
-        })
-    }
-
-    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
-        self.look(|core| core.export_tar(environment))
-    }
-
-    fn import_files(&mut self, environment: u32, files: Vec<(String, Bytes)>) -> CallResult<()> {
-        let bytes = files.iter().map(|(_, content)| content.len() + ENTRY_BYTES);
-        self.tell(bytes.sum(), move |core| {
-            core.import_files(environment, files.clone())
-        })
-    }
-
-    fn snapshot(&mut self, environment: u32) -> CallResult<u64> {
-        self.tell(0, move |core| core.snapshot(environment))
-    }
-
-    fn restore(&mut self, environment: u32, snapshot: u64) -> CallResult<()> {
-        self.tell(0, move |core| core.restore(environment, snapshot))
-    }
-
-    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<Change>> {
-        self.look(|core| core.changes(environment, snapshot))
-    }
-
-    fn forget_snapshot(&mut self, snapshot: u64) -> CallResult<()> {
-        self.tell(0, move |core| core.forget_snapshot(snapshot))
-    }
-
-    fn start_exec(&mut self, environment: u32, request: ExecRequest) -> CallResult<Arc<str>> {
-        self.tell(request.command.len(), move |core| {
-            core.start_exec(environment, request.clone())
-        })
-    }
-
-    fn start_call(&mut self, environment: u32, call: EnvironmentCall) -> CallResult<Arc<str>> {
-        let bytes = match &call {
-            EnvironmentCall::Write { content, .. } => content.len(),
-            _ => 0,
+        let told = Told::Step {
+            now_ms,
+            outcomes: again,
         };
-        self.tell(bytes, move |core| {
-            core.start_call(environment, call.clone())
+        self.pass(told).map(step)
+    }
+
+    fn call(&mut self, call: InstanceCall) -> CallResult<InstanceReply> {
+        if let InstanceCall::AddRemoteEnvironment { .. } = call {
+            // The files are elsewhere and stay; the rest is not worth the memory.
+            self.journal = None;
+        }
+        if call.is_question() {
+            return self.look(|core| core.call(call));
+        }
+        self.pass(Told::Call(call)).map(|answer| match answer {
+            Answer::Reply(reply) => reply,
+            Answer::Step(_) => InstanceReply::Done,
         })
-    }
-
-    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
-        let bytes = match &action {
-            Action::Call(EnvironmentCall::Write { content, .. }) => content.len(),
-            Action::Exec(request) => request.command.len(),
-            Action::Call(_) => 0,
-        };
-        self.tell(bytes, move |core| core.act(effect, action.clone()))
-    }
-
-    fn cancel_job(&mut self, job: &str) -> CallResult<()> {
-        let job = job.to_owned();
-        self.tell(0, move |core| core.cancel_job(&job))
-    }
-
-    fn open_session(
-        &mut self,
-        environment: u32,
-        config_json: &str,
-        record_json: Option<&str>,
-    ) -> CallResult<Arc<str>> {
-        let config = config_json.to_owned();
-        let record = record_json.map(str::to_owned);
-        let bytes = config.len() + record.as_ref().map_or(0, String::len);
-        self.tell(bytes, move |core| {
-            core.open_session(environment, &config, record.as_deref())
-        })
-    }
-
-    fn state(&mut self, session: &str) -> CallResult<SessionState> {
-        self.look(|core| core.state(session))
-    }
-
-    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.clone());
-        self.tell(input.bytes(), move |core| core.submit(&session, &input))
-    }
-
-    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
-        let (session, input) = (session.to_owned(), input.clone());
-        self.tell(input.bytes(), move |core| core.answer(&session, &input))
-    }
-
-    fn resume(&mut self, session: &str) -> CallResult<()> {
-        let session = session.to_owned();
-        self.tell(0, move |core| core.resume(&session))
-    }
-
-    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
-        let (session, message) = (session.to_owned(), message.clone());
-        self.tell(message.bytes(), move |core| core.steer(&session, &message))
-    }
-
-    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
-        let (session, message) = (session.to_owned(), message.clone());
-        self.tell(message.bytes(), move |core| {
-            core.follow_up(&session, &message)
-        })
-    }
-
-    fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()> {
-        let (session, content) = (session.to_owned(), content.to_owned());
-        self.tell(content.len(), move |core| {
-            core.add_system_turn(&session, &content)
-        })
-    }
-
-    fn interrupt(&mut self, session: &str) -> CallResult<()> {
-        let session = session.to_owned();
-        self.tell(0, move |core| core.interrupt(&session))
-    }
-
-    fn abort(&mut self, session: &str) -> CallResult<()> {
-        let session = session.to_owned();
-        self.tell(0, move |core| core.abort(&session))
-    }
-
-    fn close(&mut self, session: &str) -> CallResult<()> {
-        let session = session.to_owned();
-        self.tell(0, move |core| core.close(&session))
-    }
-
-    fn config(&mut self, session: &str) -> CallResult<String> {
-        self.look(|core| core.config(session))
-    }
-
-    fn configure(&mut self, session: &str, patch_json: &str) -> CallResult<()> {
-        let (session, patch) = (session.to_owned(), patch_json.to_owned());
-        self.tell(patch.len(), move |core| core.configure(&session, &patch))
-    }
-
-    fn register_tool(&mut self, session: &str, definition_json: &str) -> CallResult<()> {
-        let (session, definition) = (session.to_owned(), definition_json.to_owned());
-        self.tell(definition.len(), move |core| {
-            core.register_tool(&session, &definition)
-        })
-    }
-
-    fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
-        let (session, name) = (session.to_owned(), name.to_owned());
-        self.tell(0, move |core| core.unregister_tool(&session, &name))
-    }
-
-    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
-        self.look(|core| core.agents(session))
-    }
-
-    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
-        self.look(|core| core.agent_history(session, agent))
-    }
-
-    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
-        let (session, agent) = (session.to_owned(), agent.to_owned());
-        let bytes = match &call {
-            AgentCall::Steer(message) => message.bytes(),
-            AgentCall::Interrupt | AgentCall::Close => 0,
-        };
-        self.tell(bytes, move |core| {
-            core.tell_agent(&session, &agent, call.clone())
-        })
-    }
-
-    fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {
-        self.look(|core| core.tool_names(session))
-    }
-
-    fn history(&mut self, session: &str) -> CallResult<Bytes> {
-        self.look(|core| core.history(session))
-    }
-
-    fn record(&mut self, session: &str) -> CallResult<Bytes> {
-        self.look(|core| core.record(session))
-    }
-
-    fn forget_session(&mut self, session: &str) -> CallResult<()> {
-        let session = session.to_owned();
-        self.tell(0, move |core| core.forget_session(&session))
     }
 }

@@ -30,13 +30,15 @@ mod tool;
 pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
-    AgentInfo, CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure,
-    CoreReport, CoreStep, EndReason,
+    CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,
+    CoreStep,
 };
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};
 pub use error::HostError;
 pub use event::Event;
+pub use hermitcrab::memory::EndReason;
+pub use hermitcrab::session::AgentInfo;
 pub use host::{Host, HostBuilder, Instance};
 pub use http::{HttpTransport, OutcomeSink};
 pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secret};

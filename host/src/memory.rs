@@ -10,9 +10,10 @@ use hermitcrab::environment::{
     ExecStatus, OutputStream,
 };
 use hermitcrab::memory::{Change, MemoryLimits};
-use serde_json::json;
+use hermitcrab::session::{InstanceCall, InstanceReply};
+use serde_json::{Value, json};
 
-use crate::core::{CommandPolicy, Core as _};
+use crate::core::{CommandPolicy, Core as _, out_of_place};
 use crate::driver::DriverHandle;
 use crate::error::HostError;
 use crate::job::{self, Target};
@@ -51,7 +52,7 @@ impl Default for MemoryOptions {
 
 impl MemoryOptions {
     /// The settings as the core takes them (`wit/hermitcrab.wit`, `memory`).
-    pub(crate) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "working_directory": self.working_directory,
             "utc_offset_minutes": self.utc_offset_minutes,
@@ -66,7 +67,6 @@ impl MemoryOptions {
                 "idle_shells": self.limits.idle_shells,
             },
         })
-        .to_string()
     }
 }
 
@@ -118,7 +118,8 @@ impl Drop for Remembered {
     fn drop(&mut self) {
         let number = self.number;
         self.driver.send(move |driver| {
-            let _ = driver.core.forget_snapshot(number);
+            let forget = InstanceCall::ForgetSnapshot { snapshot: number };
+            let _ = driver.core.tell(forget);
         });
     }
 }
@@ -138,10 +139,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// The instance is dead.
     pub async fn make_read_only(&self, commands: CommandPolicy) -> Result<(), HostError> {
-        let number = self.number;
-        self.driver
-            .core(move |core| core.make_read_only(number, commands))
-            .await
+        let call = InstanceCall::MakeReadOnly {
+            environment: self.number,
+            allow_commands: commands == CommandPolicy::Allow,
+        };
+        self.driver.core(|core| core.tell(call)).await
     }
 
     /// Calls `log` with a line before and after each call from now on, those of
@@ -159,10 +161,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// The instance is dead.
     pub async fn log_calls(&self, log: impl FnMut(&str) + Send + 'static) -> Result<(), HostError> {
-        let number = self.number;
+        let environment = self.number;
         self.driver
             .call(move |driver| {
-                let number = driver.core.log_calls(number)?;
+                let call = InstanceCall::LogCalls { environment };
+                let number = driver.core.small_number(call)?;
                 driver.logs.insert(number, Box::new(log));
                 Ok(())
             })
@@ -175,10 +178,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// A broken archive, or one that does not fit the limits.
     pub async fn import_tar(&self, archive: impl Into<Bytes>) -> Result<(), HostError> {
-        let (number, archive) = (self.number, archive.into());
-        self.driver
-            .core(move |core| core.import_tar(number, &archive))
-            .await
+        let call = InstanceCall::ImportTar {
+            environment: self.number,
+            archive: archive.into(),
+        };
+        self.driver.core(|core| core.tell(call)).await
     }
 
     /// Adds files (path, content) below the working directory; all or none.
@@ -187,10 +191,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// A path that cannot be used, or files that do not fit the limits.
     pub async fn import_files(&self, files: Vec<(String, Bytes)>) -> Result<(), HostError> {
-        let number = self.number;
-        self.driver
-            .core(move |core| core.import_files(number, files))
-            .await
+        let call = InstanceCall::ImportFiles {
+            environment: self.number,
+            files,
+        };
+        self.driver.core(|core| core.tell(call)).await
     }
 
     /// The working directory as a tar archive. Sandbox only.
@@ -225,8 +230,10 @@ impl EnvironmentHandle {
     /// # Errors
     /// The environment is not a sandbox.
     pub async fn snapshot(&self) -> Result<Snapshot, HostError> {
-        let number = self.number;
-        let snapshot = self.driver.core(move |core| core.snapshot(number)).await?;
+        let call = InstanceCall::Snapshot {
+            environment: self.number,
+        };
+        let snapshot = self.driver.core(|core| core.number(call)).await?;
         Ok(Snapshot(Arc::new(Remembered {
             driver: self.driver.clone(),
             number: snapshot,
@@ -238,10 +245,11 @@ impl EnvironmentHandle {
     /// # Errors
     /// The snapshot is of another instance.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), HostError> {
-        let (number, snapshot) = (self.number, self.own(snapshot)?);
-        self.driver
-            .core(move |core| core.restore(number, snapshot))
-            .await
+        let call = InstanceCall::Restore {
+            environment: self.number,
+            snapshot: self.own(snapshot)?,
+        };
+        self.driver.core(|core| core.tell(call)).await
     }
 
     /// What changed since `snapshot`, sorted by path.
@@ -249,9 +257,15 @@ impl EnvironmentHandle {
     /// # Errors
     /// The snapshot is of another instance.
     pub async fn changes(&self, snapshot: &Snapshot) -> Result<Vec<Change>, HostError> {
-        let (number, snapshot) = (self.number, self.own(snapshot)?);
+        let call = InstanceCall::Changes {
+            environment: self.number,
+            snapshot: self.own(snapshot)?,
+        };
         self.driver
-            .core(move |core| core.changes(number, snapshot))
+            .core(|core| match core.call(call)? {
+                InstanceReply::Changes(changes) => Ok(changes),
+                other => Err(out_of_place("changes", &other)),
+            })
             .await
     }
 

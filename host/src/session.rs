@@ -6,15 +6,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::Stream;
 use hermitcrab::event::SessionState;
 use hermitcrab::llm::Content;
 use hermitcrab::session::{
-    AgentCall, SessionConfig, SessionError, SessionErrorKind, SessionRecord, Turn,
+    AgentCall, AgentInfo, InstanceCall, SessionCall, SessionConfig, SessionError, SessionErrorKind,
+    SessionRecord, SessionReply, Turn,
 };
 use serde_json::Value;
 
-use crate::core::{AgentInfo, CallResult, Core};
+use crate::core::{Core as _, out_of_place};
 use crate::driver::{DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
@@ -131,7 +133,8 @@ impl Drop for Link {
     fn drop(&mut self) {
         let id = self.id.clone();
         self.driver.send(move |driver| {
-            let _ = driver.core.forget_session(&id);
+            let session = id.to_string();
+            let _ = driver.core.tell(InstanceCall::ForgetSession { session });
         });
     }
 }
@@ -154,14 +157,14 @@ impl Session {
             functions.insert(tool.definition.name.clone(), tool.execute);
             config.tools.push(tool.definition);
         }
-        let config = to_json(&config)?;
-        let record = record.as_ref().map(to_json).transpose()?;
-        let number = environment.number();
+        let open = InstanceCall::OpenSession {
+            environment: environment.number(),
+            config: to_json(&config)?,
+            record: record.as_ref().map(to_json).transpose()?,
+        };
         let (id, events) = driver
             .call(move |driver| {
-                let id = driver
-                    .core
-                    .open_session(number, &config, record.as_deref())?;
+                let id = driver.core.id(open)?;
                 let link = SessionLink::new(functions, approval);
                 let events = link.events.clone();
                 driver.sessions.insert(id.clone(), link);
@@ -215,7 +218,7 @@ impl Drop for Session {
         self.events.abandon();
         let id = self.controller.0.id.clone();
         self.controller.0.driver.send(move |driver| {
-            let _ = driver.core.abort(&id);
+            let _ = driver.core.ask(&id, SessionCall::Abort);
         });
     }
 }
@@ -239,7 +242,10 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn state(&self) -> Result<SessionState, HostError> {
-        self.core(|core, id| core.state(id)).await
+        match self.call(SessionCall::State).await? {
+            SessionReply::State(state) => Ok(state),
+            other => Err(out_of_place("a state", &other).into()),
+        }
     }
 
     /// Starts an input: a text, or [`Part`](hermitcrab::llm::Part)s with images
@@ -251,7 +257,7 @@ impl Controller {
     /// changed.
     pub async fn submit(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
-        self.core(move |core, id| core.submit(id, &input)).await
+        self.tell(SessionCall::Submit { input }).await
     }
 
     /// Answers the model's question.
@@ -260,7 +266,7 @@ impl Controller {
     /// The model has asked nothing.
     pub async fn answer(&self, input: impl Into<Content>) -> Result<(), HostError> {
         let input = input.into();
-        self.core(move |core, id| core.answer(id, &input)).await
+        self.tell(SessionCall::Answer { input }).await
     }
 
     /// Goes on with what was cut off: the model is asked with the history as it
@@ -269,7 +275,7 @@ impl Controller {
     /// # Errors
     /// Nothing was cut off, or the session is at work.
     pub async fn resume(&self) -> Result<(), HostError> {
-        self.core(|core, id| core.resume(id)).await
+        self.tell(SessionCall::Resume).await
     }
 
     /// Queues a message for the next gap between tool rounds; returns the
@@ -279,7 +285,10 @@ impl Controller {
     /// The session is closed.
     pub async fn steer(&self, message: impl Into<Content>) -> Result<u64, HostError> {
         let message = message.into();
-        self.core(move |core, id| core.steer(id, &message)).await
+        match self.call(SessionCall::Steer { message }).await? {
+            SessionReply::Number(number) => Ok(number),
+            other => Err(out_of_place("a number", &other).into()),
+        }
     }
 
     /// Queues an input for when the current one is done.
@@ -288,8 +297,7 @@ impl Controller {
     /// The session is closed.
     pub async fn follow_up(&self, message: impl Into<Content>) -> Result<(), HostError> {
         let message = message.into();
-        self.core(move |core, id| core.follow_up(id, &message))
-            .await
+        self.tell(SessionCall::FollowUp { message }).await
     }
 
     /// Queues instructions of the developer for the next gap between tool rounds.
@@ -298,8 +306,7 @@ impl Controller {
     /// The session is closed.
     pub async fn add_system_turn(&self, content: impl Into<String>) -> Result<(), HostError> {
         let content = content.into();
-        self.core(move |core, id| core.add_system_turn(id, &content))
-            .await
+        self.tell(SessionCall::AddSystemTurn { content }).await
     }
 
     /// Ends the current input only; the session goes on.
@@ -307,7 +314,7 @@ impl Controller {
     /// # Errors
     /// Nothing is being processed.
     pub async fn interrupt(&self) -> Result<(), HostError> {
-        self.core(|core, id| core.interrupt(id)).await
+        self.tell(SessionCall::Interrupt).await
     }
 
     /// Ends the session from any state, gracefully.
@@ -315,7 +322,7 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn abort(&self) -> Result<(), HostError> {
-        self.core(|core, id| core.abort(id)).await
+        self.tell(SessionCall::Abort).await
     }
 
     /// Closes the session.
@@ -323,7 +330,7 @@ impl Controller {
     /// # Errors
     /// It is processing.
     pub async fn close(&self) -> Result<(), HostError> {
-        self.core(|core, id| core.close(id)).await
+        self.tell(SessionCall::Close).await
     }
 
     /// The configuration in force.
@@ -331,8 +338,8 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn config(&self) -> Result<SessionConfig, HostError> {
-        let json = self.core(|core, id| core.config(id)).await?;
-        Ok(SessionConfig::from_json(&json)?)
+        let json = self.json(SessionCall::Config).await?;
+        Ok(SessionConfig::from_json(&String::from_utf8_lossy(&json))?)
     }
 
     /// Replaces the settings named in `patch`, a JSON object; in force from
@@ -341,8 +348,7 @@ impl Controller {
     /// # Errors
     /// A setting that is unknown, out of range or fixed.
     pub async fn configure(&self, patch: Value) -> Result<(), HostError> {
-        let patch = patch.to_string();
-        self.core(move |core, id| core.configure(id, &patch)).await
+        self.tell(SessionCall::Configure { patch }).await
     }
 
     /// Registers a tool; it replaces one of the same name. In force from the
@@ -356,7 +362,9 @@ impl Controller {
         self.0
             .driver
             .call(move |driver| {
-                driver.core.register_tool(&id, &definition)?;
+                driver
+                    .core
+                    .ask(&id, SessionCall::RegisterTool { definition })?;
                 if let Some(link) = driver.sessions.get_mut(&id) {
                     link.tools.insert(tool.definition.name, tool.execute);
                 }
@@ -372,8 +380,10 @@ impl Controller {
     pub async fn unregister_tool(&self, name: impl Into<String>) -> Result<bool, HostError> {
         let name = name.into();
         // A call that runs keeps its function; a later one is an unknown tool.
-        self.core(move |core, id| core.unregister_tool(id, &name))
-            .await
+        match self.call(SessionCall::UnregisterTool { name }).await? {
+            SessionReply::Flag(flag) => Ok(flag),
+            other => Err(out_of_place("yes or no", &other).into()),
+        }
     }
 
     /// The subagents, those of subagents too: each after the one that started it.
@@ -381,7 +391,10 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, HostError> {
-        self.core(|core, id| core.agents(id)).await
+        match self.call(SessionCall::Agents).await? {
+            SessionReply::Agents(agents) => Ok(agents),
+            other => Err(out_of_place("agents", &other).into()),
+        }
     }
 
     /// The turns of a subagent so far, also of one that is closed.
@@ -390,8 +403,7 @@ impl Controller {
     /// There is no such subagent.
     pub async fn agent_history(&self, agent: impl Into<String>) -> Result<Vec<Turn>, HostError> {
         let agent = agent.into();
-        let call = move |core: &mut dyn Core, id: &str| core.agent_history(id, &agent);
-        read_turns(&self.core(call).await?)
+        read_turns(&self.json(SessionCall::AgentHistory { agent }).await?)
     }
 
     /// Tells a subagent something: a message, to end what it is doing, or to end
@@ -405,8 +417,8 @@ impl Controller {
         call: AgentCall,
     ) -> Result<(), HostError> {
         let agent = agent.into();
-        self.core(move |core, id| core.tell_agent(id, &agent, call))
-            .await
+        let tell = call;
+        self.tell(SessionCall::TellAgent { agent, tell }).await
     }
 
     /// Names of the tools that the model is offered, in order.
@@ -414,7 +426,10 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn tool_names(&self) -> Result<Vec<String>, HostError> {
-        self.core(|core, id| core.tool_names(id)).await
+        match self.call(SessionCall::ToolNames).await? {
+            SessionReply::Names(names) => Ok(names),
+            other => Err(out_of_place("names", &other).into()),
+        }
     }
 
     /// The turns so far.
@@ -422,8 +437,7 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn history(&self) -> Result<Vec<Turn>, HostError> {
-        let json = self.core(|core, id| core.history(id)).await?;
-        read_turns(&json)
+        read_turns(&self.json(SessionCall::History).await?)
     }
 
     /// The session as it is now, to be opened again later; see
@@ -432,8 +446,7 @@ impl Controller {
     /// # Errors
     /// The instance is dead.
     pub async fn record(&self) -> Result<SessionRecord, HostError> {
-        let json = self.core(|core, id| core.record(id)).await?;
-        read_record(&json)
+        read_record(&self.json(SessionCall::Record).await?)
     }
 
     /// After the instance has died: the session as it was before the call that
@@ -444,17 +457,34 @@ impl Controller {
     /// As of [`EnvironmentHandle::recover_tar`].
     pub async fn recover_record(&self) -> Result<SessionRecord, HostError> {
         let id = self.0.id.clone();
-        let recover =
-            move |driver: &mut crate::driver::Driver| Ok(driver.recovered()?.record(&id)?);
-        read_record(&self.0.driver.call(recover).await?)
+        let recover = move |driver: &mut crate::driver::Driver| {
+            Ok(driver.recovered()?.ask(&id, SessionCall::Record)?)
+        };
+        read_record(&as_json(self.0.driver.call(recover).await?)?)
     }
 
-    async fn core<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut dyn Core, &str) -> CallResult<T> + Send + 'static,
-    ) -> Result<T, HostError> {
+    /// Makes any call on the session; the methods above are some of them.
+    ///
+    /// # Errors
+    /// As those of the method of the same name.
+    pub async fn call(&self, call: SessionCall) -> Result<SessionReply, HostError> {
         let id = self.0.id.clone();
-        self.0.driver.core(move |core| call(core, &id)).await
+        self.0.driver.core(move |core| core.ask(&id, call)).await
+    }
+
+    async fn tell(&self, call: SessionCall) -> Result<(), HostError> {
+        self.call(call).await.map(drop)
+    }
+
+    async fn json(&self, call: SessionCall) -> Result<Bytes, HostError> {
+        as_json(self.call(call).await?)
+    }
+}
+
+fn as_json(reply: SessionReply) -> Result<Bytes, HostError> {
+    match reply {
+        SessionReply::Json(json) => Ok(json),
+        other => Err(out_of_place("JSON", &other).into()),
     }
 }
 
@@ -468,8 +498,8 @@ fn read_record(json: &[u8]) -> Result<SessionRecord, HostError> {
         .map_err(|error| HostError::Setup(format!("the core's record is broken: {error}")))
 }
 
-fn to_json(value: &impl serde::Serialize) -> Result<String, HostError> {
-    serde_json::to_string(value).map_err(|error| {
+fn to_json(value: &impl serde::Serialize) -> Result<Value, HostError> {
+    serde_json::to_value(value).map_err(|error| {
         SessionError::new(SessionErrorKind::InvalidConfig, error.to_string()).into()
     })
 }

@@ -1,25 +1,211 @@
-//! Conversions between the WIT types and the core's own. Field by field, no logic.
+//! Between the types of `wit/hermitcrab.wit` and the core's own, both ways: for the
+//! component, and for hosts of it, which include this file (`host/src/component_core`).
+//! Field by field, no logic.
 
-use super::wit;
-use crate::effect::{Approval, Effect, EffectKind, HostToolResult, Outcome, OutcomeKind};
-use crate::environment::{
+use hermitcrab::effect::{Approval, EffectKind, HostToolResult, Outcome, OutcomeKind};
+use hermitcrab::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, FileChange, FileNode, GlobRequest, GrepRequest,
     Match, Matches, Metadata, OutputStream, ProgramFiles, ProgramRequest, ProgramResult,
 };
-use crate::event::SessionState;
-use crate::llm::{
-    Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
+use hermitcrab::event::SessionState;
+use hermitcrab::llm::{
+    Auth, Content, HttpRequest, Media, MediaSource, Part, TransportError, TransportErrorKind,
 };
-use crate::memory::{Change, ChangeKind};
-use crate::session::{
-    Action, AgentCall, AgentInfo, AgentStatus, JobReport, JobReportKind, LogLine, SessionError,
-    SessionErrorKind, SessionEvent, Step,
+use hermitcrab::memory::{Change, ChangeKind, EndReason};
+use hermitcrab::session::{
+    Action, AgentCall, AgentInfo, AgentStatus, JobReportKind, LogLine, SessionCall, SessionError,
+    SessionErrorKind, SessionReply,
 };
+use serde_json::Value;
 
-// ---- Core → WIT: what a step returns, and errors of calls ---------------------
+use super::wit;
 
-/// Parts in order.
+/// An enum whose variants bear the same names and nothing else; what a newer core
+/// knows beside them is told as the `other`.
+macro_rules! same_names {
+    ($core:ident = $wit:ident { $($variant:ident),* $(,)? } $(other $other:ident)?) => {
+        impl From<$core> for wit::$wit {
+            fn from(value: $core) -> Self {
+                #[allow(unreachable_patterns, reason = "only other crates see the enum as open")]
+                match value {
+                    $($core::$variant => Self::$variant,)*
+                    $(_ => Self::$other,)?
+                }
+            }
+        }
+
+        impl From<wit::$wit> for $core {
+            fn from(value: wit::$wit) -> Self {
+                match value { $(wit::$wit::$variant => Self::$variant),* }
+            }
+        }
+    };
+}
+
+/// A record whose fields bear the same names; `each` are lists of converted ones.
+macro_rules! same_fields {
+    ($core:ident = $wit:ident { $($field:ident),* $(,)? } $(each { $($list:ident),* })?) => {
+        impl From<$core> for wit::$wit {
+            fn from(value: $core) -> Self {
+                Self {
+                    $($field: value.$field.into(),)*
+                    $($($list: all(value.$list),)*)?
+                }
+            }
+        }
+
+        impl From<wit::$wit> for $core {
+            fn from(value: wit::$wit) -> Self {
+                Self {
+                    $($field: value.$field.into(),)*
+                    $($($list: all(value.$list),)*)?
+                }
+            }
+        }
+    };
+}
+
+fn all<A, B: From<A>, C: FromIterator<B>>(values: impl IntoIterator<Item = A>) -> C {
+    values.into_iter().map(B::from).collect()
+}
+
+fn either<A, B: From<A>, E, F: From<E>>(result: Result<A, E>) -> Result<B, F> {
+    result.map(B::from).map_err(F::from)
+}
+
+same_names!(
+    SessionState = SessionState {
+        Idle,
+        Processing,
+        AwaitingInput,
+        Closed
+    }
+);
+same_names!(
+    AgentStatus = AgentStatus {
+        Running,
+        Completed,
+        Failed
+    }
+);
+same_names!(OutputStream = Pipe { Stdout, Stderr });
+same_names!(
+    ChangeKind = ChangeKind {
+        Added,
+        Changed,
+        Removed
+    }
+);
+same_names!(
+    EndReason = EndReason {
+        Work,
+        Memory,
+        Stack,
+        Failed
+    }
+);
+same_names!(
+    ProgramFiles = ProgramFiles {
+        Kept,
+        Lost,
+        Missing
+    }
+);
+same_names!(TransportErrorKind = TransportErrorKind {
+    Connect, Broken, Timeout, Credential, Invalid,
+} other Invalid);
+same_names!(EnvironmentErrorKind = EnvironmentErrorKind {
+    NotFound, PermissionDenied, IsDirectory, NotDirectory, ReadOnly, InvalidInput, TooLarge,
+    Unsupported, Cancelled, Io,
+} other Io);
+same_names!(SessionErrorKind = SessionErrorKind {
+    IllegalState, Closed, InvalidConfig, UnknownProvider, NotFound, InvalidTool, InvalidInput,
+} other InvalidInput);
+
+same_fields!(LogLine = LogLine { log, line });
+same_fields!(Change = Change { path, kind });
+same_fields!(
+    AgentInfo = Agent {
+        id,
+        parent_id,
+        task,
+        state,
+        status,
+        depth,
+        turns
+    }
+);
+same_fields!(TransportError = TransportError { kind, message });
+same_fields!(SessionError = SessionError { kind, message });
+same_fields!(EnvironmentError = EnvironmentError { kind, message });
+same_fields!(
+    EnvironmentInfo = EnvironmentInfo {
+        working_directory,
+        platform,
+        os_version,
+        utc_offset_minutes,
+    }
+);
+same_fields!(
+    ExecStatus = ExecStatus {
+        exit_code,
+        timed_out,
+        cancelled,
+        duration_ms
+    }
+);
+same_fields!(ExecRequest = ExecRequest { command, timeout_ms, working_dir } each { env });
+same_fields!(
+    Auth = Auth {
+        credential,
+        header,
+        prefix
+    }
+);
+same_fields!(
+    GrepRequest = GrepRequest {
+        pattern,
+        path,
+        glob_filter,
+        case_insensitive,
+        max_results,
+    }
+);
+same_fields!(
+    GlobRequest = GlobRequest {
+        pattern,
+        path,
+        max_results
+    }
+);
+same_fields!(
+    Metadata = Metadata {
+        is_dir,
+        size,
+        modified_ms
+    }
+);
+same_fields!(
+    DirEntry = DirEntry {
+        path,
+        is_dir,
+        size,
+        modified_ms
+    }
+);
+same_fields!(Entries = Entries { truncated } each { entries });
+same_fields!(Match = LineMatch { path, line, text });
+same_fields!(Matches = Matches { truncated } each { matches });
+same_fields!(FileChange = FileChange { path, node, mode });
+same_fields!(ProgramRequest = ProgramRequest {
+    environment, name, args, working_dir, stdin, since, state,
+} each { env, changes });
+same_fields!(ProgramResult = ProgramResult { exit_code, stdout, stderr, files } each { changes });
+
+// ---- What is said ------------------------------------------------------------
+
+/// Parts in order, as the core has them.
 pub(super) fn content(parts: Vec<wit::Part>) -> Content {
     let part = |part| match part {
         wit::Part::Text(text) => Part::Text { text },
@@ -29,39 +215,26 @@ pub(super) fn content(parts: Vec<wit::Part>) -> Content {
     parts.into_iter().map(part).collect::<Vec<_>>().into()
 }
 
-impl From<wit::Action> for Action {
-    fn from(action: wit::Action) -> Self {
-        match action {
-            wit::Action::Exec(request) => Self::Exec(request.into()),
-            wit::Action::Call(call) => Self::Call(call.into()),
-        }
-    }
+/// Parts in order, as the component takes them.
+fn parts(content: &Content) -> Vec<wit::Part> {
+    let part = |part: &Part| match part {
+        Part::Text { text } => wit::Part::Text(text.clone()),
+        Part::Image(media) => wit::Part::Image(media.into()),
+        Part::Document(media) => wit::Part::Document(media.into()),
+    };
+    content.parts().iter().map(part).collect()
 }
 
-impl From<AgentInfo> for wit::Agent {
-    fn from(agent: AgentInfo) -> Self {
+impl From<&Media> for wit::Attachment {
+    fn from(media: &Media) -> Self {
         Self {
-            id: agent.id.to_string(),
-            parent_id: agent.parent_id.to_string(),
-            task: agent.task.to_string(),
-            state: agent.state.into(),
-            status: match agent.status {
-                AgentStatus::Running => wit::AgentStatus::Running,
-                AgentStatus::Completed => wit::AgentStatus::Completed,
-                AgentStatus::Failed => wit::AgentStatus::Failed,
+            data: match &media.source {
+                MediaSource::Data(data) => data.to_vec(),
+                // The core refuses it as it refuses what is empty.
+                MediaSource::Url(_) => Vec::new(),
             },
-            depth: agent.depth,
-            turns: agent.turns,
-        }
-    }
-}
-
-impl From<wit::AgentCall> for AgentCall {
-    fn from(call: wit::AgentCall) -> Self {
-        match call {
-            wit::AgentCall::Steer(message) => Self::Steer(content(message)),
-            wit::AgentCall::Interrupt => Self::Interrupt,
-            wit::AgentCall::Close => Self::Close,
+            name: media.file_name.clone(),
+            detail: media.detail.clone(),
         }
     }
 }
@@ -77,62 +250,187 @@ impl From<wit::Attachment> for Media {
     }
 }
 
-impl From<Step> for wit::StepResult {
-    fn from(step: Step) -> Self {
-        Self {
-            events: step.events.into_iter().map(Into::into).collect(),
-            reports: step.reports.into_iter().map(Into::into).collect(),
-            effects: step.effects.into_iter().map(Into::into).collect(),
-            log: step.log.into_iter().map(Into::into).collect(),
-            busy: step.busy,
-        }
-    }
-}
+// ---- Calls on a session ------------------------------------------------------
 
-impl From<SessionEvent> for wit::Event {
-    fn from(event: SessionEvent) -> Self {
-        Self {
-            session_id: event.session_id.to_string(),
-            json: event.json.into(),
-        }
-    }
-}
+impl TryFrom<wit::SessionCall> for SessionCall {
+    /// What should be JSON is none.
+    type Error = SessionError;
 
-impl From<LogLine> for wit::LogLine {
-    fn from(LogLine { log, line }: LogLine) -> Self {
-        Self { log, line }
-    }
-}
-
-impl From<JobReport> for wit::Report {
-    fn from(report: JobReport) -> Self {
-        Self {
-            job: report.job.to_string(),
-            news: match report.kind {
-                JobReportKind::Output { stream, data } => wit::News::Output(wit::ExecOutput {
-                    pipe: stream.into(),
-                    data: data.into(),
-                }),
-                JobReportKind::Exec(result) => {
-                    wit::News::Exec(result.map(Into::into).map_err(Into::into))
-                }
-                JobReportKind::Call(result) => {
-                    wit::News::Call(result.map(Into::into).map_err(Into::into))
-                }
+    fn try_from(call: wit::SessionCall) -> Result<Self, SessionError> {
+        Ok(match call {
+            wit::SessionCall::State => Self::State,
+            wit::SessionCall::Submit(input) => Self::Submit {
+                input: content(input),
             },
+            wit::SessionCall::Answer(input) => Self::Answer {
+                input: content(input),
+            },
+            wit::SessionCall::Resume => Self::Resume,
+            wit::SessionCall::Steer(message) => Self::Steer {
+                message: content(message),
+            },
+            wit::SessionCall::FollowUp(message) => Self::FollowUp {
+                message: content(message),
+            },
+            wit::SessionCall::AddSystemTurn(content) => Self::AddSystemTurn { content },
+            wit::SessionCall::Interrupt => Self::Interrupt,
+            wit::SessionCall::Abort => Self::Abort,
+            wit::SessionCall::Close => Self::Close,
+            wit::SessionCall::Config => Self::Config,
+            wit::SessionCall::Configure(patch) => Self::Configure {
+                patch: parsed(&patch, SessionErrorKind::InvalidConfig, "the patch")?,
+            },
+            wit::SessionCall::RegisterTool(definition) => Self::RegisterTool {
+                definition: parsed(
+                    &definition,
+                    SessionErrorKind::InvalidTool,
+                    "the tool definition",
+                )?,
+            },
+            wit::SessionCall::UnregisterTool(name) => Self::UnregisterTool { name },
+            wit::SessionCall::Agents => Self::Agents,
+            wit::SessionCall::AgentHistory(agent) => Self::AgentHistory { agent },
+            wit::SessionCall::TellAgent(wit::AgentTold { agent, call }) => Self::TellAgent {
+                agent,
+                tell: call.into(),
+            },
+            wit::SessionCall::ToolNames => Self::ToolNames,
+            wit::SessionCall::History => Self::History,
+            wit::SessionCall::Record => Self::Record,
+        })
+    }
+}
+
+impl From<SessionCall> for wit::SessionCall {
+    fn from(call: SessionCall) -> Self {
+        match call {
+            SessionCall::State => Self::State,
+            SessionCall::Submit { input } => Self::Submit(parts(&input)),
+            SessionCall::Answer { input } => Self::Answer(parts(&input)),
+            SessionCall::Resume => Self::Resume,
+            SessionCall::Steer { message } => Self::Steer(parts(&message)),
+            SessionCall::FollowUp { message } => Self::FollowUp(parts(&message)),
+            SessionCall::AddSystemTurn { content } => Self::AddSystemTurn(content),
+            SessionCall::Interrupt => Self::Interrupt,
+            SessionCall::Abort => Self::Abort,
+            SessionCall::Close => Self::Close,
+            SessionCall::Config => Self::Config,
+            SessionCall::Configure { patch } => Self::Configure(patch.to_string()),
+            SessionCall::RegisterTool { definition } => Self::RegisterTool(definition.to_string()),
+            SessionCall::UnregisterTool { name } => Self::UnregisterTool(name),
+            SessionCall::Agents => Self::Agents,
+            SessionCall::AgentHistory { agent } => Self::AgentHistory(agent),
+            SessionCall::TellAgent { agent, tell } => Self::TellAgent(wit::AgentTold {
+                agent,
+                call: tell.into(),
+            }),
+            SessionCall::ToolNames => Self::ToolNames,
+            SessionCall::History => Self::History,
+            SessionCall::Record => Self::Record,
         }
     }
 }
 
-impl From<Effect> for wit::Effect {
-    fn from(effect: Effect) -> Self {
-        Self {
-            id: effect.id,
-            owner: effect.owner.to_string(),
-            request: effect.kind.into(),
+impl From<SessionReply> for wit::SessionReply {
+    fn from(reply: SessionReply) -> Self {
+        match reply {
+            SessionReply::Done => Self::Done,
+            SessionReply::State(state) => Self::State(state.into()),
+            SessionReply::Number(number) => Self::Number(number),
+            SessionReply::Flag(flag) => Self::Flag(flag),
+            SessionReply::Agents(agents) => Self::Agents(all(agents)),
+            SessionReply::Names(names) => Self::Names(names),
+            SessionReply::Json(json) => Self::Json(json.into()),
         }
     }
 }
+
+impl From<wit::SessionReply> for SessionReply {
+    fn from(reply: wit::SessionReply) -> Self {
+        match reply {
+            wit::SessionReply::Done => Self::Done,
+            wit::SessionReply::State(state) => Self::State(state.into()),
+            wit::SessionReply::Number(number) => Self::Number(number),
+            wit::SessionReply::Flag(flag) => Self::Flag(flag),
+            wit::SessionReply::Agents(agents) => Self::Agents(all(agents)),
+            wit::SessionReply::Names(names) => Self::Names(names),
+            wit::SessionReply::Json(json) => Self::Json(json.into()),
+        }
+    }
+}
+
+fn parsed(json: &str, kind: SessionErrorKind, what: &str) -> Result<Value, SessionError> {
+    serde_json::from_str(json)
+        .map_err(|error| SessionError::new(kind, format!("{what} cannot be used: {error}")))
+}
+
+impl From<wit::AgentCall> for AgentCall {
+    fn from(call: wit::AgentCall) -> Self {
+        match call {
+            wit::AgentCall::Steer(message) => Self::Steer(content(message)),
+            wit::AgentCall::Interrupt => Self::Interrupt,
+            wit::AgentCall::Close => Self::Close,
+        }
+    }
+}
+
+impl From<AgentCall> for wit::AgentCall {
+    fn from(call: AgentCall) -> Self {
+        match call {
+            AgentCall::Steer(message) => Self::Steer(parts(&message)),
+            AgentCall::Interrupt => Self::Interrupt,
+            AgentCall::Close => Self::Close,
+        }
+    }
+}
+
+// ---- Jobs --------------------------------------------------------------------
+
+impl From<wit::Action> for Action {
+    fn from(action: wit::Action) -> Self {
+        match action {
+            wit::Action::Exec(request) => Self::Exec(request.into()),
+            wit::Action::Call(call) => Self::Call(call.into()),
+        }
+    }
+}
+
+impl From<Action> for wit::Action {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Exec(request) => Self::Exec(request.into()),
+            Action::Call(call) => Self::Call(call.into()),
+        }
+    }
+}
+
+impl From<JobReportKind> for wit::News {
+    fn from(kind: JobReportKind) -> Self {
+        match kind {
+            JobReportKind::Output { stream, data } => Self::Output(wit::ExecOutput {
+                pipe: stream.into(),
+                data: data.into(),
+            }),
+            JobReportKind::Exec(result) => Self::Exec(either(result)),
+            JobReportKind::Call(result) => Self::Call(either(result)),
+        }
+    }
+}
+
+impl From<wit::News> for JobReportKind {
+    fn from(news: wit::News) -> Self {
+        match news {
+            wit::News::Output(output) => Self::Output {
+                stream: output.pipe.into(),
+                data: output.data.into(),
+            },
+            wit::News::Exec(result) => Self::Exec(either(result)),
+            wit::News::Call(result) => Self::Call(either(result)),
+        }
+    }
+}
+
+// ---- Effects and outcomes ----------------------------------------------------
 
 impl From<EffectKind> for wit::EffectRequest {
     fn from(kind: EffectKind) -> Self {
@@ -182,6 +480,38 @@ impl From<EffectKind> for wit::EffectRequest {
     }
 }
 
+impl From<wit::EffectRequest> for EffectKind {
+    fn from(request: wit::EffectRequest) -> Self {
+        match request {
+            wit::EffectRequest::Http(request) => Self::Http(request.into()),
+            wit::EffectRequest::Exec(exec) => Self::Exec {
+                environment: exec.environment,
+                request: exec.request.into(),
+            },
+            wit::EffectRequest::Environment(effect) => Self::Environment {
+                environment: effect.environment,
+                call: effect.call.into(),
+            },
+            wit::EffectRequest::CallTool(call) => Self::CallTool {
+                name: call.name,
+                call_id: call.call_id,
+                agent_id: call.agent_id,
+                working_directory: call.working_directory,
+                arguments: call.arguments,
+            },
+            wit::EffectRequest::RunProgram(request) => Self::RunProgram(request.into()),
+            wit::EffectRequest::AskApproval(request) => Self::AskApproval {
+                tool_name: request.tool_name,
+                call_id: request.call_id,
+                arguments: request.arguments,
+                reason: request.reason,
+            },
+            wit::EffectRequest::Sleep(ms) => Self::Sleep { ms },
+            wit::EffectRequest::Cancel(target) => Self::Cancel { target },
+        }
+    }
+}
+
 impl From<HttpRequest> for wit::HttpRequest {
     fn from(request: HttpRequest) -> Self {
         Self {
@@ -189,39 +519,130 @@ impl From<HttpRequest> for wit::HttpRequest {
             url: request.url,
             headers: request.headers,
             body: request.body.into(),
-            auth: request.auth.map(|auth| wit::Auth {
-                credential: auth.credential,
-                header: auth.header,
-                prefix: auth.prefix,
-            }),
+            auth: request.auth.map(Into::into),
             connect_timeout_ms: request.connect_timeout_ms,
         }
     }
 }
 
-impl From<ProgramRequest> for wit::ProgramRequest {
-    fn from(request: ProgramRequest) -> Self {
+impl From<wit::HttpRequest> for HttpRequest {
+    fn from(request: wit::HttpRequest) -> Self {
         Self {
-            environment: request.environment,
-            name: request.name,
-            args: request.args,
-            env: request.env.into_iter().collect(),
-            working_dir: request.working_dir,
-            stdin: request.stdin.into(),
-            since: request.since,
-            state: request.state,
-            changes: request.changes.into_iter().map(Into::into).collect(),
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: request.body.into(),
+            auth: request.auth.map(Into::into),
+            connect_timeout_ms: request.connect_timeout_ms,
         }
     }
 }
 
-impl From<ExecRequest> for wit::ExecRequest {
-    fn from(request: ExecRequest) -> Self {
+impl From<Outcome> for wit::Outcome {
+    fn from(outcome: Outcome) -> Self {
         Self {
-            command: request.command,
-            timeout_ms: request.timeout_ms,
-            working_dir: request.working_dir,
-            env: request.env.into_iter().collect(),
+            id: outcome.id,
+            news: outcome.kind.into(),
+        }
+    }
+}
+
+impl From<wit::Outcome> for Outcome {
+    fn from(outcome: wit::Outcome) -> Self {
+        Self {
+            id: outcome.id,
+            kind: outcome.news.into(),
+        }
+    }
+}
+
+impl From<OutcomeKind> for wit::OutcomeNews {
+    fn from(kind: OutcomeKind) -> Self {
+        match kind {
+            OutcomeKind::HttpHead { status, headers } => {
+                Self::HttpHead(wit::HttpHead { status, headers })
+            }
+            OutcomeKind::HttpChunk(chunk) => Self::HttpChunk(chunk.into()),
+            OutcomeKind::HttpEnd => Self::HttpEnd,
+            OutcomeKind::HttpFailed(error) => Self::HttpFailed(error.into()),
+            OutcomeKind::ExecOutput { stream, data } => Self::ExecOutput(wit::ExecOutput {
+                pipe: stream.into(),
+                data: data.into(),
+            }),
+            OutcomeKind::ExecEnd(status) => Self::ExecEnd(status.into()),
+            OutcomeKind::ExecFailed(error) => Self::ExecFailed(error.into()),
+            OutcomeKind::Environment(result) => Self::Environment(either(result)),
+            OutcomeKind::ToolOutput(text) => Self::ToolOutput(text),
+            OutcomeKind::ToolEnd(result) => Self::ToolEnd(wit::ToolResult {
+                content: parts(&result.content),
+                is_error: result.is_error,
+            }),
+            OutcomeKind::ProgramEnd(result) => Self::ProgramEnd(result.into()),
+            OutcomeKind::Approval(approval) => Self::Approval(match approval {
+                Approval::Allow => wit::Approval::Allow,
+                Approval::Deny { reason } => wit::Approval::Deny(reason),
+                Approval::NoApprover => wit::Approval::NoApprover,
+            }),
+            OutcomeKind::Slept => Self::Slept,
+            OutcomeKind::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl From<wit::OutcomeNews> for OutcomeKind {
+    fn from(news: wit::OutcomeNews) -> Self {
+        match news {
+            wit::OutcomeNews::HttpHead(head) => Self::HttpHead {
+                status: head.status,
+                headers: head.headers,
+            },
+            wit::OutcomeNews::HttpChunk(chunk) => Self::HttpChunk(chunk.into()),
+            wit::OutcomeNews::HttpEnd => Self::HttpEnd,
+            wit::OutcomeNews::HttpFailed(error) => Self::HttpFailed(error.into()),
+            wit::OutcomeNews::ExecOutput(output) => Self::ExecOutput {
+                stream: output.pipe.into(),
+                data: output.data.into(),
+            },
+            wit::OutcomeNews::ExecEnd(status) => Self::ExecEnd(status.into()),
+            wit::OutcomeNews::ExecFailed(error) => Self::ExecFailed(error.into()),
+            wit::OutcomeNews::Environment(result) => Self::Environment(either(result)),
+            wit::OutcomeNews::ToolOutput(text) => Self::ToolOutput(text),
+            wit::OutcomeNews::ToolEnd(result) => Self::ToolEnd(HostToolResult {
+                content: content(result.content),
+                is_error: result.is_error,
+            }),
+            wit::OutcomeNews::ProgramEnd(result) => Self::ProgramEnd(result.into()),
+            wit::OutcomeNews::Approval(approval) => Self::Approval(match approval {
+                wit::Approval::Allow => Approval::Allow,
+                wit::Approval::Deny(reason) => Approval::Deny { reason },
+                wit::Approval::NoApprover => Approval::NoApprover,
+            }),
+            wit::OutcomeNews::Slept => Self::Slept,
+            wit::OutcomeNews::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+// ---- What environments are asked, and answer ----------------------------------
+
+impl From<FileNode> for wit::FileNode {
+    fn from(node: FileNode) -> Self {
+        match node {
+            FileNode::File(content) => Self::File(content.into()),
+            FileNode::Directory => Self::Directory,
+            FileNode::Link(target) => Self::Link(target),
+            FileNode::Removed => Self::Removed,
+        }
+    }
+}
+
+impl From<wit::FileNode> for FileNode {
+    fn from(node: wit::FileNode) -> Self {
+        match node {
+            wit::FileNode::File(content) => Self::File(content.into()),
+            wit::FileNode::Directory => Self::Directory,
+            wit::FileNode::Link(target) => Self::Link(target),
+            wit::FileNode::Removed => Self::Removed,
         }
     }
 }
@@ -253,273 +674,8 @@ impl From<EnvironmentCall> for wit::EnvironmentCall {
             EnvironmentCall::Remove { path } => Self::Remove(path),
             EnvironmentCall::Rename { from, to } => Self::Rename(wit::RenameCall { from, to }),
             EnvironmentCall::MakeDir { path } => Self::MakeDir(path),
-            EnvironmentCall::Grep(request) => Self::Grep(wit::GrepRequest {
-                pattern: request.pattern,
-                path: request.path,
-                glob_filter: request.glob_filter,
-                case_insensitive: request.case_insensitive,
-                max_results: request.max_results,
-            }),
-            EnvironmentCall::Glob(request) => Self::Glob(wit::GlobRequest {
-                pattern: request.pattern,
-                path: request.path,
-                max_results: request.max_results,
-            }),
-        }
-    }
-}
-
-impl From<EnvironmentReply> for wit::EnvironmentReply {
-    fn from(reply: EnvironmentReply) -> Self {
-        match reply {
-            EnvironmentReply::Done => Self::Done,
-            EnvironmentReply::Bytes(bytes) => Self::Bytes(bytes.into()),
-            EnvironmentReply::Stat(metadata) => Self::Stat(wit::Metadata {
-                is_dir: metadata.is_dir,
-                size: metadata.size,
-                modified_ms: metadata.modified_ms,
-            }),
-            EnvironmentReply::Path(path) => Self::Path(path),
-            EnvironmentReply::Entries(entries) => Self::Entries(wit::Entries {
-                entries: entries
-                    .entries
-                    .into_iter()
-                    .map(|entry| wit::DirEntry {
-                        path: entry.path,
-                        is_dir: entry.is_dir,
-                        size: entry.size,
-                        modified_ms: entry.modified_ms,
-                    })
-                    .collect(),
-                truncated: entries.truncated,
-            }),
-            EnvironmentReply::Matches(matches) => Self::Matches(wit::Matches {
-                matches: matches
-                    .matches
-                    .into_iter()
-                    .map(|found| wit::LineMatch {
-                        path: found.path,
-                        line: found.line,
-                        text: found.text,
-                    })
-                    .collect(),
-                truncated: matches.truncated,
-            }),
-        }
-    }
-}
-
-impl From<ExecStatus> for wit::ExecStatus {
-    fn from(status: ExecStatus) -> Self {
-        Self {
-            exit_code: status.exit_code,
-            timed_out: status.timed_out,
-            cancelled: status.cancelled,
-            duration_ms: status.duration_ms,
-        }
-    }
-}
-
-impl From<OutputStream> for wit::Pipe {
-    fn from(stream: OutputStream) -> Self {
-        match stream {
-            OutputStream::Stdout => Self::Stdout,
-            OutputStream::Stderr => Self::Stderr,
-        }
-    }
-}
-
-impl From<EnvironmentError> for wit::EnvironmentError {
-    fn from(error: EnvironmentError) -> Self {
-        Self {
-            kind: match error.kind {
-                EnvironmentErrorKind::NotFound => wit::EnvironmentErrorKind::NotFound,
-                EnvironmentErrorKind::PermissionDenied => {
-                    wit::EnvironmentErrorKind::PermissionDenied
-                }
-                EnvironmentErrorKind::IsDirectory => wit::EnvironmentErrorKind::IsDirectory,
-                EnvironmentErrorKind::NotDirectory => wit::EnvironmentErrorKind::NotDirectory,
-                EnvironmentErrorKind::ReadOnly => wit::EnvironmentErrorKind::ReadOnly,
-                EnvironmentErrorKind::InvalidInput => wit::EnvironmentErrorKind::InvalidInput,
-                EnvironmentErrorKind::TooLarge => wit::EnvironmentErrorKind::TooLarge,
-                EnvironmentErrorKind::Unsupported => wit::EnvironmentErrorKind::Unsupported,
-                EnvironmentErrorKind::Cancelled => wit::EnvironmentErrorKind::Cancelled,
-                EnvironmentErrorKind::Io => wit::EnvironmentErrorKind::Io,
-            },
-            message: error.message,
-        }
-    }
-}
-
-impl From<FileChange> for wit::FileChange {
-    fn from(change: FileChange) -> Self {
-        Self {
-            path: change.path,
-            node: match change.node {
-                FileNode::File(content) => wit::FileNode::File(content.into()),
-                FileNode::Directory => wit::FileNode::Directory,
-                FileNode::Link(target) => wit::FileNode::Link(target),
-                FileNode::Removed => wit::FileNode::Removed,
-            },
-            mode: change.mode,
-        }
-    }
-}
-
-impl From<Change> for wit::Change {
-    fn from(change: Change) -> Self {
-        Self {
-            path: change.path,
-            kind: match change.kind {
-                ChangeKind::Added => wit::ChangeKind::Added,
-                ChangeKind::Changed => wit::ChangeKind::Changed,
-                ChangeKind::Removed => wit::ChangeKind::Removed,
-            },
-        }
-    }
-}
-
-impl From<SessionState> for wit::SessionState {
-    fn from(state: SessionState) -> Self {
-        match state {
-            SessionState::Idle => Self::Idle,
-            SessionState::Processing => Self::Processing,
-            SessionState::AwaitingInput => Self::AwaitingInput,
-            SessionState::Closed => Self::Closed,
-        }
-    }
-}
-
-impl From<SessionError> for wit::SessionError {
-    fn from(error: SessionError) -> Self {
-        Self {
-            kind: match error.kind {
-                SessionErrorKind::IllegalState => wit::SessionErrorKind::IllegalState,
-                SessionErrorKind::Closed => wit::SessionErrorKind::Closed,
-                SessionErrorKind::InvalidConfig => wit::SessionErrorKind::InvalidConfig,
-                SessionErrorKind::UnknownProvider => wit::SessionErrorKind::UnknownProvider,
-                SessionErrorKind::NotFound => wit::SessionErrorKind::NotFound,
-                SessionErrorKind::InvalidTool => wit::SessionErrorKind::InvalidTool,
-                SessionErrorKind::InvalidInput => wit::SessionErrorKind::InvalidInput,
-            },
-            message: error.message,
-        }
-    }
-}
-
-// ---- WIT → core: outcomes and arguments of calls ------------------------------
-
-impl From<wit::Outcome> for Outcome {
-    fn from(outcome: wit::Outcome) -> Self {
-        Self {
-            id: outcome.id,
-            kind: outcome.news.into(),
-        }
-    }
-}
-
-impl From<wit::OutcomeNews> for OutcomeKind {
-    fn from(news: wit::OutcomeNews) -> Self {
-        match news {
-            wit::OutcomeNews::HttpHead(head) => Self::HttpHead {
-                status: head.status,
-                headers: head.headers,
-            },
-            wit::OutcomeNews::HttpChunk(chunk) => Self::HttpChunk(chunk.into()),
-            wit::OutcomeNews::HttpEnd => Self::HttpEnd,
-            wit::OutcomeNews::HttpFailed(error) => Self::HttpFailed(error.into()),
-            wit::OutcomeNews::ExecOutput(output) => Self::ExecOutput {
-                stream: output.pipe.into(),
-                data: output.data.into(),
-            },
-            wit::OutcomeNews::ExecEnd(status) => Self::ExecEnd(status.into()),
-            wit::OutcomeNews::ExecFailed(error) => Self::ExecFailed(error.into()),
-            wit::OutcomeNews::Environment(result) => {
-                Self::Environment(result.map(Into::into).map_err(Into::into))
-            }
-            wit::OutcomeNews::ToolOutput(text) => Self::ToolOutput(text),
-            wit::OutcomeNews::ToolEnd(result) => Self::ToolEnd(HostToolResult {
-                content: content(result.content),
-                is_error: result.is_error,
-            }),
-            wit::OutcomeNews::ProgramEnd(result) => Self::ProgramEnd(result.into()),
-            wit::OutcomeNews::Approval(wit::Approval::Allow) => Self::Approval(Approval::Allow),
-            wit::OutcomeNews::Approval(wit::Approval::Deny(reason)) => {
-                Self::Approval(Approval::Deny { reason })
-            }
-            wit::OutcomeNews::Approval(wit::Approval::NoApprover) => {
-                Self::Approval(Approval::NoApprover)
-            }
-            wit::OutcomeNews::Slept => Self::Slept,
-            wit::OutcomeNews::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
-impl From<wit::TransportError> for TransportError {
-    fn from(error: wit::TransportError) -> Self {
-        Self {
-            kind: match error.kind {
-                wit::TransportErrorKind::Connect => TransportErrorKind::Connect,
-                wit::TransportErrorKind::Broken => TransportErrorKind::Broken,
-                wit::TransportErrorKind::Timeout => TransportErrorKind::Timeout,
-                wit::TransportErrorKind::Credential => TransportErrorKind::Credential,
-                wit::TransportErrorKind::Invalid => TransportErrorKind::Invalid,
-            },
-            message: error.message,
-        }
-    }
-}
-
-impl From<wit::ProgramResult> for ProgramResult {
-    fn from(result: wit::ProgramResult) -> Self {
-        Self {
-            exit_code: result.exit_code,
-            stdout: result.stdout.into(),
-            stderr: result.stderr.into(),
-            changes: result.changes.into_iter().map(Into::into).collect(),
-            files: match result.files {
-                wit::ProgramFiles::Kept => ProgramFiles::Kept,
-                wit::ProgramFiles::Lost => ProgramFiles::Lost,
-                wit::ProgramFiles::Missing => ProgramFiles::Missing,
-            },
-        }
-    }
-}
-
-impl From<wit::FileChange> for FileChange {
-    fn from(change: wit::FileChange) -> Self {
-        Self {
-            path: change.path,
-            node: match change.node {
-                wit::FileNode::File(content) => FileNode::File(content.into()),
-                wit::FileNode::Directory => FileNode::Directory,
-                wit::FileNode::Link(target) => FileNode::Link(target),
-                wit::FileNode::Removed => FileNode::Removed,
-            },
-            mode: change.mode,
-        }
-    }
-}
-
-impl From<wit::EnvironmentInfo> for EnvironmentInfo {
-    fn from(info: wit::EnvironmentInfo) -> Self {
-        Self {
-            working_directory: info.working_directory,
-            platform: info.platform,
-            os_version: info.os_version,
-            utc_offset_minutes: info.utc_offset_minutes,
-        }
-    }
-}
-
-impl From<wit::ExecRequest> for ExecRequest {
-    fn from(request: wit::ExecRequest) -> Self {
-        Self {
-            command: request.command,
-            timeout_ms: request.timeout_ms,
-            working_dir: request.working_dir,
-            env: request.env.into_iter().collect(),
+            EnvironmentCall::Grep(request) => Self::Grep(request.into()),
+            EnvironmentCall::Glob(request) => Self::Glob(request.into()),
         }
     }
 }
@@ -547,18 +703,21 @@ impl From<wit::EnvironmentCall> for EnvironmentCall {
             wit::EnvironmentCall::Remove(path) => Self::Remove { path },
             wit::EnvironmentCall::Rename(wit::RenameCall { from, to }) => Self::Rename { from, to },
             wit::EnvironmentCall::MakeDir(path) => Self::MakeDir { path },
-            wit::EnvironmentCall::Grep(request) => Self::Grep(GrepRequest {
-                pattern: request.pattern,
-                path: request.path,
-                glob_filter: request.glob_filter,
-                case_insensitive: request.case_insensitive,
-                max_results: request.max_results,
-            }),
-            wit::EnvironmentCall::Glob(request) => Self::Glob(GlobRequest {
-                pattern: request.pattern,
-                path: request.path,
-                max_results: request.max_results,
-            }),
+            wit::EnvironmentCall::Grep(request) => Self::Grep(request.into()),
+            wit::EnvironmentCall::Glob(request) => Self::Glob(request.into()),
+        }
+    }
+}
+
+impl From<EnvironmentReply> for wit::EnvironmentReply {
+    fn from(reply: EnvironmentReply) -> Self {
+        match reply {
+            EnvironmentReply::Done => Self::Done,
+            EnvironmentReply::Bytes(bytes) => Self::Bytes(bytes.into()),
+            EnvironmentReply::Stat(metadata) => Self::Stat(metadata.into()),
+            EnvironmentReply::Path(path) => Self::Path(path),
+            EnvironmentReply::Entries(entries) => Self::Entries(entries.into()),
+            EnvironmentReply::Matches(matches) => Self::Matches(matches.into()),
         }
     }
 }
@@ -568,79 +727,10 @@ impl From<wit::EnvironmentReply> for EnvironmentReply {
         match reply {
             wit::EnvironmentReply::Done => Self::Done,
             wit::EnvironmentReply::Bytes(bytes) => Self::Bytes(bytes.into()),
-            wit::EnvironmentReply::Stat(metadata) => Self::Stat(Metadata {
-                is_dir: metadata.is_dir,
-                size: metadata.size,
-                modified_ms: metadata.modified_ms,
-            }),
+            wit::EnvironmentReply::Stat(metadata) => Self::Stat(metadata.into()),
             wit::EnvironmentReply::Path(path) => Self::Path(path),
-            wit::EnvironmentReply::Entries(entries) => Self::Entries(Entries {
-                entries: entries
-                    .entries
-                    .into_iter()
-                    .map(|entry| DirEntry {
-                        path: entry.path,
-                        is_dir: entry.is_dir,
-                        size: entry.size,
-                        modified_ms: entry.modified_ms,
-                    })
-                    .collect(),
-                truncated: entries.truncated,
-            }),
-            wit::EnvironmentReply::Matches(matches) => Self::Matches(Matches {
-                matches: matches
-                    .matches
-                    .into_iter()
-                    .map(|found| Match {
-                        path: found.path,
-                        line: found.line,
-                        text: found.text,
-                    })
-                    .collect(),
-                truncated: matches.truncated,
-            }),
-        }
-    }
-}
-
-impl From<wit::ExecStatus> for ExecStatus {
-    fn from(status: wit::ExecStatus) -> Self {
-        Self {
-            exit_code: status.exit_code,
-            timed_out: status.timed_out,
-            cancelled: status.cancelled,
-            duration_ms: status.duration_ms,
-        }
-    }
-}
-
-impl From<wit::Pipe> for OutputStream {
-    fn from(pipe: wit::Pipe) -> Self {
-        match pipe {
-            wit::Pipe::Stdout => Self::Stdout,
-            wit::Pipe::Stderr => Self::Stderr,
-        }
-    }
-}
-
-impl From<wit::EnvironmentError> for EnvironmentError {
-    fn from(error: wit::EnvironmentError) -> Self {
-        Self {
-            kind: match error.kind {
-                wit::EnvironmentErrorKind::NotFound => EnvironmentErrorKind::NotFound,
-                wit::EnvironmentErrorKind::PermissionDenied => {
-                    EnvironmentErrorKind::PermissionDenied
-                }
-                wit::EnvironmentErrorKind::IsDirectory => EnvironmentErrorKind::IsDirectory,
-                wit::EnvironmentErrorKind::NotDirectory => EnvironmentErrorKind::NotDirectory,
-                wit::EnvironmentErrorKind::ReadOnly => EnvironmentErrorKind::ReadOnly,
-                wit::EnvironmentErrorKind::InvalidInput => EnvironmentErrorKind::InvalidInput,
-                wit::EnvironmentErrorKind::TooLarge => EnvironmentErrorKind::TooLarge,
-                wit::EnvironmentErrorKind::Unsupported => EnvironmentErrorKind::Unsupported,
-                wit::EnvironmentErrorKind::Cancelled => EnvironmentErrorKind::Cancelled,
-                wit::EnvironmentErrorKind::Io => EnvironmentErrorKind::Io,
-            },
-            message: error.message,
+            wit::EnvironmentReply::Entries(entries) => Self::Entries(entries.into()),
+            wit::EnvironmentReply::Matches(matches) => Self::Matches(matches.into()),
         }
     }
 }

@@ -5,17 +5,16 @@
 //! The contract is `wit/hermitcrab.wit`.
 
 mod convert;
-mod sandbox;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::effect::Effect;
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
-use crate::memory::clock::Stop;
-use crate::memory::{MemoryEnvironment, Snapshot};
+use crate::memory::{EndReason, MemoryEnvironment, Snapshot, clock};
 use crate::session::{
-    Instance, Session, SessionConfig, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
-    SessionRecord,
+    Instance, JobReport, Session, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
+    SessionEvent, Step,
 };
 use bindings::exports::hermitcrab::core::instance as wit;
 
@@ -42,7 +41,6 @@ struct Component;
 /// An environment as the host holds it.
 struct EnvironmentHandle {
     number: u32,
-    sandbox: Option<Rc<MemoryEnvironment>>,
 }
 
 /// A remembered sandbox as the host holds it.
@@ -112,12 +110,7 @@ impl wit::Guest for Component {
     }
 
     fn end_commands(reason: wit::EndReason) {
-        crate::memory::clock::end_commands(match reason {
-            wit::EndReason::Work => Stop::Work,
-            wit::EndReason::Memory => Stop::Memory,
-            wit::EndReason::Stack => Stop::Stack,
-            wit::EndReason::Failed => Stop::Failed,
-        });
+        clock::end_commands(EndReason::from(reason).into());
     }
 
     fn cancel_job(job: String) {
@@ -130,12 +123,14 @@ impl wit::Guest for Component {
 }
 
 impl EnvironmentHandle {
-    fn sandbox(&self, call: &str) -> Result<&MemoryEnvironment, EnvironmentError> {
-        self.sandbox.as_deref().ok_or_else(|| {
-            EnvironmentError::new(
-                EnvironmentErrorKind::Unsupported,
-                format!("{call}: environment {} is not a sandbox", self.number),
-            )
+    fn sandbox(&self, call: &str) -> Result<Rc<MemoryEnvironment>, EnvironmentError> {
+        INSTANCE.with_borrow(|instance| match instance {
+            Some(instance) => instance.sandbox(call, self.number),
+            // An environment was made by an instance.
+            None => Err(EnvironmentError::new(
+                EnvironmentErrorKind::Io,
+                "the instance is not open",
+            )),
         })
     }
 }
@@ -143,8 +138,14 @@ impl EnvironmentHandle {
 impl wit::GuestEnvironment for EnvironmentHandle {
     fn memory(options_json: String) -> Result<wit::Environment, wit::SessionError> {
         with_instance(|instance| {
-            let (number, sandbox) = sandbox::open(instance, &options_json)?;
-            Ok(wit::Environment::new(Self { number, sandbox }))
+            let settings = serde_json::from_str(&options_json).map_err(|error| {
+                CoreError::new(
+                    CoreErrorKind::InvalidConfig,
+                    format!("invalid sandbox settings: {error}"),
+                )
+            })?;
+            let number = instance.add_memory_environment(settings);
+            Ok(wit::Environment::new(Self { number }))
         })
     }
 
@@ -152,7 +153,6 @@ impl wit::GuestEnvironment for EnvironmentHandle {
         with_instance(|instance| {
             Ok(wit::Environment::new(Self {
                 number: instance.add_remote_environment(info.into()),
-                sandbox: None,
             }))
         })
     }
@@ -230,14 +230,7 @@ impl wit::GuestSession for SessionHandle {
     ) -> Result<wit::Session, wit::SessionError> {
         let number = environment.get::<EnvironmentHandle>().number;
         with_instance(|instance| {
-            let config = SessionConfig::from_json(&config_json)?;
-            let session = match record_json {
-                None => instance.open_session(number, config)?,
-                Some(json) => {
-                    let record = SessionRecord::from_json(&json)?;
-                    instance.open_recorded_session(number, config, record)?
-                }
-            };
+            let session = instance.open_from_json(number, &config_json, record_json.as_deref())?;
             Ok(wit::Session::new(Self(session)))
         })
     }
@@ -246,97 +239,32 @@ impl wit::GuestSession for SessionHandle {
         self.0.id().to_string()
     }
 
-    fn state(&self) -> wit::SessionState {
-        self.0.state().into()
-    }
-
-    fn submit(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
-        Ok(self.0.submit(convert::content(input))?)
-    }
-
-    fn answer(&self, input: Vec<wit::Part>) -> Result<(), wit::SessionError> {
-        Ok(self.0.answer(convert::content(input))?)
-    }
-
-    fn resume(&self) -> Result<(), wit::SessionError> {
-        Ok(self.0.resume()?)
-    }
-
-    fn steer(&self, message: Vec<wit::Part>) -> Result<u64, wit::SessionError> {
-        Ok(self.0.steer(convert::content(message))?)
-    }
-
-    fn follow_up(&self, message: Vec<wit::Part>) -> Result<(), wit::SessionError> {
-        Ok(self.0.follow_up(convert::content(message))?)
-    }
-
-    fn add_system_turn(&self, content: String) -> Result<(), wit::SessionError> {
-        Ok(self.0.add_system_turn(content)?)
-    }
-
-    fn interrupt(&self) -> Result<(), wit::SessionError> {
-        Ok(self.0.interrupt()?)
-    }
-
-    fn abort(&self) {
-        self.0.abort();
-    }
-
-    fn close(&self) -> Result<(), wit::SessionError> {
-        Ok(self.0.close()?)
-    }
-
-    fn config(&self) -> String {
-        // Settings are strings, numbers and JSON values: they always serialise.
-        serde_json::to_string(&self.0.config()).unwrap_or_default()
-    }
-
-    fn configure(&self, patch_json: String) -> Result<(), wit::SessionError> {
-        let patch = parse(&patch_json, CoreErrorKind::InvalidConfig, "the patch")?;
-        Ok(self.0.configure(&patch)?)
-    }
-
-    fn register_tool(&self, definition_json: String) -> Result<(), wit::SessionError> {
-        let kind = CoreErrorKind::InvalidTool;
-        let definition = parse(&definition_json, kind, "the tool definition")?;
-        Ok(self.0.register_tool(definition)?)
-    }
-
-    fn unregister_tool(&self, name: String) -> Result<bool, wit::SessionError> {
-        Ok(self.0.unregister_tool(&name)?)
-    }
-
-    fn agents(&self) -> Vec<wit::Agent> {
-        self.0.agents().into_iter().map(Into::into).collect()
-    }
-
-    fn agent_history(&self, agent: String) -> Result<Vec<u8>, wit::SessionError> {
-        let turns = self.0.agent_history(&agent)?;
-        Ok(serde_json::to_vec(&turns).unwrap_or_default())
-    }
-
-    fn tell_agent(&self, agent: String, call: wit::AgentCall) -> Result<(), wit::SessionError> {
-        Ok(self.0.tell_agent(&agent, call.into())?)
-    }
-
-    fn tool_names(&self) -> Vec<String> {
-        self.0.tool_names()
-    }
-
-    fn history(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.0.history()).unwrap_or_default()
-    }
-
-    fn record(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.0.record()).unwrap_or_default()
+    fn call(&self, call: wit::SessionCall) -> Result<wit::SessionReply, wit::SessionError> {
+        Ok(self.0.call(call.try_into()?)?.into())
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(
-    json: &str,
-    kind: CoreErrorKind,
-    what: &str,
-) -> Result<T, CoreError> {
-    serde_json::from_str(json)
-        .map_err(|error| CoreError::new(kind, format!("{what} cannot be used: {error}")))
+impl From<Step> for wit::StepResult {
+    fn from(step: Step) -> Self {
+        let event = |event: SessionEvent| wit::Event {
+            session_id: event.session_id.to_string(),
+            json: event.json.into(),
+        };
+        let report = |report: JobReport| wit::Report {
+            job: report.job.to_string(),
+            news: report.kind.into(),
+        };
+        let effect = |effect: Effect| wit::Effect {
+            id: effect.id,
+            owner: effect.owner.to_string(),
+            request: effect.kind.into(),
+        };
+        Self {
+            events: step.events.into_iter().map(event).collect(),
+            reports: step.reports.into_iter().map(report).collect(),
+            effects: step.effects.into_iter().map(effect).collect(),
+            log: step.log.into_iter().map(Into::into).collect(),
+            busy: step.busy,
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub use random::Random;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
@@ -98,7 +99,7 @@ pub enum EffectKind {
 }
 
 /// What became of an effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Id of the effect. Outcomes for unknown or finished ids are ignored.
     pub id: u64,
@@ -107,7 +108,8 @@ pub struct Outcome {
 }
 
 /// The kinds of outcome; see [`EffectKind`] for which belongs to which.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutcomeKind {
     /// Streamed: status line and headers arrived.
     HttpHead {
@@ -117,7 +119,7 @@ pub enum OutcomeKind {
         headers: Vec<(String, String)>,
     },
     /// Streamed: a piece of the body.
-    HttpChunk(Bytes),
+    HttpChunk(#[serde(with = "crate::text::blob")] Bytes),
     /// Final: the body is complete.
     HttpEnd,
     /// Final: no response, or the body broke off.
@@ -127,6 +129,7 @@ pub enum OutcomeKind {
         /// Which pipe.
         stream: OutputStream,
         /// The bytes, cut anywhere.
+        #[serde(with = "crate::text::blob")]
         data: Bytes,
     },
     /// Final: the command ended, by itself, by timeout or by cancel.
@@ -163,7 +166,7 @@ impl OutcomeKind {
 }
 
 /// What a host tool returns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostToolResult {
     /// What the model gets: text, images and documents. Of a part that it cannot
     /// have it reads why.
@@ -191,7 +194,8 @@ impl HostToolResult {
 }
 
 /// Answer to [`EffectKind::AskApproval`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// Run the tool.
     Allow,

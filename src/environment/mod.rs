@@ -138,6 +138,7 @@ pub enum EnvironmentCall {
         /// File to write.
         path: String,
         /// The new content.
+        #[serde(with = "crate::text::blob")]
         content: Bytes,
     },
     /// Facts of one path, links followed → [`EnvironmentReply::Stat`].
@@ -229,7 +230,7 @@ pub enum EnvironmentReply {
     /// The call took effect.
     Done,
     /// Content of a file.
-    Bytes(Bytes),
+    Bytes(#[serde(with = "crate::text::blob")] Bytes),
     /// Facts of a path.
     Stat(Metadata),
     /// Where a path leads.

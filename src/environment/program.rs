@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::Scope;
 
@@ -33,7 +34,7 @@ pub struct ProgramRequest {
 }
 
 /// One changed path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// Absolute path without `..`.
     pub path: String,
@@ -56,10 +57,11 @@ impl FileChange {
 }
 
 /// What a changed path holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FileNode {
     /// A file with this content.
-    File(Bytes),
+    File(#[serde(with = "crate::text::blob")] Bytes),
     /// A directory.
     Directory,
     /// A symbolic link to this path, which starts with `/` or where the link is.
@@ -69,13 +71,15 @@ pub enum FileNode {
 }
 
 /// How a lent program ended.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
     /// Exit code; 127 when the host lends no such program.
     pub exit_code: i32,
     /// Standard output.
+    #[serde(with = "crate::text::blob")]
     pub stdout: Bytes,
     /// Standard error.
+    #[serde(with = "crate::text::blob")]
     pub stderr: Bytes,
     /// What it changed; applied in order, last writer wins.
     pub changes: Vec<FileChange>,
@@ -85,7 +89,8 @@ pub struct ProgramResult {
 
 /// What a lent program knows of the files after a call. One that keeps nothing
 /// between calls says [`Missing`](Self::Missing) to every `since`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProgramFiles {
     /// What it was told, and its own changes.
     #[default]

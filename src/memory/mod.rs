@@ -60,6 +60,7 @@ use std::rc::Rc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::{
     DirEntry, Entries, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
@@ -127,6 +128,31 @@ impl Default for MemoryLimits {
             work_bound: 4_000_000,
             output_bytes: 256 << 20,
             idle_shells: 2,
+        }
+    }
+}
+
+/// Why commands end that killed an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// They did not pause.
+    Work,
+    /// They needed more memory than there is.
+    Memory,
+    /// They recursed until the stack was full.
+    Stack,
+    /// They failed in another way.
+    Failed,
+}
+
+impl From<EndReason> for clock::Stop {
+    fn from(reason: EndReason) -> Self {
+        match reason {
+            EndReason::Work => Self::Work,
+            EndReason::Memory => Self::Memory,
+            EndReason::Stack => Self::Stack,
+            EndReason::Failed => Self::Failed,
         }
     }
 }

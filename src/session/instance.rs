@@ -15,11 +15,12 @@ use super::record::SessionRecord;
 use super::state::{Parts, Session};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
-    Cancel, Environment, EnvironmentCall, EnvironmentInfo, ExecRequest, ExecutionEnvironment,
-    LoggingEnvironment, ReadOnlyEnvironment, RemoteEnvironment, Scope,
+    Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
+    ExecRequest, ExecutionEnvironment, LoggingEnvironment, ReadOnlyEnvironment, RemoteEnvironment,
+    Scope,
 };
 use crate::llm::ToolDefinition;
-use crate::memory::clock;
+use crate::memory::{MemoryEnvironment, MemorySettings, Snapshot, clock};
 use crate::text::SortedMap;
 use crate::tool::{HostTool, RegisterError, Tool};
 
@@ -55,7 +56,12 @@ pub struct Instance {
     outbox: Outbox,
     reports: Rc<RefCell<Vec<JobReport>>>,
     environments: SortedMap<u32, Rc<SharedEnvironment>>,
+    sandboxes: SortedMap<u32, Rc<MemoryEnvironment>>,
     next_environment: u32,
+    snapshots: SortedMap<u64, Snapshot>,
+    next_snapshot: u64,
+    /// Those that calls name by their ids.
+    sessions: SortedMap<Rc<str>, Session>,
     log: Rc<RefCell<Vec<LogLine>>>,
     next_log: u32,
     jobs: SortedMap<Rc<str>, Cancel>,
@@ -72,7 +78,11 @@ impl Instance {
             outbox: Outbox::default(),
             reports: Rc::default(),
             environments: SortedMap::new(),
+            sandboxes: SortedMap::new(),
             next_environment: 1,
+            snapshots: SortedMap::new(),
+            next_snapshot: 1,
+            sessions: SortedMap::new(),
             log: Rc::default(),
             next_log: 1,
             jobs: SortedMap::new(),
@@ -84,6 +94,79 @@ impl Instance {
     pub fn add_remote_environment(&mut self, info: EnvironmentInfo) -> u32 {
         let port = Rc::new(self.port.clone());
         self.add_environment(|id| Rc::new(RemoteEnvironment::new(id, info, port)))
+    }
+
+    /// Adds a sandbox; returns its number.
+    pub fn add_memory_environment(&mut self, settings: MemorySettings) -> u32 {
+        let port = self.port.clone();
+        let programs = Rc::new(port.clone());
+        let mut options = settings.into_options(self.random.bytes());
+        let mut made = None;
+        let number = self.add_environment(|id| {
+            options.id = id;
+            let now = Rc::new(move || port.now_ms());
+            let sandbox = Rc::new(MemoryEnvironment::new(options, now, programs));
+            made = Some(sandbox.clone());
+            sandbox
+        });
+        if let Some(sandbox) = made {
+            self.sandboxes.insert(number, sandbox);
+        }
+        number
+    }
+
+    /// The sandbox of this number, for `call`.
+    ///
+    /// # Errors
+    /// There is no such environment, or it is not a sandbox.
+    pub fn sandbox(
+        &self,
+        call: &str,
+        number: u32,
+    ) -> Result<Rc<MemoryEnvironment>, EnvironmentError> {
+        self.sandboxes.get(&number).cloned().ok_or_else(|| {
+            EnvironmentError::new(
+                EnvironmentErrorKind::Unsupported,
+                format!("{call}: environment {number} is not a sandbox"),
+            )
+        })
+    }
+
+    /// Keeps a snapshot for later calls; returns its number.
+    pub(super) fn keep_snapshot(&mut self, snapshot: Snapshot) -> u64 {
+        let number = self.next_snapshot;
+        self.next_snapshot += 1;
+        self.snapshots.insert(number, snapshot);
+        number
+    }
+
+    pub(super) fn snapshot(&self, number: u64) -> Result<&Snapshot, SessionError> {
+        let missing = || format!("snapshot {number} does not exist");
+        self.snapshots
+            .get(&number)
+            .ok_or_else(|| SessionError::new(SessionErrorKind::NotFound, missing()))
+    }
+
+    pub(super) fn forget_snapshot(&mut self, number: u64) {
+        self.snapshots.remove(&number);
+    }
+
+    /// Keeps a session for later calls; returns its id.
+    pub(super) fn keep_session(&mut self, session: Session) -> String {
+        let id = session.id().clone();
+        self.sessions.insert(id.clone(), session);
+        id.to_string()
+    }
+
+    pub(super) fn session(&self, id: &str) -> Result<&Session, SessionError> {
+        let missing = || format!("session {id} does not exist");
+        self.sessions
+            .get(id)
+            .ok_or_else(|| SessionError::new(SessionErrorKind::NotFound, missing()))
+    }
+
+    pub(super) fn forget_session(&mut self, id: &str) {
+        self.sessions.remove(id);
     }
 
     /// Adds an environment that lives inside the core.
@@ -101,6 +184,7 @@ impl Instance {
     /// Forgets an environment. Sessions and jobs that work in it go on; says
     /// whether there was one.
     pub fn remove_environment(&mut self, id: u32) -> bool {
+        self.sandboxes.remove(&id);
         self.environments.remove(&id).is_some()
     }
 

@@ -4,13 +4,15 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
 };
 
 /// What a job does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Runs a command.
     Exec(ExecRequest),

@@ -5,6 +5,7 @@
 //! here does I/O or knows a provider's wire format.
 
 mod agent;
+mod call;
 mod config;
 mod context;
 mod emitter;
@@ -27,6 +28,7 @@ mod transport;
 mod turn;
 
 pub use agent::{AgentCall, AgentInfo, Status as AgentStatus};
+pub use call::{CallError, InstanceCall, InstanceReply, SessionCall, SessionReply};
 pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};

@@ -2,6 +2,7 @@
 //! checks of images and documents, the matching of patterns. It never does I/O
 //! and knows no tool, model or session.
 
+pub(crate) mod blob;
 mod capture;
 mod decode;
 mod diff;

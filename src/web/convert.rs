@@ -140,9 +140,14 @@ pub(super) fn session_error(error: &SessionError) -> JsValue {
 
 /// A serialisable value as a JavaScript one.
 pub(super) fn to_object(value: &impl Serialize) -> JsValue {
-    serde_json::to_string(value)
+    serde_json::to_vec(value).map_or(JsValue::UNDEFINED, |json| parsed(&json))
+}
+
+/// JSON as a JavaScript value.
+pub(super) fn parsed(json: &[u8]) -> JsValue {
+    std::str::from_utf8(json)
         .ok()
-        .and_then(|json| JSON::parse(&json).ok())
+        .and_then(|json| JSON::parse(json).ok())
         .unwrap_or(JsValue::UNDEFINED)
 }
 

@@ -52,6 +52,12 @@ impl Driver {
         result
     }
 
+    /// Looks at the instance.
+    #[cfg(feature = "sandbox")]
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Instance) -> T) -> T {
+        look(&self.instance.borrow())
+    }
+
     /// Asks for a step.
     pub(super) fn wake(&self) {
         if !self.stopped.get() {

@@ -29,14 +29,14 @@ mod terminal;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use js_sys::{Array, Uint8Array};
+use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
 use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
 use crate::session::{
-    AgentCall, Instance, Session, SessionConfig, SessionError, SessionErrorKind, SessionRecord,
+    Instance, Session, SessionCall, SessionError, SessionErrorKind, SessionReply,
 };
 
 /// Runs once when the module is loaded: a panic becomes a JavaScript error
@@ -54,8 +54,6 @@ fn start() {
 pub struct Core {
     driver: Rc<Driver>,
     #[cfg(feature = "sandbox")]
-    sandboxes: sandbox::Sandboxes,
-    #[cfg(feature = "sandbox")]
     terminals: terminal::Terminals,
 }
 
@@ -71,8 +69,6 @@ impl Core {
         containment::offer(&host);
         Ok(Self {
             driver: Driver::new(host, seed),
-            #[cfg(feature = "sandbox")]
-            sandboxes: sandbox::Sandboxes::default(),
             #[cfg(feature = "sandbox")]
             terminals: terminal::Terminals::default(),
         })
@@ -125,12 +121,8 @@ impl Core {
         config: &str,
         record: Option<String>,
     ) -> Result<CoreSession, JsValue> {
-        let config = SessionConfig::from_json(config).map_err(thrown)?;
-        let record = record.map(|json| SessionRecord::from_json(&json));
-        let record = record.transpose().map_err(thrown)?;
-        let open = |instance: &mut Instance| match record {
-            None => instance.open_session(environment, config),
-            Some(record) => instance.open_recorded_session(environment, config, record),
+        let open = |instance: &mut Instance| {
+            instance.open_from_json(environment, config, record.as_deref())
         };
         let session = self.driver.with(open).map_err(thrown)?;
         Ok(CoreSession {
@@ -179,152 +171,28 @@ impl CoreSession {
         self.session.id().to_string()
     }
 
-    /// Current state, such as `IDLE`.
-    #[wasm_bindgen(getter)]
-    pub fn state(&self) -> Result<JsValue, JsValue> {
-        Ok(convert::to_object(&self.session.state()))
-    }
-
-    /// See [`Session::submit`]; `input` is a string or a list of parts, see
-    /// [`convert::content`].
-    pub fn submit(&self, input: JsValue) -> Result<(), JsValue> {
-        let input = convert::content(&input).map_err(invalid)?;
-        self.call(|session| session.submit(input))
-    }
-
-    /// See [`Session::answer`].
-    pub fn answer(&self, input: JsValue) -> Result<(), JsValue> {
-        let input = convert::content(&input).map_err(invalid)?;
-        self.call(|session| session.answer(input))
-    }
-
-    /// See [`Session::resume`].
-    pub fn resume(&self) -> Result<(), JsValue> {
-        self.call(Session::resume)
-    }
-
-    /// See [`Session::steer`].
-    pub fn steer(&self, message: JsValue) -> Result<f64, JsValue> {
-        let message = convert::content(&message).map_err(invalid)?;
-        self.call(|session| session.steer(message))
-            .map(|number| number as f64)
-    }
-
-    /// See [`Session::follow_up`].
-    #[wasm_bindgen(js_name = followUp)]
-    pub fn follow_up(&self, message: JsValue) -> Result<(), JsValue> {
-        let message = convert::content(&message).map_err(invalid)?;
-        self.call(|session| session.follow_up(message))
-    }
-
-    /// See [`Session::add_system_turn`].
-    #[wasm_bindgen(js_name = addSystemTurn)]
-    pub fn add_system_turn(&self, content: String) -> Result<(), JsValue> {
-        self.call(|session| session.add_system_turn(content))
-    }
-
-    /// See [`Session::interrupt`].
-    pub fn interrupt(&self) -> Result<(), JsValue> {
-        self.call(Session::interrupt)
-    }
-
-    /// See [`Session::abort`].
-    pub fn abort(&self) {
-        self.session.abort();
-        self.driver.wake();
-    }
-
-    /// See [`Session::close`].
-    pub fn close(&self) -> Result<(), JsValue> {
-        self.call(Session::close)
-    }
-
-    /// The configuration in force, as an object.
-    pub fn config(&self) -> Result<JsValue, JsValue> {
-        Ok(convert::to_object(&self.session.config()))
-    }
-
-    /// See [`Session::configure`]; `patch` is an object.
-    pub fn configure(&self, patch: JsValue) -> Result<(), JsValue> {
-        let patch = convert::from_object(&patch)
-            .map_err(|error| invalid(format!("invalid session configuration: {error}")))?;
-        self.call(|session| session.configure(&patch))
-    }
-
-    /// See [`Session::register_tool`]; `definition` is an object.
-    #[wasm_bindgen(js_name = registerTool)]
-    pub fn register_tool(&self, definition: JsValue) -> Result<(), JsValue> {
-        let definition = convert::from_object(&definition).map_err(|error| {
-            thrown(SessionError::new(
-                SessionErrorKind::InvalidTool,
-                format!("invalid tool: {error}"),
-            ))
-        })?;
-        self.call(|session| session.register_tool(definition))
-    }
-
-    /// See [`Session::unregister_tool`].
-    #[wasm_bindgen(js_name = unregisterTool)]
-    pub fn unregister_tool(&self, name: &str) -> Result<bool, JsValue> {
-        self.call(|session| session.unregister_tool(name))
-    }
-
-    /// The subagents: an array of objects, see [`crate::session::AgentInfo`].
-    pub fn agents(&self) -> Result<JsValue, JsValue> {
-        Ok(convert::to_object(&self.session.agents()))
-    }
-
-    /// The turns of a subagent so far, as [`CoreSession::history`] gives them.
-    #[wasm_bindgen(js_name = agentHistory)]
-    pub fn agent_history(&self, agent: &str) -> Result<JsValue, JsValue> {
-        let turns = self.session.agent_history(agent).map_err(thrown)?;
-        Ok(convert::to_object(&turns))
-    }
-
-    /// See [`AgentCall::Steer`]; `message` as in [`CoreSession::submit`].
-    #[wasm_bindgen(js_name = steerAgent)]
-    pub fn steer_agent(&self, agent: &str, message: JsValue) -> Result<(), JsValue> {
-        let message = convert::content(&message).map_err(invalid)?;
-        self.call(|session| session.tell_agent(agent, AgentCall::Steer(message)))
-    }
-
-    /// See [`AgentCall::Interrupt`].
-    #[wasm_bindgen(js_name = interruptAgent)]
-    pub fn interrupt_agent(&self, agent: &str) -> Result<(), JsValue> {
-        self.call(|session| session.tell_agent(agent, AgentCall::Interrupt))
-    }
-
-    /// See [`AgentCall::Close`].
-    #[wasm_bindgen(js_name = closeAgent)]
-    pub fn close_agent(&self, agent: &str) -> Result<(), JsValue> {
-        self.call(|session| session.tell_agent(agent, AgentCall::Close))
-    }
-
-    /// Names of the tools that the model is offered.
-    #[wasm_bindgen(js_name = toolNames)]
-    pub fn tool_names(&self) -> Result<Array, JsValue> {
-        let names = self.session.tool_names();
-        Ok(names.iter().map(|name| JsValue::from_str(name)).collect())
-    }
-
-    /// The turns so far: an array of objects, see [`crate::session::Turn`].
-    pub fn history(&self) -> Result<JsValue, JsValue> {
-        Ok(convert::to_object(&self.session.history()))
-    }
-
-    /// The session as it is now: the JSON of a [`SessionRecord`].
-    pub fn record(&self) -> String {
-        // Turns are strings, numbers and JSON values: they always serialise.
-        serde_json::to_string(&self.session.record()).unwrap_or_default()
-    }
-
-    fn call<T>(
-        &self,
-        call: impl FnOnce(&Session) -> Result<T, SessionError>,
-    ) -> Result<T, JsValue> {
-        let result = call(&self.session).map_err(thrown);
-        self.driver.wake();
-        result
+    /// Makes a call: `call` is an object, see [`SessionCall`], without what is said
+    /// to a model. That is `content`, a string or a list of parts, see
+    /// [`convert::content`]. Returns what answers the call, as plain data.
+    pub fn call(&self, call: JsValue, content: JsValue) -> Result<JsValue, JsValue> {
+        let mut call: SessionCall = convert::from_object(&call).map_err(invalid)?;
+        if let Some(said) = call.content_mut() {
+            *said = convert::content(&content).map_err(invalid)?;
+        }
+        let is_question = call.is_question();
+        let reply = self.session.call(call).map_err(thrown);
+        if !is_question {
+            self.driver.wake();
+        }
+        Ok(match reply? {
+            SessionReply::Done => JsValue::UNDEFINED,
+            SessionReply::State(state) => convert::to_object(&state),
+            SessionReply::Number(number) => (number as f64).into(),
+            SessionReply::Flag(flag) => flag.into(),
+            SessionReply::Agents(agents) => convert::to_object(&agents),
+            SessionReply::Names(names) => convert::to_object(&names),
+            SessionReply::Json(json) => convert::parsed(&json),
+        })
     }
 }
 

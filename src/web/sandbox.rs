@@ -1,8 +1,6 @@
 //! The sandbox exports: environments that live inside the core, their bulk
 //! import and export, and their snapshots.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -13,9 +11,6 @@ use super::{Core, convert, copied, invalid};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment as _};
 use crate::memory::tree::NodeKind;
 use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
-
-/// The sandboxes of a core, by number.
-pub(super) type Sandboxes = RefCell<BTreeMap<u32, Rc<MemoryEnvironment>>>;
 
 /// A remembered state of a sandbox: files, clock and randomness.
 #[wasm_bindgen]
@@ -143,23 +138,9 @@ impl Core {
     pub fn add_sandbox(&self, options: JsValue) -> Result<u32, JsValue> {
         let settings: MemorySettings = convert::from_object(&options)
             .map_err(|error| invalid(format!("invalid sandbox options: {error}")))?;
-        let mut made = None;
-        let number = self.driver.with(|instance| {
-            let port = instance.port().clone();
-            let programs = Rc::new(port.clone());
-            let mut options = settings.into_options(instance.random().bytes());
-            instance.add_environment(|id| {
-                options.id = id;
-                let now = Rc::new(move || port.now_ms());
-                let sandbox = Rc::new(MemoryEnvironment::new(options, now, programs));
-                made = Some(sandbox.clone());
-                sandbox
-            })
-        });
-        self.sandboxes
-            .borrow_mut()
-            .extend(made.map(|sandbox| (number, sandbox)));
-        Ok(number)
+        Ok(self
+            .driver
+            .with(|instance| instance.add_memory_environment(settings)))
     }
 
     /// Has the shell call a program of the host's under `name` from now on.
@@ -333,8 +314,9 @@ impl Core {
     }
 
     pub(super) fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {
-        let sandbox = self.sandboxes.borrow().get(&number).cloned();
-        sandbox.ok_or_else(|| invalid(format!("environment {number} is not a sandbox")))
+        self.driver
+            .look(|instance| instance.sandbox("", number))
+            .map_err(|_| invalid(format!("environment {number} is not a sandbox")))
     }
 }
 

@@ -5,6 +5,8 @@
 //! broken data.
 
 mod bindings;
+// The component's own: what it converts one way, a host converts the other.
+#[path = "../../../src/component/convert.rs"]
 mod convert;
 
 use std::collections::BTreeMap;
@@ -13,17 +15,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::effect::Outcome;
-use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, ExecRequest};
-use hermitcrab::event::SessionState;
-use hermitcrab::llm::Content;
-use hermitcrab::memory::Change;
-use hermitcrab::session::{Action, AgentCall, SessionError, SessionErrorKind};
+use hermitcrab::memory::EndReason;
+use hermitcrab::session::{InstanceCall, InstanceReply, SessionError, SessionErrorKind};
 use wasmtime::component::{Component, Linker, ResourceAny};
 use wasmtime::{ResourceLimiter, Store, Trap};
 
 use crate::core::{
-    AgentInfo, CallResult, CommandPolicy, Core, CoreError, CoreEvent, CoreFailure, CoreReport,
-    CoreStep, EndReason,
+    CallResult, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport, CoreStep,
 };
 use crate::engine::{EngineError, TICK, Ticking};
 use bindings::exports::hermitcrab::core::instance as wit;
@@ -239,14 +237,16 @@ impl ComponentCore {
         Ok(number)
     }
 
-    fn adopt_job(&mut self, job: String) -> Arc<str> {
-        let job: Arc<str> = job.into();
-        self.jobs.insert(job.clone(), ());
-        job
+    fn adopt_job(&mut self, job: String) -> InstanceReply {
+        self.jobs.insert(job.as_str().into(), ());
+        InstanceReply::Id(job)
     }
 
-    fn release(&mut self, handle: ResourceAny) -> CallResult<()> {
-        self.enter(|_, store| handle.resource_drop(store))
+    fn release(&mut self, handle: Option<ResourceAny>) -> CallResult<()> {
+        match handle {
+            Some(handle) => self.enter(|_, store| handle.resource_drop(store)),
+            None => Ok(()),
+        }
     }
 
     /// The shared name of an owner, without allocating for the known ones.
@@ -272,16 +272,6 @@ impl std::fmt::Debug for ComponentCore {
 }
 
 impl Core for ComponentCore {
-    fn end_commands(&mut self, reason: EndReason) -> CallResult<()> {
-        let reason = match reason {
-            EndReason::Work => wit::EndReason::Work,
-            EndReason::Memory => wit::EndReason::Memory,
-            EndReason::Stack => wit::EndReason::Stack,
-            EndReason::Failed => wit::EndReason::Failed,
-        };
-        self.enter(|guest, store| guest.call_end_commands(store, reason))
-    }
-
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
         let outcomes: Vec<wit::Outcome> = outcomes.into_iter().map(Into::into).collect();
         let step = self.enter(|guest, store| guest.call_step(store, now_ms, &outcomes))?;
@@ -305,7 +295,11 @@ impl Core for ComponentCore {
             effects: step
                 .effects
                 .into_iter()
-                .map(|effect| convert::effect(effect, |owner| self.owner(owner)))
+                .map(|effect| CoreEffect {
+                    id: effect.id,
+                    owner: self.owner(effect.owner),
+                    kind: effect.request.into(),
+                })
                 .collect(),
             log: step.log.into_iter().map(Into::into).collect(),
             busy: step.busy,
@@ -318,258 +312,170 @@ impl Core for ComponentCore {
         Ok(step)
     }
 
-    fn add_memory_environment(&mut self, options_json: &str) -> CallResult<u32> {
-        let handle =
-            self.refusable(|guest, store| guest.environment().call_memory(store, options_json))?;
-        self.adopt_environment(handle)
-    }
-
-    fn add_remote_environment(&mut self, info: EnvironmentInfo) -> CallResult<u32> {
-        let info = info.into();
-        let handle =
-            self.refusable(|guest, store| guest.environment().call_remote(store, &info))?;
-        self.adopt_environment(handle)
-    }
-
-    fn make_read_only(&mut self, environment: u32, commands: CommandPolicy) -> CallResult<()> {
-        let handle = self.environment(environment)?;
-        let allow = commands == CommandPolicy::Allow;
-        self.refusable(|guest, store| {
-            guest
-                .environment()
-                .call_make_read_only(store, handle, allow)
+    fn call(&mut self, call: InstanceCall) -> CallResult<InstanceReply> {
+        use InstanceReply as Reply;
+        Ok(match call {
+            InstanceCall::AddMemoryEnvironment { settings } => {
+                let settings = settings.to_string();
+                let handle = self
+                    .refusable(|guest, store| guest.environment().call_memory(store, &settings))?;
+                Reply::Number(self.adopt_environment(handle)?.into())
+            }
+            InstanceCall::AddRemoteEnvironment { info } => {
+                let info = info.into();
+                let handle =
+                    self.refusable(|guest, store| guest.environment().call_remote(store, &info))?;
+                Reply::Number(self.adopt_environment(handle)?.into())
+            }
+            InstanceCall::MakeReadOnly {
+                environment,
+                allow_commands,
+            } => {
+                let handle = self.environment(environment)?;
+                self.refusable(|guest, store| {
+                    let environment = guest.environment();
+                    environment.call_make_read_only(store, handle, allow_commands)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::LogCalls { environment } => {
+                let handle = self.environment(environment)?;
+                let log = self
+                    .refusable(|guest, store| guest.environment().call_log_calls(store, handle))?;
+                Reply::Number(log.into())
+            }
+            InstanceCall::ImportTar {
+                environment,
+                archive,
+            } => {
+                let handle = self.environment(environment)?;
+                self.answer(|guest, store| {
+                    guest.environment().call_import_tar(store, handle, &archive)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::ImportFiles { environment, files } => {
+                let handle = self.environment(environment)?;
+                let file = |(path, content): (String, Bytes)| wit::File {
+                    path,
+                    content: content.into(),
+                };
+                let files: Vec<wit::File> = files.into_iter().map(file).collect();
+                self.answer(|guest, store| {
+                    guest.environment().call_import_files(store, handle, &files)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::ExportTar { environment } => {
+                let handle = self.environment(environment)?;
+                // The archive is a second copy of the files: what was made within the
+                // limit must come out, whatever it takes.
+                self.store.data_mut().memory_bytes = GUEST_BYTES;
+                let archive =
+                    self.answer(|guest, store| guest.environment().call_export_tar(store, handle));
+                self.store.data_mut().memory_bytes = self.limits.memory_bytes;
+                Reply::Archive(archive?.into())
+            }
+            InstanceCall::Snapshot { environment } => {
+                let handle = self.environment(environment)?;
+                let snapshot =
+                    self.answer(|guest, store| guest.environment().call_snapshot(store, handle))?;
+                let number = self.next_snapshot;
+                self.next_snapshot += 1;
+                self.snapshots.insert(number, snapshot);
+                Reply::Number(number)
+            }
+            InstanceCall::Restore {
+                environment,
+                snapshot,
+            } => {
+                let handle = self.environment(environment)?;
+                let snapshot = self.snapshot_handle(snapshot)?;
+                self.answer(|guest, store| {
+                    guest.environment().call_restore(store, handle, snapshot)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::Changes {
+                environment,
+                snapshot,
+            } => {
+                let handle = self.environment(environment)?;
+                let snapshot = self.snapshot_handle(snapshot)?;
+                let changes = self.answer(|guest, store| {
+                    guest.environment().call_changes(store, handle, snapshot)
+                })?;
+                Reply::Changes(changes.into_iter().map(Into::into).collect())
+            }
+            InstanceCall::ForgetSnapshot { snapshot } => {
+                self.release(self.snapshots.get(&snapshot).copied())?;
+                self.snapshots.remove(&snapshot);
+                Reply::Done
+            }
+            InstanceCall::StartExec {
+                environment,
+                request,
+            } => {
+                let handle = self.environment(environment)?;
+                let request = request.into();
+                let job = self.refusable(|guest, store| {
+                    guest.environment().call_exec(store, handle, &request)
+                })?;
+                self.adopt_job(job)
+            }
+            InstanceCall::StartCall {
+                environment,
+                request,
+            } => {
+                let handle = self.environment(environment)?;
+                let request = request.into();
+                let job = self.refusable(|guest, store| {
+                    guest.environment().call_call(store, handle, &request)
+                })?;
+                self.adopt_job(job)
+            }
+            InstanceCall::Act { effect, action } => {
+                let action = action.into();
+                let job = self.refusable(|guest, store| guest.call_act(store, effect, &action))?;
+                self.adopt_job(job)
+            }
+            InstanceCall::CancelJob { job } => {
+                self.enter(|guest, store| guest.call_cancel_job(store, &job))?;
+                Reply::Done
+            }
+            InstanceCall::EndCommands { reason } => {
+                self.enter(|guest, store| guest.call_end_commands(store, reason.into()))?;
+                Reply::Done
+            }
+            InstanceCall::OpenSession {
+                environment,
+                config,
+                record,
+            } => {
+                let environment = self.environment(environment)?;
+                let config = config.to_string();
+                let record = record.map(|record| record.to_string());
+                let handle = self.refusable(|guest, store| {
+                    let session = guest.session();
+                    session.call_open(store, environment, &config, record.as_deref())
+                })?;
+                let id = self.enter(|guest, store| guest.session().call_id(store, handle))?;
+                self.sessions.insert(id.as_str().into(), handle);
+                Reply::Id(id)
+            }
+            InstanceCall::Session { session, ask } => {
+                let handle = self.session(&session)?;
+                let ask = ask.into();
+                let reply =
+                    self.refusable(|guest, store| guest.session().call_call(store, handle, &ask))?;
+                Reply::Session(reply.into())
+            }
+            InstanceCall::ForgetSession { session } => {
+                self.release(self.sessions.get(session.as_str()).copied())?;
+                self.sessions.remove(session.as_str());
+                Reply::Done
+            }
         })
-    }
-
-    fn log_calls(&mut self, environment: u32) -> CallResult<u32> {
-        let handle = self.environment(environment)?;
-        self.refusable(|guest, store| guest.environment().call_log_calls(store, handle))
-    }
-
-    fn import_tar(&mut self, environment: u32, archive: &Bytes) -> CallResult<()> {
-        let handle = self.environment(environment)?;
-        self.answer(|guest, store| guest.environment().call_import_tar(store, handle, archive))
-    }
-
-    fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
-        let handle = self.environment(environment)?;
-        // The archive is a second copy of the files: what was made within the
-        // limit must come out, whatever it takes.
-        self.store.data_mut().memory_bytes = GUEST_BYTES;
-        let archive =
-            self.answer(|guest, store| guest.environment().call_export_tar(store, handle));
-        self.store.data_mut().memory_bytes = self.limits.memory_bytes;
-        Ok(archive?.into())
-    }
-
-    fn import_files(&mut self, environment: u32, files: Vec<(String, Bytes)>) -> CallResult<()> {
-        let handle = self.environment(environment)?;
-        let files: Vec<wit::File> = files
-            .into_iter()
-            .map(|(path, content)| wit::File {
-                path,
-                content: content.into(),
-            })
-            .collect();
-        self.answer(|guest, store| guest.environment().call_import_files(store, handle, &files))
-    }
-
-    fn snapshot(&mut self, environment: u32) -> CallResult<u64> {
-        let handle = self.environment(environment)?;
-        let snapshot =
-            self.answer(|guest, store| guest.environment().call_snapshot(store, handle))?;
-        let number = self.next_snapshot;
-        self.next_snapshot += 1;
-        self.snapshots.insert(number, snapshot);
-        Ok(number)
-    }
-
-    fn restore(&mut self, environment: u32, snapshot: u64) -> CallResult<()> {
-        let handle = self.environment(environment)?;
-        let snapshot = self.snapshot_handle(snapshot)?;
-        self.answer(|guest, store| guest.environment().call_restore(store, handle, snapshot))
-    }
-
-    fn changes(&mut self, environment: u32, snapshot: u64) -> CallResult<Vec<Change>> {
-        let handle = self.environment(environment)?;
-        let snapshot = self.snapshot_handle(snapshot)?;
-        let changes =
-            self.answer(|guest, store| guest.environment().call_changes(store, handle, snapshot))?;
-        Ok(changes.into_iter().map(Into::into).collect())
-    }
-
-    fn forget_snapshot(&mut self, snapshot: u64) -> CallResult<()> {
-        match self.snapshots.remove(&snapshot) {
-            Some(handle) => self.release(handle),
-            None => Ok(()),
-        }
-    }
-
-    fn start_exec(&mut self, environment: u32, request: ExecRequest) -> CallResult<Arc<str>> {
-        let handle = self.environment(environment)?;
-        let request = request.into();
-        let job =
-            self.refusable(|guest, store| guest.environment().call_exec(store, handle, &request))?;
-        Ok(self.adopt_job(job))
-    }
-
-    fn start_call(&mut self, environment: u32, call: EnvironmentCall) -> CallResult<Arc<str>> {
-        let handle = self.environment(environment)?;
-        let call = call.into();
-        let job =
-            self.refusable(|guest, store| guest.environment().call_call(store, handle, &call))?;
-        Ok(self.adopt_job(job))
-    }
-
-    fn act(&mut self, effect: u64, action: Action) -> CallResult<Arc<str>> {
-        let action = action.into();
-        let job = self.refusable(|guest, store| guest.call_act(store, effect, &action))?;
-        Ok(self.adopt_job(job))
-    }
-
-    fn cancel_job(&mut self, job: &str) -> CallResult<()> {
-        self.enter(|guest, store| guest.call_cancel_job(store, job))
-    }
-
-    fn open_session(
-        &mut self,
-        environment: u32,
-        config_json: &str,
-        record_json: Option<&str>,
-    ) -> CallResult<Arc<str>> {
-        let environment = self.environment(environment)?;
-        let handle = self.refusable(|guest, store| {
-            guest
-                .session()
-                .call_open(store, environment, config_json, record_json)
-        })?;
-        let id: Arc<str> = self
-            .enter(|guest, store| guest.session().call_id(store, handle))?
-            .into();
-        self.sessions.insert(id.clone(), handle);
-        Ok(id)
-    }
-
-    fn state(&mut self, session: &str) -> CallResult<SessionState> {
-        let handle = self.session(session)?;
-        let state = self.enter(|guest, store| guest.session().call_state(store, handle))?;
-        Ok(state.into())
-    }
-
-    fn submit(&mut self, session: &str, input: &Content) -> CallResult<()> {
-        let handle = self.session(session)?;
-        let input = convert::content(input);
-        self.refusable(|guest, store| guest.session().call_submit(store, handle, &input))
-    }
-
-    fn answer(&mut self, session: &str, input: &Content) -> CallResult<()> {
-        let handle = self.session(session)?;
-        let input = convert::content(input);
-        self.refusable(|guest, store| guest.session().call_answer(store, handle, &input))
-    }
-
-    fn resume(&mut self, session: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_resume(store, handle))
-    }
-
-    fn steer(&mut self, session: &str, message: &Content) -> CallResult<u64> {
-        let handle = self.session(session)?;
-        let message = convert::content(message);
-        self.refusable(|guest, store| guest.session().call_steer(store, handle, &message))
-    }
-
-    fn follow_up(&mut self, session: &str, message: &Content) -> CallResult<()> {
-        let handle = self.session(session)?;
-        let message = convert::content(message);
-        self.refusable(|guest, store| guest.session().call_follow_up(store, handle, &message))
-    }
-
-    fn add_system_turn(&mut self, session: &str, content: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_add_system_turn(store, handle, content))
-    }
-
-    fn interrupt(&mut self, session: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_interrupt(store, handle))
-    }
-
-    fn abort(&mut self, session: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.enter(|guest, store| guest.session().call_abort(store, handle))
-    }
-
-    fn close(&mut self, session: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_close(store, handle))
-    }
-
-    fn config(&mut self, session: &str) -> CallResult<String> {
-        let handle = self.session(session)?;
-        self.enter(|guest, store| guest.session().call_config(store, handle))
-    }
-
-    fn configure(&mut self, session: &str, patch_json: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_configure(store, handle, patch_json))
-    }
-
-    fn register_tool(&mut self, session: &str, definition_json: &str) -> CallResult<()> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| {
-            guest
-                .session()
-                .call_register_tool(store, handle, definition_json)
-        })
-    }
-
-    fn unregister_tool(&mut self, session: &str, name: &str) -> CallResult<bool> {
-        let handle = self.session(session)?;
-        self.refusable(|guest, store| guest.session().call_unregister_tool(store, handle, name))
-    }
-
-    fn agents(&mut self, session: &str) -> CallResult<Vec<AgentInfo>> {
-        let handle = self.session(session)?;
-        let agents = self.enter(|guest, store| guest.session().call_agents(store, handle))?;
-        Ok(agents.into_iter().map(Into::into).collect())
-    }
-
-    fn agent_history(&mut self, session: &str, agent: &str) -> CallResult<Bytes> {
-        let handle = self.session(session)?;
-        let history = self
-            .refusable(|guest, store| guest.session().call_agent_history(store, handle, agent))?;
-        Ok(history.into())
-    }
-
-    fn tell_agent(&mut self, session: &str, agent: &str, call: AgentCall) -> CallResult<()> {
-        let handle = self.session(session)?;
-        let call = call.into();
-        self.refusable(|guest, store| guest.session().call_tell_agent(store, handle, agent, &call))
-    }
-
-    fn tool_names(&mut self, session: &str) -> CallResult<Vec<String>> {
-        let handle = self.session(session)?;
-        self.enter(|guest, store| guest.session().call_tool_names(store, handle))
-    }
-
-    fn history(&mut self, session: &str) -> CallResult<Bytes> {
-        let handle = self.session(session)?;
-        let history = self.enter(|guest, store| guest.session().call_history(store, handle))?;
-        Ok(history.into())
-    }
-
-    fn record(&mut self, session: &str) -> CallResult<Bytes> {
-        let handle = self.session(session)?;
-        let record = self.enter(|guest, store| guest.session().call_record(store, handle))?;
-        Ok(record.into())
-    }
-
-    fn forget_session(&mut self, session: &str) -> CallResult<()> {
-        match self.sessions.remove(session) {
-            Some(handle) => self.release(handle),
-            None => Ok(()),
-        }
     }
 }
 

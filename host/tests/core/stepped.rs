@@ -4,8 +4,9 @@ use hermitcrab::effect::{EffectKind, Outcome, OutcomeKind};
 use hermitcrab::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, EnvironmentReply,
 };
-use hermitcrab::session::SessionErrorKind;
+use hermitcrab::session::{InstanceCall, SessionCall, SessionErrorKind, SessionReply};
 use hermitcrab_host::{Core, CoreError, CoreStep, Host};
+use serde_json::{Value, json};
 
 use crate::faces;
 
@@ -103,22 +104,36 @@ fn stream(text: &str) -> String {
         .collect()
 }
 
+fn environment(core: &mut dyn Core) -> u32 {
+    let call = InstanceCall::AddRemoteEnvironment { info: info() };
+    core.small_number(call).expect("an environment")
+}
+
+fn open(environment: u32, config: Value) -> InstanceCall {
+    InstanceCall::OpenSession {
+        environment,
+        config,
+        record: None,
+    }
+}
+
 fn play(host: &Host) -> Vec<CoreStep> {
     let mut core = host.core([7; 32]).expect("an instance");
-    let environment = core.add_remote_environment(info()).expect("an environment");
-    let session = core
-        .open_session(environment, "{}", None)
-        .expect("a session");
+    let environment = environment(&mut *core);
+    let session = core.id(open(environment, json!({}))).expect("a session");
     let mut now = NOW;
     let body = stream("Hello");
     let mut steps = settle(&mut *core, &mut now, &body);
-    core.submit(&session, &"Hi".into()).expect("idle");
+    let input = "Hi".into();
+    core.ask(&session, SessionCall::Submit { input })
+        .expect("idle");
     steps.extend(settle(&mut *core, &mut now, &body));
-    assert_eq!(
-        core.history(&session).map(|json| json.starts_with(b"[")),
-        Ok(true)
+    let history = core.ask(&session, SessionCall::History);
+    assert!(
+        matches!(&history, Ok(SessionReply::Json(json)) if json.starts_with(b"[")),
+        "{history:?}"
     );
-    core.close(&session).expect("idle again");
+    core.ask(&session, SessionCall::Close).expect("idle again");
     steps.extend(settle(&mut *core, &mut now, &body));
     steps
 }
@@ -150,52 +165,49 @@ fn both_faces_take_the_same_steps() {
 fn refusals_are_typed() {
     for (face, host) in faces() {
         let mut core = host.core([1; 32]).expect("an instance");
-        let kind = |result: Result<(), CoreError>| match result {
-            Err(CoreError::Refused(error)) => Some(error.kind),
-            _ => None,
+        let environment = environment(&mut *core);
+        let session = core.id(open(environment, json!({}))).expect("a session");
+        let ask = |session: &str, ask| InstanceCall::Session {
+            session: session.to_owned(),
+            ask,
         };
-        let environment = core.add_remote_environment(info()).expect("an environment");
-        let session = core
-            .open_session(environment, "{}", None)
-            .expect("a session");
+        let say = |text: &str| text.into();
+        let answer = SessionCall::Answer {
+            input: say("not asked"),
+        };
+        let submit = SessionCall::Submit { input: say("hi") };
         let cases = [
+            (open(99, json!({})), SessionErrorKind::NotFound),
             (
-                kind(core.open_session(99, "{}", None).map(drop)),
-                SessionErrorKind::NotFound,
-            ),
-            (
-                kind(
-                    core.open_session(environment, r#"{"max_turn":1}"#, None)
-                        .map(drop),
-                ),
+                open(environment, json!({"max_turn": 1})),
                 SessionErrorKind::InvalidConfig,
             ),
             (
-                kind(
-                    core.open_session(environment, r#"{"provider":"x"}"#, None)
-                        .map(drop),
-                ),
+                open(environment, json!({"provider": "x"})),
                 SessionErrorKind::UnknownProvider,
             ),
+            (ask(&session, answer), SessionErrorKind::IllegalState),
+            (ask("nobody", submit), SessionErrorKind::NotFound),
             (
-                kind(core.answer(&session, &"nothing was asked".into())),
-                SessionErrorKind::IllegalState,
-            ),
-            (
-                kind(core.submit("nobody", &"hi".into())),
-                SessionErrorKind::NotFound,
-            ),
-            (
-                kind(core.configure(&session, "[]")),
+                ask(&session, SessionCall::Configure { patch: json!([]) }),
                 SessionErrorKind::InvalidConfig,
             ),
             (
-                kind(core.register_tool(&session, "{}")),
+                ask(
+                    &session,
+                    SessionCall::RegisterTool {
+                        definition: json!({}),
+                    },
+                ),
                 SessionErrorKind::InvalidTool,
             ),
         ];
-        for (number, (found, expected)) in cases.into_iter().enumerate() {
-            assert_eq!(found, Some(expected), "{face}, case {number}");
+        for (call, expected) in cases {
+            let told = format!("{face}, {call:?}");
+            match core.call(call) {
+                Err(CoreError::Refused(error)) => assert_eq!(error.kind, expected, "{told}"),
+                other => panic!("{told}: {other:?}"),
+            }
         }
     }
 }
@@ -213,9 +225,8 @@ fn start_up_times_are_printed() {
         .map(|n| host.core([n; 32]).expect("an instance"))
         .collect();
     let each = clock.elapsed() / 100;
-    let environment = core.add_remote_environment(info()).expect("an environment");
-    core.open_session(environment, "{}", None)
-        .expect("a session");
+    let environment = environment(&mut *core);
+    core.id(open(environment, json!({}))).expect("a session");
     let clock = std::time::Instant::now();
     for n in 0..10_000 {
         core.step(NOW + n, Vec::new()).expect("a step");

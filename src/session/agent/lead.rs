@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Agent, Agents, Status};
 use crate::event::SessionState;
@@ -15,11 +15,11 @@ use crate::session::turn::Turn;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentInfo {
     /// Its id, the `agent_id` of its events.
-    pub id: Rc<str>,
+    pub id: String,
     /// Session or subagent that started it.
-    pub parent_id: Rc<str>,
+    pub parent_id: String,
     /// What it was started for.
-    pub task: Rc<str>,
+    pub task: String,
     /// What it is doing.
     pub state: SessionState,
     /// What has become of its work so far.
@@ -31,7 +31,8 @@ pub struct AgentInfo {
 }
 
 /// What a host tells a subagent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgentCall {
     /// A message: for the next gap between tool rounds of one that works, the
     /// next input of one that rests.
@@ -50,9 +51,9 @@ impl Agents {
             let session = &agent.session.0;
             let report = agent.report();
             infos.push(AgentInfo {
-                id: agent.id.clone(),
-                parent_id: parent.clone(),
-                task: agent.task.clone(),
+                id: agent.id.to_string(),
+                parent_id: parent.to_string(),
+                task: agent.task.to_string(),
                 state: agent.session.state(),
                 status: report.status,
                 depth: session.depth,

@@ -1,0 +1,674 @@
+//! Calls as data: what a host can tell an instance, and one of its sessions.
+//!
+//! A host that keeps what it told a core tells the same to a fresh one and has
+//! the same core again: a core is a function of its inputs. So every call that is
+//! not a step is a value, here, once; the faces convert it, [`Instance::call`] and
+//! [`Session::call`] carry it out. As JSON a call is an object with the field
+//! `call`: logs hold that, so a name, once given, stays.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::agent::{AgentCall, AgentInfo};
+use super::config::SessionConfig;
+use super::error::{SessionError, SessionErrorKind};
+use super::instance::Instance;
+use super::job::Action;
+use super::record::SessionRecord;
+use super::state::Session;
+use crate::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
+use crate::event::SessionState;
+use crate::llm::Content;
+use crate::memory::clock;
+use crate::memory::{Change, EndReason};
+
+/// A call on an [`Instance`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+pub enum InstanceCall {
+    /// Adds a sandbox with these settings, see [`crate::memory::MemorySettings`] →
+    /// its number.
+    AddMemoryEnvironment {
+        /// An object.
+        settings: Value,
+    },
+    /// Adds an environment that the host answers for → its number.
+    AddRemoteEnvironment {
+        /// What it is.
+        info: EnvironmentInfo,
+    },
+    /// Rejects writes by tools from now on, see [`Instance::make_read_only`] → `Done`.
+    MakeReadOnly {
+        /// Number of the environment.
+        environment: u32,
+        /// Whether commands run nevertheless.
+        allow_commands: bool,
+    },
+    /// See [`Instance::log_calls`] → number of the log.
+    LogCalls {
+        /// Number of the environment.
+        environment: u32,
+    },
+    /// Adds the files of a tar archive below a sandbox's working directory; all or
+    /// none → `Done`.
+    ImportTar {
+        /// Number of the sandbox.
+        environment: u32,
+        /// The archive.
+        #[serde(with = "crate::text::blob")]
+        archive: Bytes,
+    },
+    /// Adds files below a sandbox's working directory; all or none → `Done`.
+    ImportFiles {
+        /// Number of the sandbox.
+        environment: u32,
+        /// Paths and contents.
+        #[serde(with = "crate::text::blob::files")]
+        files: Vec<(String, Bytes)>,
+    },
+    /// A sandbox's working directory → a tar archive. Changes nothing.
+    ExportTar {
+        /// Number of the sandbox.
+        environment: u32,
+    },
+    /// Remembers a sandbox as it is, in constant time → number of the snapshot.
+    Snapshot {
+        /// Number of the sandbox.
+        environment: u32,
+    },
+    /// Puts a remembered sandbox back → `Done`.
+    Restore {
+        /// Number of the sandbox.
+        environment: u32,
+        /// Number of the snapshot.
+        snapshot: u64,
+    },
+    /// What changed since a snapshot → the changes. Changes nothing.
+    Changes {
+        /// Number of the sandbox.
+        environment: u32,
+        /// Number of the snapshot.
+        snapshot: u64,
+    },
+    /// Forgets a snapshot; unknown numbers are ignored → `Done`.
+    ForgetSnapshot {
+        /// Number of the snapshot.
+        snapshot: u64,
+    },
+    /// Starts a command outside of any session → id of the job.
+    StartExec {
+        /// Number of the environment.
+        environment: u32,
+        /// The command.
+        request: ExecRequest,
+    },
+    /// Makes a call outside of any session → id of the job.
+    StartCall {
+        /// Number of the environment.
+        environment: u32,
+        /// The call.
+        request: EnvironmentCall,
+    },
+    /// Does something for the tool that runs as an effect, see [`Instance::act`] →
+    /// id of the job.
+    Act {
+        /// Id of the effect.
+        effect: u64,
+        /// What to do.
+        action: Action,
+    },
+    /// Ends a job early; unknown ids are ignored → `Done`.
+    CancelJob {
+        /// Id of the job.
+        job: String,
+    },
+    /// Commands of sandboxes that would run in the next step end there → `Done`.
+    EndCommands {
+        /// Why.
+        reason: EndReason,
+    },
+    /// Opens a session → its id.
+    OpenSession {
+        /// Number of the environment.
+        environment: u32,
+        /// Settings, see [`SessionConfig`].
+        config: Value,
+        /// Session to go on with, see [`SessionRecord`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<Value>,
+    },
+    /// A call on a session → `Session`.
+    Session {
+        /// Id of the session.
+        session: String,
+        /// The call.
+        ask: SessionCall,
+    },
+    /// Releases a session that has ended; unknown ids are ignored → `Done`.
+    ForgetSession {
+        /// Id of the session.
+        session: String,
+    },
+}
+
+/// Answer to an [`InstanceCall`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum InstanceReply {
+    /// Nothing beside that it was done.
+    Done,
+    /// Number of what was made.
+    Number(u64),
+    /// Id of what was begun.
+    Id(String),
+    /// A tar archive.
+    Archive(Bytes),
+    /// What changed, sorted by path.
+    Changes(Vec<Change>),
+    /// What a session answered.
+    Session(SessionReply),
+}
+
+/// A call on a [`Session`]; each is the method of the same name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+pub enum SessionCall {
+    /// Current state → `State`.
+    State,
+    /// Starts an input → `Done`.
+    Submit {
+        /// The input.
+        #[serde(default)]
+        input: Content,
+    },
+    /// Answers the model's question → `Done`.
+    Answer {
+        /// The answer.
+        #[serde(default)]
+        input: Content,
+    },
+    /// Goes on with what was cut off → `Done`.
+    Resume,
+    /// Queues a message for the next gap between tool rounds → `Number`, which its
+    /// events bear.
+    Steer {
+        /// The message.
+        #[serde(default)]
+        message: Content,
+    },
+    /// Queues an input for when the current one is done → `Done`.
+    FollowUp {
+        /// The input.
+        #[serde(default)]
+        message: Content,
+    },
+    /// Queues instructions of the host's developer → `Done`.
+    AddSystemTurn {
+        /// The instructions.
+        content: String,
+    },
+    /// Ends the current input only → `Done`.
+    Interrupt,
+    /// Ends the session from any state → `Done`.
+    Abort,
+    /// Closes the session → `Done`.
+    Close,
+    /// The configuration in force → `Json`, an object.
+    Config,
+    /// Replaces settings → `Done`.
+    Configure {
+        /// The settings, an object.
+        patch: Value,
+    },
+    /// Registers a tool that the host executes → `Done`.
+    RegisterTool {
+        /// See [`crate::llm::ToolDefinition`].
+        definition: Value,
+    },
+    /// Removes a tool → `Flag`: whether there was one.
+    UnregisterTool {
+        /// Its name.
+        name: String,
+    },
+    /// The subagents → `Agents`.
+    Agents,
+    /// The turns of a subagent so far → `Json`, an array.
+    AgentHistory {
+        /// Its id.
+        agent: String,
+    },
+    /// Tells a subagent something → `Done`.
+    TellAgent {
+        /// Its id.
+        agent: String,
+        /// What it is told.
+        tell: AgentCall,
+    },
+    /// Names of the tools that the model is offered → `Names`.
+    ToolNames,
+    /// The turns so far → `Json`, an array.
+    History,
+    /// The session as it is now → `Json`, see [`SessionRecord`].
+    Record,
+}
+
+/// Answer to a [`SessionCall`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionReply {
+    /// Nothing beside that it was done.
+    Done,
+    /// A state.
+    State(SessionState),
+    /// A number.
+    Number(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// Subagents, each after the one that started it.
+    Agents(Vec<AgentInfo>),
+    /// Names, in order.
+    Names(Vec<String>),
+    /// JSON.
+    Json(Bytes),
+}
+
+/// Why a call was not carried out; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// It makes no sense here or now.
+    Refused(SessionError),
+    /// A sandbox could not do what was asked.
+    Environment(EnvironmentError),
+}
+
+impl From<SessionError> for CallError {
+    fn from(error: SessionError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<EnvironmentError> for CallError {
+    fn from(error: EnvironmentError) -> Self {
+        Self::Environment(error)
+    }
+}
+
+impl InstanceCall {
+    /// Whether the call changes nothing: a core that was never asked is the same.
+    pub fn is_question(&self) -> bool {
+        match self {
+            Self::ExportTar { .. } | Self::Changes { .. } => true,
+            Self::Session { ask, .. } => ask.is_question(),
+            _ => false,
+        }
+    }
+}
+
+impl SessionCall {
+    /// Whether the call changes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Self::State
+                | Self::Config
+                | Self::Agents
+                | Self::AgentHistory { .. }
+                | Self::ToolNames
+                | Self::History
+                | Self::Record
+        )
+    }
+
+    /// What is said to a model, if the call says something.
+    pub fn content(&self) -> Option<&Content> {
+        match self {
+            Self::Submit { input } | Self::Answer { input } => Some(input),
+            Self::Steer { message } | Self::FollowUp { message } => Some(message),
+            Self::TellAgent {
+                tell: AgentCall::Steer(message),
+                ..
+            } => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The same, to be filled in.
+    pub fn content_mut(&mut self) -> Option<&mut Content> {
+        match self {
+            Self::Submit { input } | Self::Answer { input } => Some(input),
+            Self::Steer { message } | Self::FollowUp { message } => Some(message),
+            Self::TellAgent {
+                tell: AgentCall::Steer(message),
+                ..
+            } => Some(message),
+            _ => None,
+        }
+    }
+}
+
+impl Instance {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// As those of the method that does it.
+    pub fn call(&mut self, call: InstanceCall) -> Result<InstanceReply, CallError> {
+        use InstanceReply as Reply;
+        let id = |id: std::rc::Rc<str>| Reply::Id(id.to_string());
+        Ok(match call {
+            InstanceCall::AddMemoryEnvironment { settings } => {
+                let settings = serde_json::from_value(settings).map_err(|error| {
+                    SessionError::new(
+                        SessionErrorKind::InvalidConfig,
+                        format!("invalid sandbox settings: {error}"),
+                    )
+                })?;
+                Reply::Number(self.add_memory_environment(settings).into())
+            }
+            InstanceCall::AddRemoteEnvironment { info } => {
+                Reply::Number(self.add_remote_environment(info).into())
+            }
+            InstanceCall::MakeReadOnly {
+                environment,
+                allow_commands,
+            } => {
+                self.make_read_only(environment, allow_commands)?;
+                Reply::Done
+            }
+            InstanceCall::LogCalls { environment } => {
+                Reply::Number(self.log_calls(environment)?.into())
+            }
+            InstanceCall::ImportTar {
+                environment,
+                archive,
+            } => {
+                self.sandbox("import_tar", environment)?
+                    .import_tar(&archive)?;
+                Reply::Done
+            }
+            InstanceCall::ImportFiles { environment, files } => {
+                self.sandbox("import_files", environment)?
+                    .import_files(files)?;
+                Reply::Done
+            }
+            InstanceCall::ExportTar { environment } => Reply::Archive(
+                self.sandbox("export_tar", environment)?
+                    .export_tar()?
+                    .into(),
+            ),
+            InstanceCall::Snapshot { environment } => {
+                let snapshot = self.sandbox("snapshot", environment)?.snapshot();
+                Reply::Number(self.keep_snapshot(snapshot))
+            }
+            InstanceCall::Restore {
+                environment,
+                snapshot,
+            } => {
+                let sandbox = self.sandbox("restore", environment)?;
+                sandbox.restore(self.snapshot(snapshot)?);
+                Reply::Done
+            }
+            InstanceCall::Changes {
+                environment,
+                snapshot,
+            } => {
+                let sandbox = self.sandbox("changes", environment)?;
+                Reply::Changes(sandbox.changes_since(self.snapshot(snapshot)?))
+            }
+            InstanceCall::ForgetSnapshot { snapshot } => {
+                self.forget_snapshot(snapshot);
+                Reply::Done
+            }
+            InstanceCall::StartExec {
+                environment,
+                request,
+            } => id(self.start_exec(environment, request)?),
+            InstanceCall::StartCall {
+                environment,
+                request,
+            } => id(self.start_call(environment, request)?),
+            InstanceCall::Act { effect, action } => id(self.act(effect, action)?),
+            InstanceCall::CancelJob { job } => {
+                self.cancel_job(&job);
+                Reply::Done
+            }
+            InstanceCall::EndCommands { reason } => {
+                clock::end_commands(reason.into());
+                Reply::Done
+            }
+            InstanceCall::OpenSession {
+                environment,
+                config,
+                record,
+            } => {
+                let record = record.map(|record| record.to_string());
+                let session =
+                    self.open_from_json(environment, &config.to_string(), record.as_deref())?;
+                Reply::Id(self.keep_session(session))
+            }
+            InstanceCall::Session { session, ask } => {
+                let session = self.session(&session)?.clone();
+                Reply::Session(session.call(ask)?)
+            }
+            InstanceCall::ForgetSession { session } => {
+                self.forget_session(&session);
+                Reply::Done
+            }
+        })
+    }
+
+    /// Opens a session with settings and record as JSON, see [`SessionConfig`] and
+    /// [`SessionRecord`].
+    ///
+    /// # Errors
+    /// Settings or a record that cannot be used.
+    pub fn open_from_json(
+        &mut self,
+        environment: u32,
+        config: &str,
+        record: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let config = SessionConfig::from_json(config)?;
+        match record.map(SessionRecord::from_json).transpose()? {
+            None => self.open_session(environment, config),
+            Some(record) => self.open_recorded_session(environment, config, record),
+        }
+    }
+}
+
+impl Session {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// As those of the method that does it.
+    pub fn call(&self, call: SessionCall) -> Result<SessionReply, SessionError> {
+        use SessionReply as Reply;
+        match call {
+            SessionCall::State => return Ok(Reply::State(self.state())),
+            SessionCall::Submit { input } => self.submit(input)?,
+            SessionCall::Answer { input } => self.answer(input)?,
+            SessionCall::Resume => self.resume()?,
+            SessionCall::Steer { message } => return Ok(Reply::Number(self.steer(message)?)),
+            SessionCall::FollowUp { message } => self.follow_up(message)?,
+            SessionCall::AddSystemTurn { content } => self.add_system_turn(content)?,
+            SessionCall::Interrupt => self.interrupt()?,
+            SessionCall::Abort => self.abort(),
+            SessionCall::Close => self.close()?,
+            SessionCall::Config => return Ok(json(&self.config())),
+            SessionCall::Configure { patch } => self.configure(&patch)?,
+            SessionCall::RegisterTool { definition } => {
+                let definition = serde_json::from_value(definition).map_err(|error| {
+                    let message = format!("invalid tool: {error}");
+                    SessionError::new(SessionErrorKind::InvalidTool, message)
+                })?;
+                self.register_tool(definition)?;
+            }
+            SessionCall::UnregisterTool { name } => {
+                return Ok(Reply::Flag(self.unregister_tool(&name)?));
+            }
+            SessionCall::Agents => return Ok(Reply::Agents(self.agents())),
+            SessionCall::AgentHistory { agent } => return Ok(json(&self.agent_history(&agent)?)),
+            SessionCall::TellAgent { agent, tell } => self.tell_agent(&agent, tell)?,
+            SessionCall::ToolNames => return Ok(Reply::Names(self.tool_names())),
+            SessionCall::History => return Ok(json(&self.history())),
+            SessionCall::Record => return Ok(json(&self.record())),
+        }
+        Ok(Reply::Done)
+    }
+}
+
+/// Settings, turns and records are strings, numbers and JSON values: they always
+/// serialise.
+fn json(value: &impl Serialize) -> SessionReply {
+    SessionReply::Json(serde_json::to_vec(value).unwrap_or_default().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What logs hold, and that it is read again. A log of an older version must
+    /// stay readable: a line here is added, never changed.
+    fn check(call: &InstanceCall, expected: &Value) {
+        let written = serde_json::to_value(call).expect("a call is JSON");
+        assert_eq!(&written, expected);
+        let read: InstanceCall = serde_json::from_value(written).expect("a call");
+        assert_eq!(&read, call);
+    }
+
+    fn ask(ask: SessionCall, expected: &Value) {
+        let session = "s".to_owned();
+        check(
+            &InstanceCall::Session { session, ask },
+            &json!({"call": "session", "session": "s", "ask": expected}),
+        );
+    }
+
+    #[test]
+    fn calls_on_an_instance() {
+        use InstanceCall as Call;
+        let environment = 1;
+        check(
+            &Call::AddMemoryEnvironment {
+                settings: json!({}),
+            },
+            &json!({"call": "add_memory_environment", "settings": {}}),
+        );
+        check(
+            &Call::MakeReadOnly {
+                environment,
+                allow_commands: true,
+            },
+            &json!({"call": "make_read_only", "environment": 1, "allow_commands": true}),
+        );
+        check(
+            &Call::LogCalls { environment },
+            &json!({"call": "log_calls", "environment": 1}),
+        );
+        check(
+            &Call::ImportTar {
+                environment,
+                archive: Bytes::from_static(b"\xff\0"),
+            },
+            &json!({"call": "import_tar", "environment": 1, "archive": {"base64": "/wA="}}),
+        );
+        let files = vec![
+            ("a".to_owned(), "b".into()),
+            ("c".to_owned(), Bytes::from_static(b"\xff")),
+        ];
+        check(
+            &Call::ImportFiles { environment, files },
+            &json!({"call": "import_files", "environment": 1,
+                    "files": [["a", "b"], ["c", {"base64": "/w=="}]]}),
+        );
+        check(
+            &Call::Restore {
+                environment,
+                snapshot: 2,
+            },
+            &json!({"call": "restore", "environment": 1, "snapshot": 2}),
+        );
+        check(
+            &Call::StartCall {
+                environment,
+                request: EnvironmentCall::Write {
+                    path: "a".to_owned(),
+                    content: "b".into(),
+                },
+            },
+            &json!({"call": "start_call", "environment": 1,
+                    "request": {"call": "write", "path": "a", "content": "b"}}),
+        );
+        check(
+            &Call::Act {
+                effect: 3,
+                action: Action::Exec(ExecRequest::default()),
+            },
+            &json!({"call": "act", "effect": 3, "action": {"exec":
+                    {"command": "", "timeout_ms": 0, "working_dir": null, "env": {}}}}),
+        );
+        check(
+            &Call::EndCommands {
+                reason: EndReason::Stack,
+            },
+            &json!({"call": "end_commands", "reason": "stack"}),
+        );
+        check(
+            &Call::OpenSession {
+                environment,
+                config: json!({"model": "m"}),
+                record: None,
+            },
+            &json!({"call": "open_session", "environment": 1, "config": {"model": "m"}}),
+        );
+        check(
+            &Call::ForgetSession {
+                session: "s".to_owned(),
+            },
+            &json!({"call": "forget_session", "session": "s"}),
+        );
+    }
+
+    #[test]
+    fn calls_on_a_session() {
+        use SessionCall as Call;
+        ask(Call::State, &json!({"call": "state"}));
+        ask(
+            Call::Submit { input: "hi".into() },
+            &json!({"call": "submit", "input": "hi"}),
+        );
+        ask(
+            Call::Steer {
+                message: "no".into(),
+            },
+            &json!({"call": "steer", "message": "no"}),
+        );
+        ask(
+            Call::FollowUp {
+                message: "then".into(),
+            },
+            &json!({"call": "follow_up", "message": "then"}),
+        );
+        ask(
+            Call::Configure {
+                patch: json!({"max_turns": 1}),
+            },
+            &json!({"call": "configure", "patch": {"max_turns": 1}}),
+        );
+        ask(
+            Call::TellAgent {
+                agent: "a".to_owned(),
+                tell: AgentCall::Steer("go".into()),
+            },
+            &json!({"call": "tell_agent", "agent": "a", "tell": {"steer": "go"}}),
+        );
+        ask(
+            Call::TellAgent {
+                agent: "a".to_owned(),
+                tell: AgentCall::Close,
+            },
+            &json!({"call": "tell_agent", "agent": "a", "tell": "close"}),
+        );
+        ask(Call::Interrupt, &json!({"call": "interrupt"}));
+    }
+}
