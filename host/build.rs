@@ -3,6 +3,18 @@
 
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
+/// Hash of the component that `core` was compiled from, which lies beside it.
+fn hash(core: &str) -> String {
+    let component = Path::new(core).with_extension("wasm");
+    println!("cargo::rerun-if-changed={}", component.display());
+    let bytes = std::fs::read(&component)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", component.display()));
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded_core)");
     println!("cargo::rerun-if-changed=build.rs");
@@ -19,5 +31,6 @@ fn main() {
     if Path::new(&core).is_file() {
         println!("cargo::rustc-cfg=embedded_core");
         println!("cargo::rustc-env=HERMITCRAB_EMBEDDED={core}");
+        println!("cargo::rustc-env=HERMITCRAB_EMBEDDED_HASH={}", hash(&core));
     }
 }

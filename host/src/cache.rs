@@ -46,6 +46,15 @@ impl Cache {
     }
 }
 
+/// SHA-256 of a file, in hexadecimal digits; empty if it is gone.
+pub(crate) fn hash_of(file: &Path) -> String {
+    let digest = std::fs::read(file).map(Sha256::digest);
+    let digits = |digest: sha2::digest::Output<Sha256>| {
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    digest.map(digits).unwrap_or_default()
+}
+
 /// Compiles the component `wasm` to `out` for this version of the host; does
 /// nothing if `out` was made from the same component by the same host.
 ///

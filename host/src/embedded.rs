@@ -38,6 +38,12 @@ pub(crate) fn copy(engine: &Engine) -> Option<Result<Component, EngineError>> {
     Some(component.map_err(|error| EngineError::new(&error)))
 }
 
+/// SHA-256 of the component that was compiled, in hexadecimal digits.
+#[cfg(embedded_core)]
+pub(crate) const HASH: &str = env!("HERMITCRAB_EMBEDDED_HASH");
+#[cfg(not(embedded_core))]
+pub(crate) const HASH: &str = "";
+
 #[cfg(embedded_core)]
 fn bytes() -> Option<&'static [u8]> {
     /// The largest page size that machines use, so that the code lies on page

@@ -9,7 +9,7 @@ use hermitcrab::session::InstanceCall;
 
 use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
-use crate::core::Core;
+use crate::core::{Core, CoreEvent};
 use crate::credential::Credentials;
 use crate::driver::DriverHandle;
 use crate::embedded;
@@ -18,6 +18,7 @@ use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::http::HttpTransport;
 use crate::journal::Journaled;
+use crate::log::{self, CoreId, Header, LogReader, Recorder, ReplayError, Replayed};
 use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
 use crate::program::Lent;
@@ -59,6 +60,8 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     transport: HttpTransport,
     core: Face,
+    /// Where it came from; none: it is built in.
+    core_file: Option<PathBuf>,
     limits: CoreLimits,
 }
 
@@ -165,6 +168,7 @@ impl HostBuilder {
         Ok(Host(Arc::new(Inner {
             transport: HttpTransport::new(self.credentials),
             core,
+            core_file: self.core,
             limits: self.limits,
         })))
     }
@@ -219,11 +223,76 @@ impl Host {
     /// # Errors
     /// No memory or entropy left.
     pub fn instance(&self) -> Result<Instance, HostError> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| {
-            HostError::Setup(format!("the system gives no random numbers: {error}"))
+        self.instance_with_seed(random_seed()?)
+    }
+
+    /// Starts an instance and writes its [log](crate::log) to `file`, a new one: what
+    /// it is told and what it gives, from the first call to its end. Where the file
+    /// cannot be written any more, the log ends and the instance goes on
+    /// ([`Instance::record_failure`]).
+    ///
+    /// # Errors
+    /// No memory or entropy left; the file exists, or cannot be written.
+    pub fn recorded_instance(&self, file: &Path) -> Result<Instance, HostError> {
+        let seed = random_seed()?;
+        let header = Header {
+            hermitcrab_log: log::VERSION,
+            core: self.core_id(),
+            seed: seed.iter().map(|byte| format!("{byte:02x}")).collect(),
+            memory_bytes: self.0.limits.memory_bytes as u64,
+        };
+        let recorder = Recorder::create(file, &header).map_err(|error| {
+            let way_out = match error.kind() {
+                std::io::ErrorKind::AlreadyExists => "; name another file, or remove it",
+                _ => "",
+            };
+            HostError::Setup(format!(
+                "cannot record to {}: {error}{way_out}",
+                file.display()
+            ))
         })?;
-        self.instance_with_seed(seed)
+        Ok(self.start(self.journaled(seed)?.record(recorder)))
+    }
+
+    /// Which core it runs.
+    pub fn core_id(&self) -> CoreId {
+        CoreId {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            hash: match &self.0.core {
+                Face::Component(_) => match &self.0.core_file {
+                    Some(file) => cache::hash_of(file),
+                    None => embedded::HASH.to_owned(),
+                },
+                Face::Native => "native".to_owned(),
+            },
+        }
+    }
+
+    /// Runs again what a log holds, in a fresh core, and compares; nothing else is
+    /// read, sent or started. The events go to `event`.
+    ///
+    /// # Errors
+    /// The log cannot be used, or the first difference.
+    pub fn replay(
+        &self,
+        log: &mut LogReader,
+        event: impl FnMut(&CoreEvent),
+    ) -> Result<Replayed, ReplayError> {
+        let seed = log.seed()?;
+        let limits = CoreLimits {
+            memory_bytes: usize::try_from(log.header().memory_bytes).unwrap_or(usize::MAX),
+            // What it did in time once it may do on a busier machine.
+            step_timeout: self.0.limits.step_timeout * 10,
+            ..self.0.limits
+        };
+        let started = match &self.0.core {
+            Face::Component(loaded) => loaded
+                .start(seed, limits)
+                .map(|core| Box::new(core) as Box<dyn Core>),
+            Face::Native => NativeCore::start(seed).map(|core| Box::new(core) as Box<dyn Core>),
+        };
+        let mut core = started.map_err(|error| ReplayError::Core(0, error))?;
+        log::replay(log, &mut *core, event)
     }
 
     /// Starts an instance whose ids and other random numbers follow from `seed`.
@@ -231,7 +300,17 @@ impl Host {
     /// # Errors
     /// No memory left.
     pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
-        let core = match &self.0.core {
+        Ok(self.start(self.journaled(seed)?))
+    }
+
+    fn start(&self, core: Journaled) -> Instance {
+        Instance {
+            driver: DriverHandle::start(core, self.0.transport.clone()),
+        }
+    }
+
+    fn journaled(&self, seed: [u8; 32]) -> Result<Journaled, HostError> {
+        Ok(match &self.0.core {
             Face::Component(loaded) if self.0.limits.journal_bytes > 0 => {
                 let (loaded, limits) = (loaded.clone(), self.0.limits);
                 let restart = move || {
@@ -245,9 +324,7 @@ impl Host {
                 Journaled::new(self.core(seed)?, Box::new(restart), limits.journal_bytes)
             }
             Face::Component(_) | Face::Native => Journaled::without(self.core(seed)?),
-        };
-        let driver = DriverHandle::start(core, self.0.transport.clone());
-        Ok(Instance { driver })
+        })
     }
 
     /// Starts a core without a driver, for whoever steps it and performs its
@@ -277,7 +354,26 @@ impl std::fmt::Debug for Instance {
     }
 }
 
+fn random_seed() -> Result<[u8; 32], HostError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| {
+        HostError::Setup(format!("the system gives no random numbers: {error}"))
+    })?;
+    Ok(seed)
+}
+
 impl Instance {
+    /// Why the record of this instance ([`Host::recorded_instance`]) is not whole, if
+    /// it is not: the disk is full, for example.
+    ///
+    /// # Errors
+    /// The instance has ended.
+    pub async fn record_failure(&self) -> Result<Option<String>, HostError> {
+        self.driver
+            .call(|driver| Ok(driver.core.record_failure()))
+            .await
+    }
+
     /// Adds an environment that `environment` answers for.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use hermitcrab::memory::EndReason;
 use hermitcrab::session::{Action, InstanceCall, InstanceReply, SessionCall};
 
 use crate::core::{CallResult, Core, CoreError, CoreFailure, CoreStep};
+use crate::log::Recorder;
 
 /// What an entry takes beside the bytes that it holds.
 const ENTRY_BYTES: usize = 200;
@@ -74,6 +75,8 @@ pub(crate) struct Journaled {
     /// None once it has died: a dead one only holds memory.
     core: Result<Box<dyn Core>, CoreFailure>,
     journal: Option<Journal>,
+    /// Writes down what a living core was told, and what it gave.
+    recorder: Option<Recorder>,
 }
 
 impl Journaled {
@@ -82,6 +85,7 @@ impl Journaled {
         Self {
             core: Ok(core),
             journal: None,
+            recorder: None,
         }
     }
 
@@ -97,7 +101,19 @@ impl Journaled {
                 max_bytes,
                 worked: Duration::ZERO,
             }),
+            recorder: None,
         }
+    }
+
+    /// Records everything from now on.
+    pub(crate) fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Why the record is not whole, if it is not.
+    pub(crate) fn record_failure(&self) -> Option<String> {
+        self.recorder.as_ref()?.failed().map(ToString::to_string)
     }
 
     /// The core as it was before the call that ended it, once; none if it
@@ -141,16 +157,27 @@ impl Journaled {
     /// Tells the core something and, if that did not end it, notes it. Also a call
     /// that was refused may have drawn a random number.
     fn pass(&mut self, told: Told) -> CallResult<Answer> {
+        let keeps = self.journal.is_some() || self.recorder.is_some();
         // One that another call has ended stays dead.
-        if self.journal.is_none() || self.core.is_err() {
+        if !keeps || self.core.is_err() {
             return self.look(|core| told.to(core));
         }
         let began = Instant::now();
         let kept = told.clone();
         let result = self.look(|core| told.to(core));
-        if let Some(journal) = &mut self.journal
-            && self.core.is_ok()
-        {
+        if self.core.is_err() {
+            return result;
+        }
+        if let Some(recorder) = &mut self.recorder {
+            match (&kept, &result) {
+                (Told::Step { now_ms, outcomes }, Ok(Answer::Step(step))) => {
+                    recorder.step(*now_ms, outcomes, step);
+                }
+                (Told::Call(call), _) => recorder.call(call),
+                _ => {}
+            }
+        }
+        if let Some(journal) = &mut self.journal {
             journal.worked += began.elapsed();
             journal.bytes += kept.weight() + ENTRY_BYTES;
             journal.told.push(kept);

@@ -18,6 +18,7 @@ mod http;
 mod job;
 mod journal;
 mod local;
+pub mod log;
 mod memory;
 mod model_client;
 mod native_core;

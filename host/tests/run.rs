@@ -9,6 +9,8 @@ mod git;
 mod limits;
 #[path = "run/people.rs"]
 mod people;
+#[path = "run/record.rs"]
+mod record;
 #[path = "run/terminal.rs"]
 mod terminal;
 

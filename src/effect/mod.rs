@@ -37,7 +37,8 @@ pub struct Effect {
 }
 
 /// The kinds of effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EffectKind {
     /// One HTTP exchange. Outcomes: `HttpHead`, `HttpChunk`…, then `HttpEnd`,
     /// `HttpFailed` or `Cancelled`.

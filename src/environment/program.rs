@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Scope;
 
 /// One call of a lent program: everything it may see goes in, changes come out.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRequest {
     /// Number of the environment whose files it sees.
     pub environment: u32,
@@ -22,6 +22,7 @@ pub struct ProgramRequest {
     /// Absolute working directory.
     pub working_dir: String,
     /// Standard input.
+    #[serde(with = "crate::text::blob")]
     pub stdin: Bytes,
     /// State of the files that `changes` lead from, as an earlier call of this
     /// program named it; `None`: from nothing, `changes` hold all files.

@@ -16,6 +16,7 @@ pub struct HttpRequest {
     /// Names in lower case, with values; never a credential.
     pub headers: Vec<(String, String)>,
     /// Body bytes.
+    #[serde(with = "crate::text::blob")]
     pub body: Bytes,
     /// Header that the host fills from a credential it holds.
     pub auth: Option<Auth>,

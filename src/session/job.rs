@@ -30,13 +30,15 @@ pub struct JobReport {
 }
 
 /// The kinds of report.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JobReportKind {
     /// A command wrote something.
     Output {
         /// Which pipe.
         stream: OutputStream,
         /// The bytes.
+        #[serde(with = "crate::text::blob")]
         data: Bytes,
     },
     /// Last report: a command ended.

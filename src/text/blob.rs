@@ -1,5 +1,5 @@
-//! Bytes in JSON, for people who read logs: UTF-8 as a string, and all else as
-//! `{"base64": …}`.
+//! Bytes in JSON, for people who read logs: text as a string, and all else, such as
+//! archives, as `{"base64": …}`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +16,8 @@ enum Blob<'a> {
 impl<'a> From<&'a Bytes> for Blob<'a> {
     fn from(bytes: &'a Bytes) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Self::Text(text.into()),
-            Err(_) => Self::Bytes {
+            Ok(text) if !text.contains('\0') => Self::Text(text.into()),
+            _ => Self::Bytes {
                 base64: STANDARD.encode(bytes),
             },
         }

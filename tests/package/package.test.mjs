@@ -193,12 +193,15 @@ async function serving(t, args, options) {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   });
   let printed = "";
-  for await (const data of child.stdout) {
-    printed += data;
-    const [, port] = /https?:\/\/(?:127\.0\.0\.1|localhost):(\d+)/.exec(printed) ?? [];
-    if (port) return `http://127.0.0.1:${port}`;
-  }
-  throw new Error(`it ended: ${printed}`);
+  return new Promise((resolve, reject) => {
+    // To its end: a server whose output nobody takes any more may end.
+    child.stdout.on("data", (data) => {
+      printed += data;
+      const [, port] = /https?:\/\/(?:127\.0\.0\.1|localhost):(\d+)/.exec(printed) ?? [];
+      if (port) resolve(`http://127.0.0.1:${port}`);
+    });
+    child.once("exit", () => reject(new Error(`it ended: ${printed}`)));
+  });
 }
 
 const FIX = { steps: [callStep("shell", { command: "sed -i s/hi/hello/ app.sh" }), { text: "It says hello." }] };

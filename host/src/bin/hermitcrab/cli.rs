@@ -20,6 +20,10 @@ pub(crate) enum Command {
     /// Run one task
     #[command(after_help = EXIT_CODES)]
     Run(Box<RunOptions>),
+    /// Run again what `run --record` has written, without network, files or processes, and
+    /// compare every event and effect
+    #[command(after_help = REPLAY_EXIT_CODES)]
+    Replay(ReplayOptions),
     /// Show a whole run on a small broken repository, without a key
     Demo,
     /// List the models that are known; others work, too
@@ -34,6 +38,10 @@ pub(crate) enum Command {
     CompileCore(CoreOptions),
 }
 
+const REPLAY_EXIT_CODES: &str = "\
+Exit codes: 0 the core gave the same, 1 it gave something else, which is shown, or the log is
+damaged, 2 wrong usage.";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 the task came to its natural end, 1 the session failed or the model refused
 or answered nothing, 2 wrong usage, 3 a limit was reached (also when the last answer was
@@ -43,6 +51,16 @@ second Ctrl-C at once.
 Stdout has the model's text, one line per tool call and the diff; notices and errors are
 on stderr. The API key is taken out of this process's environment; commands that the model
 runs do not inherit it.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOptions {
+    /// The log
+    #[arg(value_name = "FILE")]
+    pub(crate) log: PathBuf,
+    /// Print the events, one per line, as `run --json` did
+    #[arg(long)]
+    pub(crate) events: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
@@ -78,6 +96,9 @@ pub(crate) struct RunOptions {
     /// archive that `cargo xtask python` makes; docs/programs.md says what Python there has
     #[arg(long, value_name = "FILE.tar.gz")]
     pub(crate) python: Option<PathBuf>,
+    /// Write the log of the run here, a new file: what `hermitcrab replay` runs again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Print one event per line, as JSON, and nothing else on stdout
     #[arg(long)]
     pub(crate) json: bool,

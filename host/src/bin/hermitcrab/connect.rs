@@ -10,8 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hermitcrab::llm::Content;
 use hermitcrab_host::{
-    Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostError, LocalEnvironment,
-    MemoryOptions, SessionOptions,
+    Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostBuilder, HostError, Instance,
+    LocalEnvironment, MemoryOptions, SessionOptions,
 };
 
 use crate::failure::Failure;
@@ -21,6 +21,7 @@ use crate::session::Session;
 /// A session of the host.
 pub(crate) struct HostSession {
     session: hermitcrab_host::Session,
+    instance: Instance,
     /// Outlives the session's commands.
     _guardian: Option<Guardian>,
 }
@@ -45,6 +46,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         config,
         ground,
         approver,
+        record,
     } = plan;
     let mut builder = Host::builder();
     for chosen in &providers {
@@ -58,12 +60,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
             ..limits
         });
     }
-    let builder = match std::env::var_os("HERMITCRAB_CORE") {
-        None => builder,
-        Some(core) if core == "native" => builder.native_core(),
-        Some(core) => builder.core(core),
-    };
-    let host = builder.build().map_err(failed)?;
+    let host = chosen_core(builder).build().map_err(failed)?;
     let mut guardian = None;
     let environment = match ground {
         Ground::Local(directory, watching, variables) => {
@@ -85,14 +82,30 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     };
     let mut options = SessionOptions::new(config, environment);
     options.approval = approver;
-    let session = host.open_session(options).await.map_err(failed)?;
+    let instance = match &record {
+        Some(file) => host
+            .recorded_instance(file)
+            .map_err(|error| Failure::usage(error.to_string()))?,
+        None => host.instance().map_err(failed)?,
+    };
+    let session = instance.open_session(options).await.map_err(failed)?;
     Ok(HostSession {
         session,
+        instance,
         _guardian: guardian,
     })
 }
 
-fn failed(error: HostError) -> Failure {
+/// With the core that `HERMITCRAB_CORE` chooses.
+pub(crate) fn chosen_core(builder: HostBuilder) -> HostBuilder {
+    match std::env::var_os("HERMITCRAB_CORE") {
+        None => builder,
+        Some(core) if core == "native" => builder.native_core(),
+        Some(core) => builder.core(core),
+    }
+}
+
+pub(crate) fn failed(error: HostError) -> Failure {
     Failure::failed(error.to_string())
 }
 
@@ -108,6 +121,11 @@ impl HostSession {
             },
             Err(error) => Export::Lost(failed(error)),
         }
+    }
+
+    /// Why the log of the run is not whole, if it is not.
+    pub(crate) async fn record_failure(&self) -> Option<String> {
+        self.instance.record_failure().await.ok().flatten()
     }
 
     /// Tells the session something without waiting for it: a core that is busy

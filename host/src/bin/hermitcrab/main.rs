@@ -25,6 +25,7 @@ mod compile;
 mod connect;
 mod demo;
 mod models;
+mod replay;
 mod run;
 mod serve;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
         Command::Run(options) => run::run(&options, &secrets),
+        Command::Replay(options) => replay::replay(&options),
         Command::Demo => demo::demo(),
         Command::Models(options) => models::models(&options),
         Command::ServeModel(options) => serve::serve(&options),

@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) ground: Ground,
     /// Who is asked for approval.
     pub(crate) approver: Option<ApprovalFn>,
+    /// Where the log of the run goes.
+    pub(crate) record: Option<PathBuf>,
 }
 
 /// Variables for commands, with their values.
@@ -140,6 +142,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         providers,
         ground,
         approver,
+        record: options.record.clone(),
     };
     let style = if options.json {
         Style::PLAIN
@@ -156,6 +159,9 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
         let ended = drive(&mut session, prompt, &mut face, &mut stops, &mut questions).await;
+        if let Some(why) = session.record_failure().await {
+            eprintln!("hermitcrab: the log of the run is not whole: {why}");
+        }
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let (after, result) = match memory && !ended.killed {

@@ -73,6 +73,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
         providers: vec![chosen],
         ground: Ground::Local(directory.clone(), guardian, Vec::new()),
         approver: None,
+        record: None,
     };
     let runtime = runtime()?;
     let mut face = Face::human(BufWriter::new(io::stdout()), style);

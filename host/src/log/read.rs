@@ -1,0 +1,280 @@
+//! Reading a log: line by line, each proven by its sum.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::Crc;
+use flate2::bufread::GzDecoder;
+use hermitcrab::effect::Outcome;
+use hermitcrab::session::InstanceCall;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Header, VERSION};
+
+/// What every log begins with: gzip, without a name or a time.
+const GZIP: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
+/// Between the text of a line and its sum.
+const SUM: &str = ",\"sum\":\"";
+/// Bytes of a line at most.
+const LINE_BYTES: u64 = 1 << 30;
+
+/// One line behind the header.
+#[derive(Debug)]
+pub enum Told {
+    /// A call that was made.
+    Call(InstanceCall),
+    /// A step.
+    Step {
+        /// Its time, in ms since 1970-01-01 UTC.
+        now_ms: u64,
+        /// What was delivered.
+        outcomes: Vec<Outcome>,
+        /// What it gave, as JSON.
+        gave: String,
+    },
+}
+
+/// Why a log cannot be used.
+#[derive(Debug)]
+pub enum LogError {
+    /// It cannot be read.
+    Io(PathBuf, io::Error),
+    /// It is no log.
+    NotALog(PathBuf),
+    /// It is of a later version than [`VERSION`].
+    Newer(PathBuf, u32),
+    /// Something in it changed since it was written, at or before this line.
+    Damaged(PathBuf, u64),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(path, error) => write!(f, "cannot read {}: {error}", path.display()),
+            Self::NotALog(path) => write!(
+                f,
+                "{} is not a log of a run; `hermitcrab run --record FILE` writes one",
+                path.display()
+            ),
+            Self::Newer(path, version) => write!(
+                f,
+                "{} is a log of version {version}, and this program reads up to {VERSION}; use a \
+                 newer hermitcrab",
+                path.display()
+            ),
+            Self::Damaged(path, line) => write!(
+                f,
+                "{} is damaged: line {line} is not what was written; fetch the file again from \
+                 where it came",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+#[derive(Deserialize)]
+struct Line {
+    call: Option<InstanceCall>,
+    step: Option<Step>,
+    gave: Option<Box<RawValue>>,
+    end: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    now_ms: u64,
+    outcomes: Vec<Outcome>,
+}
+
+/// Reads a log.
+pub struct LogReader {
+    path: PathBuf,
+    text: BufReader<GzDecoder<BufReader<File>>>,
+    header: Header,
+    sum: Crc,
+    line: u64,
+    /// Whether it ended, and was closed by who wrote it.
+    closed: Option<bool>,
+}
+
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogReader")
+            .field("path", &self.path)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LogReader {
+    /// Opens a log and reads its header.
+    ///
+    /// # Errors
+    /// It cannot be read, is no log, or is of a later version.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let broken = |error| LogError::Io(path.to_owned(), error);
+        let mut file = BufReader::new(File::open(path).map_err(broken)?);
+        if !file.fill_buf().map_err(broken)?.starts_with(&GZIP) {
+            return Err(LogError::NotALog(path.to_owned()));
+        }
+        let mut log = Self {
+            path: path.to_owned(),
+            text: BufReader::new(GzDecoder::new(file)),
+            header: Header {
+                hermitcrab_log: 0,
+                core: super::CoreId {
+                    version: String::new(),
+                    hash: String::new(),
+                },
+                seed: String::new(),
+                memory_bytes: 0,
+            },
+            sum: Crc::new(),
+            line: 0,
+            closed: None,
+        };
+        #[derive(Deserialize)]
+        struct Version {
+            hermitcrab_log: u32,
+        }
+        let not_a_log = || LogError::NotALog(path.to_owned());
+        let line = log.line()?.ok_or_else(not_a_log)?;
+        let Version {
+            hermitcrab_log: version,
+        } = serde_json::from_str(&line).map_err(|_| not_a_log())?;
+        if version > VERSION {
+            return Err(LogError::Newer(path.to_owned(), version));
+        }
+        log.header = serde_json::from_str(&line).map_err(|_| not_a_log())?;
+        Ok(log)
+    }
+
+    /// What it begins with.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The seed of its core.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn seed(&self) -> Result<[u8; 32], LogError> {
+        let mut seed = [0; 32];
+        let digits = self.header.seed.as_bytes();
+        if digits.len() != 2 * seed.len() {
+            return Err(LogError::NotALog(self.path.clone()));
+        }
+        for (byte, pair) in seed.iter_mut().zip(digits.chunks(2)) {
+            *byte = std::str::from_utf8(pair)
+                .ok()
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                .ok_or_else(|| LogError::NotALog(self.path.clone()))?;
+        }
+        Ok(seed)
+    }
+
+    /// Number of the line that was read last, from 1.
+    pub fn line_number(&self) -> u64 {
+        self.line
+    }
+
+    /// After the end: whether its writer closed it. One that was killed has not, and
+    /// what it wrote last may be missing.
+    pub fn is_closed(&self) -> bool {
+        self.closed == Some(true)
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    /// It is damaged, or cannot be read.
+    #[allow(clippy::should_implement_trait, reason = "an error ends it")]
+    pub fn next(&mut self) -> Result<Option<Told>, LogError> {
+        if self.closed.is_some() {
+            return Ok(None);
+        }
+        let Some(text) = self.line()? else {
+            self.closed = Some(false);
+            return Ok(None);
+        };
+        let line: Line = serde_json::from_str(&text).map_err(|_| self.damaged())?;
+        match line {
+            Line {
+                call: Some(call), ..
+            } => Ok(Some(Told::Call(call))),
+            Line {
+                step: Some(step),
+                gave: Some(gave),
+                ..
+            } => Ok(Some(Told::Step {
+                now_ms: step.now_ms,
+                outcomes: step.outcomes,
+                gave: gave.get().to_owned(),
+            })),
+            Line { end: Some(_), .. } => {
+                let mut rest = Vec::new();
+                // Its end proves the rest of the file, too.
+                match self.text.by_ref().take(1).read_to_end(&mut rest) {
+                    Ok(0) => self.closed = Some(true),
+                    Ok(_) => return Err(self.damaged()),
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        self.closed = Some(false);
+                    }
+                    Err(error) => return Err(self.failed(error)),
+                }
+                Ok(None)
+            }
+            _ => Err(self.damaged()),
+        }
+    }
+
+    /// The next line that is whole.
+    fn line(&mut self) -> Result<Option<String>, LogError> {
+        let mut line = Vec::new();
+        match self
+            .text
+            .by_ref()
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(_) => {}
+            // The writer was killed in the middle of it.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
+        }
+        if line.is_empty() {
+            return Ok(None);
+        }
+        self.line += 1;
+        let line = String::from_utf8(line).map_err(|_| self.damaged())?;
+        let proven = line.strip_suffix("\"}\n").and_then(|line| {
+            let (text, sum) = line.split_at_checked(line.len().checked_sub(8)?)?;
+            let text = text.strip_suffix(SUM)?;
+            self.sum.update(text.as_bytes());
+            (format!("{:08x}", self.sum.sum()) == sum).then_some(text)
+        });
+        match proven {
+            Some(text) => Ok(Some(format!("{text}}}"))),
+            None => Err(self.damaged()),
+        }
+    }
+
+    fn damaged(&self) -> LogError {
+        LogError::Damaged(self.path.clone(), self.line.max(1))
+    }
+
+    /// Compressed bytes that are none.
+    fn failed(&self, error: io::Error) -> LogError {
+        match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                LogError::Damaged(self.path.clone(), self.line + 1)
+            }
+            _ => LogError::Io(self.path.clone(), error),
+        }
+    }
+}
