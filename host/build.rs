@@ -5,12 +5,14 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Hash of the component that `core` was compiled from, which lies beside it.
+/// Hash of the component that `core` was compiled from, which lies beside it; where
+/// it does not, of `core` itself.
 fn hash(core: &str) -> String {
     let component = Path::new(core).with_extension("wasm");
     println!("cargo::rerun-if-changed={}", component.display());
     let bytes = std::fs::read(&component)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", component.display()));
+        .or_else(|_| std::fs::read(core))
+        .unwrap_or_else(|error| panic!("cannot read {core}: {error}"));
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -221,7 +221,7 @@ fn what_is_no_log_is_refused() {
         let mut sum = flate2::Crc::new();
         sum.update(text.as_bytes());
         let mut file = GzEncoder::new(Vec::new(), Compression::fast());
-        write!(file, "{text},\"sum\":\"{:08x}\"}}\n", sum.sum()).expect("written");
+        writeln!(file, "{text},\"sum\":\"{:08x}\"}}", sum.sum()).expect("written");
         file.finish().expect("written")
     };
     let none = "is not a log of a run; `hermitcrab run --record FILE` writes one";
