@@ -49,10 +49,7 @@ impl Cache {
 /// SHA-256 of a file, in hexadecimal digits; empty if it is gone.
 pub(crate) fn hash_of(file: &Path) -> String {
     let digest = std::fs::read(file).map(Sha256::digest);
-    let digits = |digest: sha2::digest::Output<Sha256>| {
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    digest.map(digits).unwrap_or_default()
+    digest.map(|digest| hex(&digest)).unwrap_or_default()
 }
 
 /// Compiles the component `wasm` to `out` for this version of the host; does
@@ -173,7 +170,8 @@ pub(crate) fn key(engine: &Engine, source: &[u8]) -> String {
     hex(&feed.0.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wasmtime::MemoryCreator;
-
 use hermitcrab::session::InstanceCall;
+use wasmtime::MemoryCreator;
 
 use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
-use crate::core::{Core, CoreEvent};
+use crate::core::{CallResult, Core, CoreEvent};
 use crate::credential::Credentials;
 use crate::driver::DriverHandle;
 use crate::embedded;
@@ -238,7 +237,7 @@ impl Host {
         let header = Header {
             hermitcrab_log: log::VERSION,
             core: self.core_id(),
-            seed: seed.iter().map(|byte| format!("{byte:02x}")).collect(),
+            seed: cache::hex(&seed),
             memory_bytes: self.0.limits.memory_bytes as u64,
         };
         let recorder = Recorder::create(file, &header).map_err(|error| {
@@ -285,12 +284,7 @@ impl Host {
             step_timeout: self.0.limits.step_timeout * 10,
             ..self.0.limits
         };
-        let started = match &self.0.core {
-            Face::Component(loaded) => loaded
-                .start(seed, limits)
-                .map(|core| Box::new(core) as Box<dyn Core>),
-            Face::Native => NativeCore::start(seed).map(|core| Box::new(core) as Box<dyn Core>),
-        };
+        let started = self.0.core.start(seed, limits);
         let mut core = started.map_err(|error| ReplayError::Core(0, error))?;
         log::replay(log, &mut *core, event)
     }
@@ -333,9 +327,15 @@ impl Host {
     /// # Errors
     /// No memory left.
     pub fn core(&self, seed: [u8; 32]) -> Result<Box<dyn Core>, HostError> {
-        Ok(match &self.0.core {
-            Face::Component(loaded) => Box::new(loaded.start(seed, self.0.limits)?),
-            Face::Native => Box::new(NativeCore::start(seed)?),
+        Ok(self.0.core.start(seed, self.0.limits)?)
+    }
+}
+
+impl Face {
+    fn start(&self, seed: [u8; 32], limits: CoreLimits) -> CallResult<Box<dyn Core>> {
+        Ok(match self {
+            Self::Component(loaded) => Box::new(loaded.start(seed, limits)?),
+            Self::Native => Box::new(NativeCore::start(seed)?),
         })
     }
 }

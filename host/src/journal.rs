@@ -37,12 +37,13 @@ enum Told {
 }
 
 impl Told {
-    /// Tells it to `core`.
-    fn to(self, core: &mut dyn Core) -> CallResult<Answer> {
-        Ok(match self {
-            Self::Step { now_ms, outcomes } => Answer::Step(core.step(now_ms, outcomes)?),
-            Self::Call(call) => Answer::Reply(core.call(call)?),
-        })
+    /// Tells it to `core` again, whatever comes of it: what was refused then is
+    /// refused now.
+    fn again(self, core: &mut dyn Core) {
+        match self {
+            Self::Step { now_ms, outcomes } => drop(core.step(now_ms, outcomes)),
+            Self::Call(call) => drop(core.call(call)),
+        }
     }
 
     /// Bytes that it holds, roughly.
@@ -52,12 +53,6 @@ impl Told {
             Self::Call(call) => weight_of_call(call),
         }
     }
-}
-
-/// What a core answered.
-enum Answer {
-    Step(CoreStep),
-    Reply(InstanceReply),
 }
 
 /// What a core was told, in order.
@@ -136,8 +131,7 @@ impl Journaled {
             return false;
         };
         let failure = std::mem::replace(&mut self.core, Ok(core));
-        let ends = InstanceCall::EndCommands { reason };
-        if self.pass(Told::Call(ends)).is_ok() {
+        if self.tell(InstanceCall::EndCommands { reason }).is_ok() {
             return true;
         }
         self.core = failure;
@@ -154,38 +148,35 @@ impl Journaled {
         result
     }
 
-    /// Tells the core something and, if that did not end it, notes it. Also a call
-    /// that was refused may have drawn a random number.
-    fn pass(&mut self, told: Told) -> CallResult<Answer> {
-        let keeps = self.journal.is_some() || self.recorder.is_some();
-        // One that another call has ended stays dead.
-        if !keeps || self.core.is_err() {
-            return self.look(|core| told.to(core));
-        }
+    /// Steps the core and, if that did not end it, notes it.
+    fn step_once(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
         let began = Instant::now();
-        let kept = told.clone();
-        let result = self.look(|core| told.to(core));
-        if self.core.is_err() {
-            return result;
-        }
-        if let Some(recorder) = &mut self.recorder {
-            match (&kept, &result) {
-                (Told::Step { now_ms, outcomes }, Ok(Answer::Step(step))) => {
-                    recorder.step(*now_ms, outcomes, step);
-                }
-                (Told::Call(call), _) => recorder.call(call),
-                _ => {}
+        let kept = self.keeps().then(|| outcomes.clone());
+        let step = self.look(|core| core.step(now_ms, outcomes))?;
+        if let Some(outcomes) = kept {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.step(now_ms, &outcomes, &step);
             }
+            self.keep(Told::Step { now_ms, outcomes }, began);
         }
-        if let Some(journal) = &mut self.journal {
-            journal.worked += began.elapsed();
-            journal.bytes += kept.weight() + ENTRY_BYTES;
-            journal.told.push(kept);
-            if journal.bytes > journal.max_bytes {
-                self.journal = None;
-            }
+        Ok(step)
+    }
+
+    /// Whether anything keeps what the core is told.
+    fn keeps(&self) -> bool {
+        self.journal.is_some() || self.recorder.is_some()
+    }
+
+    fn keep(&mut self, told: Told, began: Instant) {
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        journal.worked += began.elapsed();
+        journal.bytes += told.weight() + ENTRY_BYTES;
+        journal.told.push(told);
+        if journal.bytes > journal.max_bytes {
+            self.journal = None;
         }
-        result
     }
 }
 
@@ -194,8 +185,7 @@ impl Journal {
     fn retell(&self) -> CallResult<Box<dyn Core>> {
         let mut core = (self.restart)()?;
         for told in &self.told {
-            // What was refused then is refused now.
-            drop(told.clone().to(&mut *core));
+            told.clone().again(&mut *core);
         }
         Ok(core)
     }
@@ -264,41 +254,39 @@ fn weight(outcome: &Outcome) -> usize {
 
 impl Core for Journaled {
     fn step(&mut self, now_ms: u64, outcomes: Vec<Outcome>) -> CallResult<CoreStep> {
-        let again = match &self.journal {
-            Some(_) => outcomes.clone(),
-            None => Vec::new(),
-        };
-        let journaled = self.journal.is_some() && self.core.is_ok();
-        let result = self.pass(Told::Step { now_ms, outcomes });
-        let step = |answer| match answer {
-            Answer::Step(step) => step,
-            Answer::Reply(_) => CoreStep::default(),
-        };
+        // One that another call has ended stays dead.
+        if self.journal.is_none() || self.core.is_err() {
+            return self.step_once(now_ms, outcomes);
+        }
+        let result = self.step_once(now_ms, outcomes.clone());
         let Err(CoreError::Failed(failure)) = &result else {
-            return result.map(step);
+            return result;
         };
-        if !journaled || !self.go_on(failure.ends) {
-            return result.map(step);
+        if !self.go_on(failure.ends) {
+            return result;
         }
         // One that fails without its commands, too, has another reason.
-        let told = Told::Step {
-            now_ms,
-            outcomes: again,
-        };
-        self.pass(told).map(step)
+        self.step_once(now_ms, outcomes)
     }
 
+    /// Makes a call and, if it did not end the core, notes it. Also one that was
+    /// refused may have drawn a random number.
     fn call(&mut self, call: InstanceCall) -> CallResult<InstanceReply> {
         if let InstanceCall::AddRemoteEnvironment { .. } = call {
             // The files are elsewhere and stay; the rest is not worth the memory.
             self.journal = None;
         }
-        if call.is_question() {
-            return self.look(|core| core.call(call));
+        let began = Instant::now();
+        let kept = (self.keeps() && !call.is_question()).then(|| call.clone());
+        let result = self.look(|core| core.call(call));
+        if let Some(call) = kept
+            && self.core.is_ok()
+        {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.call(&call);
+            }
+            self.keep(Told::Call(call), began);
         }
-        self.pass(Told::Call(call)).map(|answer| match answer {
-            Answer::Reply(reply) => reply,
-            Answer::Step(_) => InstanceReply::Done,
-        })
+        result
     }
 }

@@ -125,7 +125,7 @@ impl wit::Guest for Component {
 impl EnvironmentHandle {
     fn sandbox(&self, call: &str) -> Result<Rc<MemoryEnvironment>, EnvironmentError> {
         INSTANCE.with_borrow(|instance| match instance {
-            Some(instance) => instance.sandbox(call, self.number),
+            Some(instance) => instance.sandbox_for(call, self.number),
             // An environment was made by an instance.
             None => Err(EnvironmentError::new(
                 EnvironmentErrorKind::Io,

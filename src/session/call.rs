@@ -380,29 +380,29 @@ impl Instance {
                 environment,
                 archive,
             } => {
-                self.sandbox("import_tar", environment)?
+                self.sandbox_for("import_tar", environment)?
                     .import_tar(&archive)?;
                 Reply::Done
             }
             InstanceCall::ImportFiles { environment, files } => {
-                self.sandbox("import_files", environment)?
+                self.sandbox_for("import_files", environment)?
                     .import_files(files)?;
                 Reply::Done
             }
             InstanceCall::ExportTar { environment } => Reply::Archive(
-                self.sandbox("export_tar", environment)?
+                self.sandbox_for("export_tar", environment)?
                     .export_tar()?
                     .into(),
             ),
             InstanceCall::Snapshot { environment } => {
-                let snapshot = self.sandbox("snapshot", environment)?.snapshot();
+                let snapshot = self.sandbox_for("snapshot", environment)?.snapshot();
                 Reply::Number(self.keep_snapshot(snapshot))
             }
             InstanceCall::Restore {
                 environment,
                 snapshot,
             } => {
-                let sandbox = self.sandbox("restore", environment)?;
+                let sandbox = self.sandbox_for("restore", environment)?;
                 sandbox.restore(self.snapshot(snapshot)?);
                 Reply::Done
             }
@@ -410,7 +410,7 @@ impl Instance {
                 environment,
                 snapshot,
             } => {
-                let sandbox = self.sandbox("changes", environment)?;
+                let sandbox = self.sandbox_for("changes", environment)?;
                 Reply::Changes(sandbox.changes_since(self.snapshot(snapshot)?))
             }
             InstanceCall::ForgetSnapshot { snapshot } => {

@@ -117,16 +117,18 @@ impl Instance {
         number
     }
 
-    /// The sandbox of this number, for `call`.
-    ///
-    /// # Errors
-    /// There is no such environment, or it is not a sandbox.
-    pub fn sandbox(
+    /// The sandbox of this number, if it is one.
+    pub fn sandbox(&self, number: u32) -> Option<Rc<MemoryEnvironment>> {
+        self.sandboxes.get(&number).cloned()
+    }
+
+    /// The same for `call`.
+    pub(crate) fn sandbox_for(
         &self,
         call: &str,
         number: u32,
     ) -> Result<Rc<MemoryEnvironment>, EnvironmentError> {
-        self.sandboxes.get(&number).cloned().ok_or_else(|| {
+        self.sandbox(number).ok_or_else(|| {
             EnvironmentError::new(
                 EnvironmentErrorKind::Unsupported,
                 format!("{call}: environment {number} is not a sandbox"),

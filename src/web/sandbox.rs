@@ -315,8 +315,8 @@ impl Core {
 
     pub(super) fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {
         self.driver
-            .look(|instance| instance.sandbox("", number))
-            .map_err(|_| invalid(format!("environment {number} is not a sandbox")))
+            .look(|instance| instance.sandbox(number))
+            .ok_or_else(|| invalid(format!("environment {number} is not a sandbox")))
     }
 }
 

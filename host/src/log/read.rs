@@ -93,20 +93,26 @@ struct Step {
 
 /// Reads a log.
 pub struct LogReader {
-    path: PathBuf,
-    text: BufReader<GzDecoder<BufReader<File>>>,
+    lines: Lines,
     header: Header,
-    sum: Crc,
-    line: u64,
     /// Whether it ended, and was closed by who wrote it.
     closed: Option<bool>,
+}
+
+/// The lines that are whole.
+struct Lines {
+    path: PathBuf,
+    text: BufReader<GzDecoder<BufReader<File>>>,
+    sum: Crc,
+    /// Number of the line that was read last, from 1.
+    number: u64,
 }
 
 impl fmt::Debug for LogReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogReader")
-            .field("path", &self.path)
-            .field("line", &self.line)
+            .field("path", &self.lines.path)
+            .field("line", &self.lines.number)
             .finish_non_exhaustive()
     }
 }
@@ -117,41 +123,24 @@ impl LogReader {
     /// # Errors
     /// It cannot be read, is no log, or is of a later version.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let broken = |error| LogError::Io(path.to_owned(), error);
-        let mut file = BufReader::new(File::open(path).map_err(broken)?);
-        if !file.fill_buf().map_err(broken)?.starts_with(&GZIP) {
-            return Err(LogError::NotALog(path.to_owned()));
-        }
-        let mut log = Self {
-            path: path.to_owned(),
-            text: BufReader::new(GzDecoder::new(file)),
-            header: Header {
-                hermitcrab_log: 0,
-                core: super::CoreId {
-                    version: String::new(),
-                    hash: String::new(),
-                },
-                seed: String::new(),
-                memory_bytes: 0,
-            },
-            sum: Crc::new(),
-            line: 0,
-            closed: None,
-        };
         #[derive(Deserialize)]
         struct Version {
             hermitcrab_log: u32,
         }
         let not_a_log = || LogError::NotALog(path.to_owned());
-        let line = log.line()?.ok_or_else(not_a_log)?;
+        let mut lines = Lines::open(path)?;
+        let line = lines.next()?.ok_or_else(not_a_log)?;
         let Version {
             hermitcrab_log: version,
         } = serde_json::from_str(&line).map_err(|_| not_a_log())?;
         if version > VERSION {
             return Err(LogError::Newer(path.to_owned(), version));
         }
-        log.header = serde_json::from_str(&line).map_err(|_| not_a_log())?;
-        Ok(log)
+        Ok(Self {
+            lines,
+            header: serde_json::from_str(&line).map_err(|_| not_a_log())?,
+            closed: None,
+        })
     }
 
     /// What it begins with.
@@ -164,23 +153,12 @@ impl LogReader {
     /// # Errors
     /// It names none.
     pub fn seed(&self) -> Result<[u8; 32], LogError> {
-        let mut seed = [0; 32];
-        let digits = self.header.seed.as_bytes();
-        if digits.len() != 2 * seed.len() {
-            return Err(LogError::NotALog(self.path.clone()));
-        }
-        for (byte, pair) in seed.iter_mut().zip(digits.chunks(2)) {
-            *byte = std::str::from_utf8(pair)
-                .ok()
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-                .ok_or_else(|| LogError::NotALog(self.path.clone()))?;
-        }
-        Ok(seed)
-    }
-
-    /// Number of the line that was read last, from 1.
-    pub fn line_number(&self) -> u64 {
-        self.line
+        let digits = &self.header.seed;
+        let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| LogError::NotALog(self.lines.path.clone()))
     }
 
     /// After the end: whether its writer closed it. One that was killed has not, and
@@ -193,16 +171,15 @@ impl LogReader {
     ///
     /// # Errors
     /// It is damaged, or cannot be read.
-    #[allow(clippy::should_implement_trait, reason = "an error ends it")]
-    pub fn next(&mut self) -> Result<Option<Told>, LogError> {
+    pub fn read(&mut self) -> Result<Option<Told>, LogError> {
         if self.closed.is_some() {
             return Ok(None);
         }
-        let Some(text) = self.line()? else {
+        let Some(text) = self.lines.next()? else {
             self.closed = Some(false);
             return Ok(None);
         };
-        let line: Line = serde_json::from_str(&text).map_err(|_| self.damaged())?;
+        let line: Line = serde_json::from_str(&text).map_err(|_| self.lines.damaged())?;
         match line {
             Line {
                 call: Some(call), ..
@@ -217,31 +194,34 @@ impl LogReader {
                 gave: gave.get().to_owned(),
             })),
             Line { end: Some(_), .. } => {
-                let mut rest = Vec::new();
-                // Its end proves the rest of the file, too.
-                match self.text.by_ref().take(1).read_to_end(&mut rest) {
-                    Ok(0) => self.closed = Some(true),
-                    Ok(_) => return Err(self.damaged()),
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                        self.closed = Some(false);
-                    }
-                    Err(error) => return Err(self.failed(error)),
-                }
+                self.closed = Some(self.lines.are_over()?);
                 Ok(None)
             }
-            _ => Err(self.damaged()),
+            _ => Err(self.lines.damaged()),
         }
     }
+}
 
-    /// The next line that is whole.
-    fn line(&mut self) -> Result<Option<String>, LogError> {
+impl Lines {
+    fn open(path: &Path) -> Result<Self, LogError> {
+        let broken = |error| LogError::Io(path.to_owned(), error);
+        let mut file = BufReader::new(File::open(path).map_err(broken)?);
+        if !file.fill_buf().map_err(broken)?.starts_with(&GZIP) {
+            return Err(LogError::NotALog(path.to_owned()));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            text: BufReader::new(GzDecoder::new(file)),
+            sum: Crc::new(),
+            number: 0,
+        })
+    }
+
+    /// The next line that is whole, proven and without its sum.
+    fn next(&mut self) -> Result<Option<String>, LogError> {
         let mut line = Vec::new();
-        match self
-            .text
-            .by_ref()
-            .take(LINE_BYTES)
-            .read_until(b'\n', &mut line)
-        {
+        let mut text = self.text.by_ref().take(LINE_BYTES);
+        match text.read_until(b'\n', &mut line) {
             Ok(_) => {}
             // The writer was killed in the middle of it.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -250,7 +230,7 @@ impl LogReader {
         if line.is_empty() {
             return Ok(None);
         }
-        self.line += 1;
+        self.number += 1;
         let line = String::from_utf8(line).map_err(|_| self.damaged())?;
         let proven = line.strip_suffix("\"}\n").and_then(|line| {
             let (text, sum) = line.split_at_checked(line.len().checked_sub(8)?)?;
@@ -264,15 +244,27 @@ impl LogReader {
         }
     }
 
+    /// After the last line: whether the file ends as it was closed. Its end proves
+    /// what is compressed, too.
+    fn are_over(&mut self) -> Result<bool, LogError> {
+        let mut rest = Vec::new();
+        match self.text.by_ref().take(1).read_to_end(&mut rest) {
+            Ok(0) => Ok(true),
+            Ok(_) => Err(self.damaged()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
     fn damaged(&self) -> LogError {
-        LogError::Damaged(self.path.clone(), self.line.max(1))
+        LogError::Damaged(self.path.clone(), self.number.max(1))
     }
 
     /// Compressed bytes that are none.
     fn failed(&self, error: io::Error) -> LogError {
         match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                LogError::Damaged(self.path.clone(), self.line + 1)
+                LogError::Damaged(self.path.clone(), self.number + 1)
             }
             _ => LogError::Io(self.path.clone(), error),
         }

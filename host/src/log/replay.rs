@@ -97,7 +97,7 @@ pub fn replay(
 ) -> Result<Replayed, ReplayError> {
     let mut encoder = Encoder::default();
     let (mut steps, mut rounds) = (0, 0);
-    while let Some(told) = log.next()? {
+    while let Some(told) = log.read()? {
         match told {
             Told::Call(call) => match core.call(call) {
                 // What was refused then is refused now.

@@ -171,7 +171,7 @@ fn a_flipped_bit_is_found_or_changes_nothing() {
             hermitcrab_host::log::LogReader::open(path).map_err(|error| error.to_string())?;
         let mut told = Vec::new();
         loop {
-            match log.next() {
+            match log.read() {
                 Ok(Some(line)) => told.push(format!("{line:?}")),
                 Ok(None) => return Ok((told, log.is_closed())),
                 Err(error) => return Err(error.to_string()),

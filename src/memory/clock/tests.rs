@@ -391,3 +391,21 @@ fn a_stop_ends_a_sleep() {
     )]);
     assert_eq!(*log.borrow(), ["stopped 0 Some(Cancelled)"]);
 }
+
+#[test]
+fn a_tick_wakes_nothing_where_it_is() {
+    let clock = clock_at(&Rc::new(Cell::new(0)));
+    // Less than a tick is worth.
+    let timeline = clock.start(100, u64::MAX, random());
+    let woken = Arc::new(Flag(AtomicBool::new(false)));
+    let waker = Waker::from(woken.clone());
+    timeline.begin_poll();
+    let mut sleep = Box::pin(timeline.sleep(2 * SECOND));
+    let sleeping = sleep.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(sleeping.is_pending());
+    timeline.tick();
+    assert_eq!(timeline.stopped(), Some(Stop::Timeout));
+    assert!(!woken.0.load(Ordering::Relaxed), "woken in the middle");
+    timeline.end_poll();
+    assert!(woken.0.load(Ordering::Relaxed), "not woken at the end");
+}

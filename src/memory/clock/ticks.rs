@@ -81,7 +81,7 @@ impl Timeline {
         refill();
     }
 
-    fn tick(&self) {
+    pub(super) fn tick(&self) {
         let worth = match self.hands_input_over() {
             true => TICK_WORK_OF_SHELL,
             false => TICK_WORK,

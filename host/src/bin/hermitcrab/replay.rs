@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hermitcrab_host::log::LogReader;
+use hermitcrab_host::log::{LogError, LogReader};
 use hermitcrab_host::{CoreEvent, Host};
 
 use crate::cli::ReplayOptions;
@@ -14,8 +14,10 @@ use crate::failure::{Code, Failure, reason};
 /// # Errors
 /// The log cannot be used, the core gave something else, or stdout cannot be written.
 pub(crate) fn replay(options: &ReplayOptions) -> Result<Code, Failure> {
-    let mut log =
-        LogReader::open(&options.log).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut log = LogReader::open(&options.log).map_err(|error| match error {
+        LogError::Damaged(..) => Failure::failed(error.to_string()),
+        _ => Failure::usage(error.to_string()),
+    })?;
     let recorded = log.header().core.clone();
     let host = match recorded.hash.as_str() {
         "native" => Host::builder().native_core(),
