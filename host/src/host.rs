@@ -225,10 +225,9 @@ impl Host {
         self.instance_with_seed(random_seed()?)
     }
 
-    /// Starts an instance and writes its [log](crate::log) to `file`, a new one: what
-    /// it is told and what it gives, from the first call to its end. Where the file
-    /// cannot be written any more, the log ends and the instance goes on
-    /// ([`Instance::record_failure`]).
+    /// Starts an instance and writes its [log](crate::log) to a new `file`: all inputs
+    /// and outputs until the instance ends. A write that fails ends the log, and the
+    /// instance goes on ([`Instance::record_failure`]).
     ///
     /// # Errors
     /// No memory or entropy left; the file exists, or cannot be written.

@@ -3,7 +3,7 @@
 //!
 //! A core is a pure function of its inputs. So nothing of it is saved while it
 //! works: its inputs are kept (nearly all of them share their bytes with who
-//! sent them), and when it has died, all but the last are told to a fresh one.
+//! sent them), and when it has died, all but the last go to a fresh one.
 //! What the core held then is there again: files, clock, conversations. If it
 //! was a command that ended it, the fresh one ends that command and goes on: its
 //! sessions notice nothing but the result of a call.
@@ -29,17 +29,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Starts a core like the one that is journaled.
 pub(crate) type Restart = Box<dyn Fn() -> CallResult<Box<dyn Core>> + Send>;
 
-/// What a core was told, once.
+/// One input of a core.
 #[derive(Clone)]
-enum Told {
+enum Input {
     Step { now_ms: u64, outcomes: Vec<Outcome> },
     Call(InstanceCall),
 }
 
-impl Told {
-    /// Tells it to `core` again, whatever comes of it: what was refused then is
-    /// refused now.
-    fn again(self, core: &mut dyn Core) {
+impl Input {
+    /// Passes it to `core` once more. Errors do not count: a call that the first core
+    /// refused is refused again.
+    fn repeat(self, core: &mut dyn Core) {
         match self {
             Self::Step { now_ms, outcomes } => drop(core.step(now_ms, outcomes)),
             Self::Call(call) => drop(core.call(call)),
@@ -55,10 +55,10 @@ impl Told {
     }
 }
 
-/// What a core was told, in order.
+/// The inputs of a core, in order.
 struct Journal {
     restart: Restart,
-    told: Vec<Told>,
+    inputs: Vec<Input>,
     bytes: usize,
     max_bytes: usize,
     /// How long all of that took.
@@ -70,7 +70,7 @@ pub(crate) struct Journaled {
     /// None once it has died: a dead one only holds memory.
     core: Result<Box<dyn Core>, CoreFailure>,
     journal: Option<Journal>,
-    /// Writes down what a living core was told, and what it gave.
+    /// Writes the inputs and outputs of the living core.
     recorder: Option<Recorder>,
 }
 
@@ -84,14 +84,14 @@ impl Journaled {
         }
     }
 
-    /// Keeps up to `max_bytes` of what `core`, which `restart` has just started,
-    /// is told; what it cannot keep all of it forgets.
+    /// Keeps up to `max_bytes` of inputs of `core`, which `restart` has just started.
+    /// Beyond that it drops all of them.
     pub(crate) fn new(core: Box<dyn Core>, restart: Restart, max_bytes: usize) -> Self {
         Self {
             core: Ok(core),
             journal: Some(Journal {
                 restart,
-                told: Vec::new(),
+                inputs: Vec::new(),
                 bytes: 0,
                 max_bytes,
                 worked: Duration::ZERO,
@@ -157,23 +157,23 @@ impl Journaled {
             if let Some(recorder) = &mut self.recorder {
                 recorder.step(now_ms, &outcomes, &step);
             }
-            self.keep(Told::Step { now_ms, outcomes }, began);
+            self.keep(Input::Step { now_ms, outcomes }, began);
         }
         Ok(step)
     }
 
-    /// Whether anything keeps what the core is told.
+    /// Whether anything keeps the inputs of the core.
     fn keeps(&self) -> bool {
         self.journal.is_some() || self.recorder.is_some()
     }
 
-    fn keep(&mut self, told: Told, began: Instant) {
+    fn keep(&mut self, input: Input, began: Instant) {
         let Some(journal) = &mut self.journal else {
             return;
         };
         journal.worked += began.elapsed();
-        journal.bytes += told.weight() + ENTRY_BYTES;
-        journal.told.push(told);
+        journal.bytes += input.weight() + ENTRY_BYTES;
+        journal.inputs.push(input);
         if journal.bytes > journal.max_bytes {
             self.journal = None;
         }
@@ -181,11 +181,11 @@ impl Journaled {
 }
 
 impl Journal {
-    /// A fresh core that was told the same.
+    /// A fresh core after the same inputs.
     fn retell(&self) -> CallResult<Box<dyn Core>> {
         let mut core = (self.restart)()?;
-        for told in &self.told {
-            told.clone().again(&mut *core);
+        for input in &self.inputs {
+            input.clone().repeat(&mut *core);
         }
         Ok(core)
     }
@@ -285,7 +285,7 @@ impl Core for Journaled {
             if let Some(recorder) = &mut self.recorder {
                 recorder.call(&call);
             }
-            self.keep(Told::Call(call), began);
+            self.keep(Input::Call(call), began);
         }
         result
     }

@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use super::wit;
 
-/// An enum whose variants bear the same names and nothing else; what a newer core
-/// knows beside them is told as the `other`.
+/// An enum whose variants bear the same names and nothing else; a variant that
+/// only a newer core has becomes the `other`.
 macro_rules! same_names {
     ($core:ident = $wit:ident { $($variant:ident),* $(,)? } $(other $other:ident)?) => {
         impl From<$core> for wit::$wit {
@@ -290,7 +290,7 @@ impl TryFrom<wit::SessionCall> for SessionCall {
             wit::SessionCall::UnregisterTool(name) => Self::UnregisterTool { name },
             wit::SessionCall::Agents => Self::Agents,
             wit::SessionCall::AgentHistory(agent) => Self::AgentHistory { agent },
-            wit::SessionCall::TellAgent(wit::AgentTold { agent, call }) => Self::TellAgent {
+            wit::SessionCall::TellAgent(wit::AgentRequest { agent, call }) => Self::TellAgent {
                 agent,
                 tell: call.into(),
             },
@@ -320,7 +320,7 @@ impl From<SessionCall> for wit::SessionCall {
             SessionCall::UnregisterTool { name } => Self::UnregisterTool(name),
             SessionCall::Agents => Self::Agents,
             SessionCall::AgentHistory { agent } => Self::AgentHistory(agent),
-            SessionCall::TellAgent { agent, tell } => Self::TellAgent(wit::AgentTold {
+            SessionCall::TellAgent { agent, tell } => Self::TellAgent(wit::AgentRequest {
                 agent,
                 call: tell.into(),
             }),

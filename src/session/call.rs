@@ -1,10 +1,10 @@
 //! Calls as data: what a host can tell an instance, and one of its sessions.
 //!
-//! A host that keeps what it told a core tells the same to a fresh one and has
-//! the same core again: a core is a function of its inputs. So every call that is
-//! not a step is a value, here, once; the faces convert it, [`Instance::call`] and
-//! [`Session::call`] carry it out. As JSON a call is an object with the field
-//! `call`: logs hold that, so a name, once given, stays.
+//! A core is a function of its inputs: a host that keeps them can pass them to a
+//! fresh core and has the same core again. So each call is declared here, once, as a
+//! value. The faces convert it; [`Instance::call`] and [`Session::call`] carry it out.
+//! As JSON a call is an object with the field `call`. Logs hold that JSON, so names
+//! never change.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -241,7 +241,7 @@ pub enum SessionCall {
     TellAgent {
         /// Its id.
         agent: String,
-        /// What it is told.
+        /// The call to it.
         tell: AgentCall,
     },
     /// Names of the tools that the model is offered → `Names`.

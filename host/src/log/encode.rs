@@ -15,7 +15,7 @@ pub(super) struct Encoder {
     body: Bytes,
 }
 
-/// A step as it was told.
+/// The inputs of a step.
 #[derive(Serialize)]
 struct Step<'a> {
     now_ms: u64,
@@ -26,14 +26,14 @@ pub(super) fn call(call: &InstanceCall) -> String {
     format!(r#"{{"call":{}"#, json(call))
 }
 
-pub(super) fn step(now_ms: u64, outcomes: &[Outcome], gave: &str) -> String {
-    let told = json(&Step { now_ms, outcomes });
-    format!(r#"{{"step":{told},"gave":{gave}"#)
+pub(super) fn step(now_ms: u64, outcomes: &[Outcome], output: &str) -> String {
+    let input = json(&Step { now_ms, outcomes });
+    format!(r#"{{"step":{input},"output":{output}"#)
 }
 
 impl Encoder {
-    /// What a step gave.
-    pub(super) fn gave(&mut self, step: &CoreStep) -> String {
+    /// What a step output.
+    pub(super) fn output(&mut self, step: &CoreStep) -> String {
         let events = listed(step.events.iter().map(|event| {
             // They are JSON already.
             String::from_utf8_lossy(&event.json).into_owned()

@@ -1,18 +1,17 @@
-//! The log of an instance: what a core was told and what it gave, written as it
-//! goes, so that the run can be looked at and done again without network, files or
-//! processes.
+//! The log of an instance: all inputs and outputs of its core, written as the run
+//! goes. From it a replay repeats the run without network, files or processes.
 //!
 //! The file is gzip over lines of JSON (`zcat FILE | jq`). The first line is the
 //! [`Header`]; then each call and each step is a line; a log that was closed ends
 //! with `{"end": …}`. Every line ends with `sum`, a CRC-32 of all text before it, so
-//! that whatever changed is found at the line where it did. A log whose writer was
-//! killed ends somewhere: what is whole counts.
+//! that a reader finds the first line that changed. If the writer was killed, the log
+//! ends early, and a reader uses the complete lines.
 //!
 //! | line | holds |
 //! |---|---|
 //! | `{"hermitcrab_log": 1, …}` | [`Header`] |
 //! | `{"call": …}` | an [`InstanceCall`](hermitcrab::session::InstanceCall) that may have changed something |
-//! | `{"step": {"now_ms", "outcomes"}, "gave": {"events", "effects", "reports", "log", "busy"}}` | a step |
+//! | `{"step": {"now_ms", "outcomes"}, "output": {"events", "effects", "reports", "log", "busy"}}` | a step |
 //! | `{"end": {"steps"}}` | the last line |
 //!
 //! A request to a model repeats nearly all of the one before it. Its body is
@@ -24,7 +23,7 @@ mod read;
 mod replay;
 mod write;
 
-pub use read::{LogError, LogReader, Told};
+pub use read::{Entry, LogError, LogReader};
 pub use replay::{Difference, ReplayError, Replayed, replay};
 pub(crate) use write::Recorder;
 

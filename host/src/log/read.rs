@@ -23,7 +23,7 @@ const LINE_BYTES: u64 = 1 << 30;
 
 /// One line behind the header.
 #[derive(Debug)]
-pub enum Told {
+pub enum Entry {
     /// A call that was made.
     Call(InstanceCall),
     /// A step.
@@ -32,8 +32,8 @@ pub enum Told {
         now_ms: u64,
         /// What was delivered.
         outcomes: Vec<Outcome>,
-        /// What it gave, as JSON.
-        gave: String,
+        /// What it output, as JSON.
+        output: String,
     },
 }
 
@@ -81,7 +81,7 @@ impl std::error::Error for LogError {}
 struct Line {
     call: Option<InstanceCall>,
     step: Option<Step>,
-    gave: Option<Box<RawValue>>,
+    output: Option<Box<RawValue>>,
     end: Option<serde::de::IgnoredAny>,
 }
 
@@ -171,7 +171,7 @@ impl LogReader {
     ///
     /// # Errors
     /// It is damaged, or cannot be read.
-    pub fn read(&mut self) -> Result<Option<Told>, LogError> {
+    pub fn read(&mut self) -> Result<Option<Entry>, LogError> {
         if self.closed.is_some() {
             return Ok(None);
         }
@@ -183,15 +183,15 @@ impl LogReader {
         match line {
             Line {
                 call: Some(call), ..
-            } => Ok(Some(Told::Call(call))),
+            } => Ok(Some(Entry::Call(call))),
             Line {
                 step: Some(step),
-                gave: Some(gave),
+                output: Some(output),
                 ..
-            } => Ok(Some(Told::Step {
+            } => Ok(Some(Entry::Step {
                 now_ms: step.now_ms,
                 outcomes: step.outcomes,
-                gave: gave.get().to_owned(),
+                output: output.get().to_owned(),
             })),
             Line { end: Some(_), .. } => {
                 self.closed = Some(self.lines.are_over()?);

@@ -1,4 +1,4 @@
-//! Replay: a core is told again what a log says, and must give the same.
+//! Replay: passes the inputs of a log to a fresh core and compares the outputs.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use hermitcrab::effect::EffectKind;
 use serde_json::Value;
 
 use super::encode::Encoder;
-use super::read::{LogError, LogReader, Told};
+use super::read::{Entry, LogError, LogReader};
 use crate::core::{Core, CoreError, CoreEvent, CoreStep};
 
 /// Characters of each side of a difference that are shown.
 const SHOWN: usize = 2_000;
 
-/// A replay that gave the same to its end.
+/// A replay whose outputs were all equal to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// Steps.
@@ -34,7 +34,7 @@ pub struct Difference {
     pub what: String,
     /// What the log has; empty: nothing there.
     pub recorded: String,
-    /// What the core gave; empty: nothing there.
+    /// What the core output; empty: nothing there.
     pub replayed: String,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Difference {
 pub enum ReplayError {
     /// The log cannot be used.
     Log(LogError),
-    /// The core gave something else.
+    /// An output of the core differs.
     Differs(Box<Difference>),
     /// The core failed in this step.
     Core(u64, CoreError),
@@ -97,23 +97,23 @@ pub fn replay(
 ) -> Result<Replayed, ReplayError> {
     let mut encoder = Encoder::default();
     let (mut steps, mut rounds) = (0, 0);
-    while let Some(told) = log.read()? {
-        match told {
-            Told::Call(call) => match core.call(call) {
+    while let Some(entry) = log.read()? {
+        match entry {
+            Entry::Call(call) => match core.call(call) {
                 // What was refused then is refused now.
                 Ok(_) | Err(CoreError::Refused(_) | CoreError::Environment(_)) => {}
                 Err(error) => return Err(ReplayError::Core(steps, error)),
             },
-            Told::Step {
+            Entry::Step {
                 now_ms,
                 outcomes,
-                gave: recorded,
+                output: recorded,
             } => {
                 steps += 1;
                 let step = core
                     .step(now_ms, outcomes)
                     .map_err(|error| ReplayError::Core(steps, error))?;
-                let replayed = encoder.gave(&step);
+                let replayed = encoder.output(&step);
                 if replayed != recorded {
                     let (what, recorded, replayed) = first_difference(&recorded, &replayed);
                     return Err(ReplayError::Differs(Box::new(Difference {
@@ -144,7 +144,7 @@ fn requests(step: &CoreStep) -> u64 {
         .count() as u64
 }
 
-/// The first part of what a step gave that differs, and both sides.
+/// The first part of a step's output that differs, and both sides.
 fn first_difference(recorded: &str, replayed: &str) -> (String, String, String) {
     let read = |text| serde_json::from_str::<Value>(text).unwrap_or_default();
     let (old, new) = (read(recorded), read(replayed));
@@ -163,6 +163,6 @@ fn first_difference(recorded: &str, replayed: &str) -> (String, String, String) 
             return (format!("{name} {}", index + 1), side(old), side(new));
         }
     }
-    let whole = "what it gave".to_owned();
+    let whole = "what it output".to_owned();
     (whole, recorded.to_owned(), replayed.to_owned())
 }

@@ -62,8 +62,8 @@ impl Recorder {
         if self.file.is_none() {
             return;
         }
-        let gave = self.encoder.gave(step);
-        self.line(&encode::step(now_ms, outcomes, &gave));
+        let output = self.encoder.output(step);
+        self.line(&encode::step(now_ms, outcomes, &output));
         self.steps += 1;
         let asks = |kind: &EffectKind| matches!(kind, EffectKind::Http(_));
         if step.effects.iter().any(|effect| asks(&effect.kind))

@@ -112,10 +112,13 @@ fn what_the_core_would_not_do_is_shown_with_both_sides() {
     let mut lines = String::new();
     for line in text.lines() {
         let (line, _) = line.rsplit_once(",\"sum\":\"").expect("a sum");
-        let line = match line.split_once(",\"gave\":") {
-            // What it gave stays what it was.
-            Some((told, gave)) => {
-                format!("{told},\"gave\":{}", gave.replace("Listening", "Looking."))
+        let line = match line.split_once(",\"output\":") {
+            // The output stays as it is.
+            Some((step, output)) => {
+                format!(
+                    "{step},\"output\":{}",
+                    output.replace("Listening", "Looking.")
+                )
             }
             None => line.to_owned(),
         };
@@ -169,11 +172,11 @@ fn a_flipped_bit_is_found_or_changes_nothing() {
     let text = |path: &Path| {
         let mut log =
             hermitcrab_host::log::LogReader::open(path).map_err(|error| error.to_string())?;
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         loop {
             match log.read() {
-                Ok(Some(line)) => told.push(format!("{line:?}")),
-                Ok(None) => return Ok((told, log.is_closed())),
+                Ok(Some(line)) => lines.push(format!("{line:?}")),
+                Ok(None) => return Ok((lines, log.is_closed())),
                 Err(error) => return Err(error.to_string()),
             }
         }
