@@ -27,6 +27,9 @@ pub mod profile;
 
 pub mod session;
 
+#[cfg(feature = "log")]
+pub mod log;
+
 pub mod script;
 
 #[cfg(all(target_arch = "wasm32", feature = "component"))]

@@ -8,7 +8,7 @@ use wasmtime::MemoryCreator;
 
 use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
-use crate::core::{CallResult, Core, CoreEvent};
+use crate::core::{CallResult, Core};
 use crate::credential::Credentials;
 use crate::driver::DriverHandle;
 use crate::embedded;
@@ -17,7 +17,7 @@ use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::http::HttpTransport;
 use crate::journal::Journaled;
-use crate::log::{self, CoreId, Header, LogReader, Recorder, ReplayError, Replayed};
+use crate::log::{self, CoreId, Header, Recorder, Replay, ReplayError};
 use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
 use crate::program::Lent;
@@ -233,13 +233,19 @@ impl Host {
     /// No memory or entropy left; the file exists, or cannot be written.
     pub fn recorded_instance(&self, file: &Path) -> Result<Instance, HostError> {
         let seed = random_seed()?;
+        let recorder = self.recorder(file, seed)?;
+        Ok(self.start(self.journaled(seed)?.record(recorder)))
+    }
+
+    /// Begins a log of a core with this seed.
+    pub(crate) fn recorder(&self, file: &Path, seed: [u8; 32]) -> Result<Recorder, HostError> {
         let header = Header {
             hermitcrab_log: log::VERSION,
             core: self.core_id(),
             seed: cache::hex(&seed),
             memory_bytes: self.0.limits.memory_bytes as u64,
         };
-        let recorder = Recorder::create(file, &header).map_err(|error| {
+        Recorder::create(file, &header).map_err(|error| {
             let way_out = match error.kind() {
                 std::io::ErrorKind::AlreadyExists => "; name another file, or remove it",
                 _ => "",
@@ -248,8 +254,7 @@ impl Host {
                 "cannot record to {}: {error}{way_out}",
                 file.display()
             ))
-        })?;
-        Ok(self.start(self.journaled(seed)?.record(recorder)))
+        })
     }
 
     /// Which core it runs.
@@ -266,26 +271,27 @@ impl Host {
         }
     }
 
-    /// Runs again what a log holds, in a fresh core, and compares; nothing else is
-    /// read, sent or started. The events go to `event`.
+    /// Runs the log at `file` again, in a fresh core; nothing else is read, sent or
+    /// started. [`Replay::run`] does it.
     ///
     /// # Errors
-    /// The log cannot be used, or the first difference.
-    pub fn replay(
-        &self,
-        log: &mut LogReader,
-        event: impl FnMut(&CoreEvent),
-    ) -> Result<Replayed, ReplayError> {
-        let seed = log.seed()?;
-        let limits = CoreLimits {
-            memory_bytes: usize::try_from(log.header().memory_bytes).unwrap_or(usize::MAX),
-            // What it did in time once it may do on a busier machine.
-            step_timeout: self.0.limits.step_timeout * 10,
-            ..self.0.limits
-        };
-        let started = self.0.core.start(seed, limits);
-        let mut core = started.map_err(|error| ReplayError::Core(0, error))?;
-        log::replay(log, &mut *core, event)
+    /// The log cannot be used.
+    pub fn replay(&self, file: &Path) -> Result<Replay, ReplayError> {
+        Replay::begin(file, |seed, header| {
+            let limits = CoreLimits {
+                memory_bytes: usize::try_from(header.memory_bytes).unwrap_or(usize::MAX),
+                ..self.0.limits.patient()
+            };
+            Ok(Journaled::without(self.0.core.start(seed, limits)?))
+        })
+    }
+
+    pub(crate) fn limits(&self) -> CoreLimits {
+        self.0.limits
+    }
+
+    pub(crate) fn transport(&self) -> HttpTransport {
+        self.0.transport.clone()
     }
 
     /// Starts an instance whose ids and other random numbers follow from `seed`.
@@ -303,20 +309,24 @@ impl Host {
     }
 
     fn journaled(&self, seed: [u8; 32]) -> Result<Journaled, HostError> {
+        Ok(self.journaled_core(seed, self.0.limits)?)
+    }
+
+    /// A core that can be brought back, if it has a sandbox.
+    pub(crate) fn journaled_core(
+        &self,
+        seed: [u8; 32],
+        limits: CoreLimits,
+    ) -> CallResult<Journaled> {
+        let core = self.0.core.start(seed, limits)?;
         Ok(match &self.0.core {
-            Face::Component(loaded) if self.0.limits.journal_bytes > 0 => {
-                let (loaded, limits) = (loaded.clone(), self.0.limits);
-                let restart = move || {
-                    let limits = CoreLimits {
-                        // What it did in time once it may do on a busier machine.
-                        step_timeout: limits.step_timeout * 10,
-                        ..limits
-                    };
-                    Ok(Box::new(loaded.start(seed, limits)?) as Box<dyn Core>)
-                };
-                Journaled::new(self.core(seed)?, Box::new(restart), limits.journal_bytes)
+            Face::Component(loaded) if limits.journal_bytes > 0 => {
+                let loaded = loaded.clone();
+                let restart =
+                    move || Ok(Box::new(loaded.start(seed, limits.patient())?) as Box<dyn Core>);
+                Journaled::new(core, Box::new(restart), limits.journal_bytes)
             }
-            Face::Component(_) | Face::Native => Journaled::without(self.core(seed)?),
+            Face::Component(_) | Face::Native => Journaled::without(core),
         })
     }
 
@@ -344,7 +354,7 @@ impl Face {
 /// environment.
 #[derive(Clone)]
 pub struct Instance {
-    driver: DriverHandle,
+    pub(crate) driver: DriverHandle,
 }
 
 impl std::fmt::Debug for Instance {

@@ -171,12 +171,22 @@ impl Session {
                 Ok((id, events))
             })
             .await?;
+        Ok(Self::attached(driver, id, environment, events))
+    }
+
+    /// A handle to a session that the driver has.
+    pub(crate) fn attached(
+        driver: DriverHandle,
+        id: Arc<str>,
+        environment: EnvironmentHandle,
+        events: Arc<Queue<Event>>,
+    ) -> Self {
         let controller = Controller(Arc::new(Link {
             driver,
             id,
             environment,
         }));
-        Ok(Self { controller, events })
+        Self { controller, events }
     }
 
     /// The next event; `None` after `SESSION_END`.
@@ -315,6 +325,27 @@ impl Controller {
     /// Nothing is being processed.
     pub async fn interrupt(&self) -> Result<(), HostError> {
         self.tell(SessionCall::Interrupt).await
+    }
+
+    /// From now on no request is sent once the conversation has `answers` answers of
+    /// the model; what came before that is done, tools included. `None`: the session
+    /// goes on.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn pause_at(&self, answers: Option<u32>) -> Result<(), HostError> {
+        self.tell(SessionCall::PauseAt { answers }).await
+    }
+
+    /// Whether it stands still before a request.
+    ///
+    /// # Errors
+    /// The instance is dead.
+    pub async fn is_paused(&self) -> Result<bool, HostError> {
+        match self.call(SessionCall::IsPaused).await? {
+            SessionReply::Flag(flag) => Ok(flag),
+            other => Err(out_of_place("yes or no", &other).into()),
+        }
     }
 
     /// Ends the session from any state, gracefully.

@@ -3,6 +3,8 @@
 
 #![cfg(unix)]
 
+#[path = "run/fork.rs"]
+mod fork;
 #[path = "run/git.rs"]
 mod git;
 #[path = "run/limits.rs"]

@@ -276,6 +276,8 @@ impl TryFrom<wit::SessionCall> for SessionCall {
             wit::SessionCall::Interrupt => Self::Interrupt,
             wit::SessionCall::Abort => Self::Abort,
             wit::SessionCall::Close => Self::Close,
+            wit::SessionCall::PauseAt(answers) => Self::PauseAt { answers },
+            wit::SessionCall::IsPaused => Self::IsPaused,
             wit::SessionCall::Config => Self::Config,
             wit::SessionCall::Configure(patch) => Self::Configure {
                 patch: parsed(&patch, SessionErrorKind::InvalidConfig, "the patch")?,
@@ -314,6 +316,8 @@ impl From<SessionCall> for wit::SessionCall {
             SessionCall::Interrupt => Self::Interrupt,
             SessionCall::Abort => Self::Abort,
             SessionCall::Close => Self::Close,
+            SessionCall::PauseAt { answers } => Self::PauseAt(answers),
+            SessionCall::IsPaused => Self::IsPaused,
             SessionCall::Config => Self::Config,
             SessionCall::Configure { patch } => Self::Configure(patch.to_string()),
             SessionCall::RegisterTool { definition } => Self::RegisterTool(definition.to_string()),

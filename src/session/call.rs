@@ -213,6 +213,14 @@ pub enum SessionCall {
     Abort,
     /// Closes the session → `Done`.
     Close,
+    /// Sends no request once there are so many answers, see [`Session::pause_at`] →
+    /// `Done`.
+    PauseAt {
+        /// Answers of the model; none: goes on.
+        answers: Option<u32>,
+    },
+    /// Whether it stands still before a request → `Flag`.
+    IsPaused,
     /// The configuration in force → `Json`, an object.
     Config,
     /// Replaces settings → `Done`.
@@ -309,6 +317,7 @@ impl SessionCall {
         matches!(
             self,
             Self::State
+                | Self::IsPaused
                 | Self::Config
                 | Self::Agents
                 | Self::AgentHistory { .. }
@@ -492,6 +501,8 @@ impl Session {
             SessionCall::Interrupt => self.interrupt()?,
             SessionCall::Abort => self.abort(),
             SessionCall::Close => self.close()?,
+            SessionCall::PauseAt { answers } => self.pause_at(answers),
+            SessionCall::IsPaused => return Ok(Reply::Flag(self.is_paused())),
             SessionCall::Config => return Ok(json(&self.config())),
             SessionCall::Configure { patch } => self.configure(&patch)?,
             SessionCall::RegisterTool { definition } => {
@@ -670,5 +681,9 @@ mod tests {
             &json!({"call": "tell_agent", "agent": "a", "tell": "close"}),
         );
         ask(Call::Interrupt, &json!({"call": "interrupt"}));
+        ask(
+            Call::PauseAt { answers: Some(3) },
+            &json!({"call": "pause_at", "answers": 3}),
+        );
     }
 }

@@ -225,6 +225,11 @@ impl SessionConfig {
         Ok(config)
     }
 
+    /// Whether the setting of this name stays as it is once a session is open.
+    pub fn is_fixed(name: &str) -> bool {
+        FIXED.contains(&name)
+    }
+
     /// This configuration with the fields of `patch` replaced: what
     /// `configure` does between two model calls (spec 1.2, 2.7). Fields that
     /// are fixed once the session is open are an error.
@@ -234,7 +239,7 @@ impl SessionConfig {
                 "the patch must be a JSON object of settings",
             ));
         };
-        if let Some(name) = patch.keys().find(|name| FIXED.contains(&name.as_str())) {
+        if let Some(name) = patch.keys().find(|name| Self::is_fixed(name)) {
             return Err(SessionError::invalid_config(format!(
                 "`{name}` is fixed once the session is open; open a new session to change it"
             )));

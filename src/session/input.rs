@@ -123,6 +123,9 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     // Answers in a row that a limit cut off in a call.
     let mut cut_off = 0;
     let reason = loop {
+        if session.paused(&scope).await && session.stopped().is_none() {
+            drain_injected(session);
+        }
         if let Some(reason) = session.stopped() {
             break reason;
         }

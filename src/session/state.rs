@@ -6,10 +6,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use futures_util::future::select;
 use serde_json::Value;
 
 use super::agent::{AgentCall, AgentInfo, Agents};
@@ -70,6 +72,16 @@ pub(super) struct Shared {
     input: RefCell<Cancel>,
     stop: Cell<Option<EndReason>>,
     closing: Cell<Option<CloseReason>>,
+    pause: Pause,
+}
+
+/// Where the session stands still.
+#[derive(Default)]
+struct Pause {
+    /// Number of answers from which on no request is sent.
+    at: Cell<Option<u32>>,
+    is_on: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
 }
 
 /// How the last input ended.
@@ -162,6 +174,7 @@ impl Shared {
             input: RefCell::default(),
             stop: Cell::new(None),
             closing: Cell::new(None),
+            pause: Pause::default(),
         }
     }
 
@@ -271,6 +284,29 @@ impl Shared {
     /// Why the current input must end, if it must.
     pub(super) fn stopped(&self) -> Option<EndReason> {
         self.stop.get()
+    }
+
+    /// Waits while the session is to pause before a request; says whether it had to.
+    /// A stop of the input ends the pause.
+    pub(super) async fn paused(&self, scope: &Scope) -> bool {
+        let due = || {
+            let answers = self.history.borrow().assistant_turns();
+            self.pause.at.get().is_some_and(|at| answers >= at)
+        };
+        if self.stopped().is_some() || !due() {
+            return false;
+        }
+        self.pause.is_on.set(true);
+        let released = pin!(poll_fn(|cx| {
+            if !due() {
+                return Poll::Ready(());
+            }
+            *self.pause.waker.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        select(released, scope.cancel.cancelled()).await;
+        self.pause.is_on.set(false);
+        true
     }
 
     pub(super) fn begin_closing(&self, reason: CloseReason) {
@@ -479,6 +515,21 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// From now on no request is sent once the conversation has `answers` answers of
+    /// the model: what came before that is done, tools included. `None`: the session
+    /// goes on.
+    pub fn pause_at(&self, answers: Option<u32>) {
+        self.0.pause.at.set(answers);
+        if let Some(waker) = self.0.pause.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether it stands still before a request.
+    pub fn is_paused(&self) -> bool {
+        self.0.pause.is_on.get()
     }
 
     /// The configuration in force.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Left to right; a module may name only modules to its left (DESIGN §4).
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "text",
     "llm",
     "environment",
@@ -16,6 +16,7 @@ const LAYERS: [&str; 13] = [
     "object",
     "profile",
     "session",
+    "log",
     "script",
     "component",
     "web",

@@ -54,6 +54,17 @@ impl Default for CoreLimits {
     }
 }
 
+impl CoreLimits {
+    /// For a core that repeats what another one has done: what that did in time, this
+    /// one may do on a busier machine.
+    pub(crate) fn patient(self) -> Self {
+        Self {
+            step_timeout: self.step_timeout * 10,
+            ..self
+        }
+    }
+}
+
 /// Bytes that a 32-bit guest can have at most.
 const GUEST_BYTES: usize = u32::MAX as usize;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use hermitcrab::effect::{EffectKind, Outcome};
+use hermitcrab::effect::{EffectKind, Outcome, OutcomeKind};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
 use hermitcrab::event::{CloseReason, EventKind, SessionState, rfc3339};
 use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
@@ -69,9 +69,19 @@ impl WeakHandle {
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
     pub(crate) fn start(core: Journaled, transport: HttpTransport) -> Self {
+        Self::start_with(core, transport, |_| {})
+    }
+
+    /// Starts a driver for a `core` that has worked before; `set_up` gives it what
+    /// belongs to that.
+    pub(crate) fn start_with(
+        core: Journaled,
+        transport: HttpTransport,
+        set_up: impl FnOnce(&mut Driver),
+    ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (outcomes, arrived) = mpsc::channel(OUTCOMES);
-        let driver = Driver {
+        let mut driver = Driver {
             core,
             handle: WeakHandle(commands.downgrade()),
             recovered: None,
@@ -85,6 +95,7 @@ impl DriverHandle {
             logs: HashMap::new(),
             failed: None,
         };
+        set_up(&mut driver);
         tokio::spawn(driver.run(inbox, arrived));
         Self { commands }
     }
@@ -135,11 +146,20 @@ pub(crate) struct SessionLink {
 
 impl SessionLink {
     pub(crate) fn new(tools: BTreeMap<String, ToolFn>, approval: Option<ApprovalFn>) -> Self {
+        Self::after(Bytes::new(), tools, approval)
+    }
+
+    /// Of a session whose last event was `last`.
+    pub(crate) fn after(
+        last: Bytes,
+        tools: BTreeMap<String, ToolFn>,
+        approval: Option<ApprovalFn>,
+    ) -> Self {
         Self {
             events: Arc::default(),
             tools,
             approval,
-            last: Bytes::new(),
+            last,
             calls: Vec::new(),
         }
     }
@@ -335,7 +355,7 @@ impl Driver {
     }
 
     /// Starts an effect as a task of its own, or cancels one.
-    fn start(&mut self, effect: CoreEffect) {
+    pub(crate) fn start(&mut self, effect: CoreEffect) {
         if let EffectKind::Cancel { target } = effect.kind {
             self.cancel(target);
             return;
@@ -356,6 +376,20 @@ impl Driver {
             cancel,
             task,
             is_exec,
+        };
+        self.live.insert(id, live);
+    }
+
+    /// Gives an effect that is not performed its last outcome.
+    pub(crate) fn answer(&mut self, effect: &CoreEffect, kind: OutcomeKind) {
+        let (id, outcomes) = (effect.id, self.outcomes.clone());
+        let send = async move {
+            let _ = outcomes.send(Outcome { id, kind }).await;
+        };
+        let live = Live {
+            cancel: CancellationToken::new(),
+            task: tokio::spawn(send).abort_handle(),
+            is_exec: matches!(effect.kind, EffectKind::Exec { .. }),
         };
         self.live.insert(id, live);
     }

@@ -73,7 +73,7 @@ fn check(place: &[&str]) {
     assert!(
         replayed
             .stdout
-            .ends_with(" 6 requests to models: every event and effect is the same\n"),
+            .ends_with(" 5 answers of models: every event and effect is the same\n"),
         "{replayed:?}"
     );
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ fn what_the_core_would_not_do_is_shown_with_both_sides() {
     assert_eq!((replayed.code, &*replayed.stdout), (Some(1), ""));
     let Ran { stderr, .. } = replayed;
     assert!(
-        stderr.contains("round 3: event")
+        stderr.contains("round 2: event")
             && stderr.contains("Looking.")
             && stderr.contains("Listening"),
         "{stderr}"
@@ -170,8 +170,8 @@ fn a_flipped_bit_is_found_or_changes_nothing() {
     let whole = fs::read(&log).expect("a log");
     let flipped = directory.path().join("flipped.gz");
     let text = |path: &Path| {
-        let mut log =
-            hermitcrab_host::log::LogReader::open(path).map_err(|error| error.to_string())?;
+        let file = fs::File::open(path).expect("a file");
+        let mut log = hermitcrab::log::LogReader::open(file).map_err(|error| error.to_string())?;
         let mut lines = Vec::new();
         loop {
             match log.read() {
@@ -214,7 +214,7 @@ fn check_refused(content: &[u8], expected: &str) {
     let log = directory.path().join("log.gz");
     fs::write(&log, content).expect("written");
     let replayed = replay(&log, &[]);
-    let told = format!("hermitcrab: {} {expected}\n", log.display());
+    let told = format!("hermitcrab: {}: {expected}\n", log.display());
     assert_eq!(replayed, super::ran(2, "", &told));
 }
 
@@ -227,13 +227,13 @@ fn what_is_no_log_is_refused() {
         writeln!(file, "{text},\"sum\":\"{:08x}\"}}", sum.sum()).expect("written");
         file.finish().expect("written")
     };
-    let none = "is not a log of a run; `hermitcrab run --record FILE` writes one";
+    let none = "this is not a log of a run; `hermitcrab run --record FILE` writes one";
     check_refused(b"", none);
     check_refused(b"no log", none);
     check_refused(&gzip("{\"a\":1"), none);
     check_refused(
         &gzip("{\"hermitcrab_log\":2"),
-        "is a log of version 2, and this program reads up to 1; use a newer hermitcrab",
+        "this is a log of version 2, and this program reads up to 1; use a newer hermitcrab",
     );
 }
 

@@ -272,6 +272,14 @@ pub(crate) fn from_tar(bytes: &Bytes) -> Result<Tree, Failure> {
     })
 }
 
+/// Bytes of each file and link of a tree, by path.
+pub(crate) fn sizes(tree: &Tree) -> BTreeMap<&str, usize> {
+    let files = tree.iter().filter(|(_, node)| node.kind != Kind::Directory);
+    files
+        .map(|(path, node)| (&**path, node.content.len()))
+        .collect()
+}
+
 fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
     let mut tree = Tree::new();
     for entry in tar::Archive::new(&**bytes).entries()? {

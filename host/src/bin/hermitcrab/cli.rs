@@ -24,6 +24,10 @@ pub(crate) enum Command {
     /// compare every event and effect
     #[command(after_help = REPLAY_EXIT_CODES)]
     Replay(ReplayOptions),
+    /// Go on live from a round of a recorded run, with the same history and, if it ran with
+    /// --env memory, the same files
+    #[command(after_help = EXIT_CODES)]
+    Fork(Box<ForkOptions>),
     /// Show a whole run on a small broken repository, without a key
     Demo,
     /// List the models that are known; others work, too
@@ -54,12 +58,42 @@ runs do not inherit it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayOptions {
-    /// The log
-    #[arg(value_name = "FILE")]
-    pub(crate) log: PathBuf,
+    /// The log, or more than one, or a directory with logs (*.gz)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) logs: Vec<PathBuf>,
     /// Print the events, one per line, as `run --json` did
     #[arg(long)]
     pub(crate) events: bool,
+    /// Stop when the session has so many answers of the model and what they asked for is done;
+    /// print its state, its history and the sizes of its files, as JSON
+    #[arg(long, value_name = "ROUND")]
+    pub(crate) until: Option<u32>,
+    /// With --until, of a run with --env memory: write the tree there
+    #[arg(long, value_name = "FILE.tar", requires = "until")]
+    pub(crate) out: Option<PathBuf>,
+    /// Run this core instead of the one that is built in, to see where it departs
+    #[arg(long, value_name = "CORE.wasm")]
+    pub(crate) against: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkOptions {
+    /// The log
+    #[arg(value_name = "FILE")]
+    pub(crate) log: PathBuf,
+    /// The round to go on from: answers of the model that are kept, with what their tool calls
+    /// did. 0 is before the first request
+    #[arg(long, value_name = "ROUND")]
+    pub(crate) at: u32,
+    /// What the model is told there; the same as PROMPT
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
+    pub(crate) steer: Option<OsString>,
+    /// Replace a file of the sandbox before it goes on; may be given more than once
+    #[arg(long, value_name = "PATH=FILE")]
+    pub(crate) edit: Vec<String>,
+    /// Everything else is as for a run; --env and --dir are those of the log
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
 }
 
 #[derive(Debug, Args)]

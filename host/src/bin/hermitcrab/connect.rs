@@ -5,6 +5,7 @@
 //! component instead of the core that is built in, `HERMITCRAB_CORE=native` the
 //! core as a Rust library, which has no sandbox.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,15 +16,27 @@ use hermitcrab_host::{
 };
 
 use crate::failure::Failure;
-use crate::run::{Ground, Plan};
+use crate::provider::Chosen;
+use crate::run::{Ground, Plan, Variables};
 use crate::session::Session;
 
 /// A session of the host.
 pub(crate) struct HostSession {
-    session: hermitcrab_host::Session,
-    instance: Instance,
+    pub(crate) session: hermitcrab_host::Session,
+    pub(crate) instance: Instance,
+    pub(crate) begins: Begins,
     /// Outlives the session's commands.
-    _guardian: Option<Guardian>,
+    pub(crate) _guardian: Option<Guardian>,
+}
+
+/// How a session begins.
+pub(crate) enum Begins {
+    /// With an input.
+    Idle,
+    /// It stands still before a request, and may be told something there.
+    Paused,
+    /// With what its history leaves open; the same.
+    Open,
 }
 
 /// What is left of a sandbox's tree.
@@ -48,10 +61,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         approver,
         record,
     } = plan;
-    let mut builder = Host::builder();
-    for chosen in &providers {
-        builder = builder.credential(chosen.provider, &chosen.key, &chosen.base_url);
-    }
+    let mut builder = with_keys(&providers);
     if let Ground::Memory(archive, _) = &ground {
         let limits = CoreLimits::default();
         builder = builder.limits(CoreLimits {
@@ -64,14 +74,8 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let mut guardian = None;
     let environment = match ground {
         Ground::Local(directory, watching, variables) => {
-            let builder = LocalEnvironment::builder(directory)
-                .secrets(providers.into_iter().map(|chosen| chosen.key))
-                .guardian(guardian.insert(watching));
-            let local = variables
-                .into_iter()
-                .fold(builder, |builder, (name, value)| builder.env(name, value))
-                .build()
-                .map_err(|error| Failure::usage(error.to_string()))?;
+            let watching = guardian.insert(watching);
+            let local = local(directory, watching, variables, &providers)?;
             EnvironmentChoice::Host(Arc::new(local))
         }
         Ground::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
@@ -92,8 +96,37 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     Ok(HostSession {
         session,
         instance,
+        begins: Begins::Idle,
         _guardian: guardian,
     })
+}
+
+/// A host with the keys of `providers`.
+pub(crate) fn with_keys(providers: &[Chosen]) -> HostBuilder {
+    let with = |builder: HostBuilder, chosen: &Chosen| {
+        builder.credential(chosen.provider, &chosen.key, &chosen.base_url)
+    };
+    providers.iter().fold(Host::builder(), with)
+}
+
+/// `directory` for tools, with `variables` and without what is secret.
+///
+/// # Errors
+/// Commands cannot run there.
+pub(crate) fn local(
+    directory: PathBuf,
+    guardian: &Guardian,
+    variables: Variables,
+    providers: &[Chosen],
+) -> Result<LocalEnvironment, Failure> {
+    let builder = LocalEnvironment::builder(directory)
+        .secrets(providers.iter().map(|chosen| chosen.key.clone()))
+        .guardian(guardian);
+    variables
+        .into_iter()
+        .fold(builder, |builder, (name, value)| builder.env(name, value))
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// With the core that `HERMITCRAB_CORE` chooses.
@@ -128,6 +161,14 @@ impl HostSession {
         self.instance.record_failure().await.ok().flatten()
     }
 
+    /// Tells the model something before its next request, if there is something.
+    async fn steer(&self, message: Content) -> Result<(), HostError> {
+        if message.is_empty() {
+            return Ok(());
+        }
+        self.session.steer(message).await.map(drop)
+    }
+
     /// Tells the session something without waiting for it: a core that is busy
     /// must not keep the second Ctrl-C from being heard. What comes of it, or
     /// of its refusal, are events.
@@ -141,7 +182,18 @@ impl HostSession {
 
 impl Session for HostSession {
     async fn submit(&mut self, prompt: Content) -> Result<(), Failure> {
-        self.session.submit(prompt).await.map_err(failed)
+        let begun = match self.begins {
+            Begins::Idle => self.session.submit(prompt).await,
+            Begins::Paused => match self.steer(prompt).await {
+                Ok(()) => self.session.pause_at(None).await,
+                Err(error) => Err(error),
+            },
+            Begins::Open => match self.steer(prompt).await {
+                Ok(()) => self.session.resume().await,
+                Err(error) => Err(error),
+            },
+        };
+        begun.map_err(failed)
     }
 
     async fn next_event(&mut self) -> Option<Bytes> {

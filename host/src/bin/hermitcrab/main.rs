@@ -24,6 +24,7 @@ mod session;
 mod compile;
 mod connect;
 mod demo;
+mod fork;
 mod models;
 mod replay;
 mod run;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
         Command::Run(options) => run::run(&options, &secrets),
+        Command::Fork(options) => fork::fork(*options, &secrets),
         Command::Replay(options) => replay::replay(&options),
         Command::Demo => demo::demo(),
         Command::Models(options) => models::models(&options),

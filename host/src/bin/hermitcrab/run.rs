@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hermitcrab::llm::Content;
 use hermitcrab::profile::Toolset;
 use hermitcrab::session::{SessionConfig, SessionError};
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
@@ -62,16 +63,7 @@ pub(crate) enum Ground {
 /// Everything but a natural end, with its exit code and a sentence.
 pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let memory = options.env == Place::Memory;
-    if options.out.is_some() && !memory {
-        return Err(Failure::usage(
-            "--out needs --env memory: a local run has changed the directory itself",
-        ));
-    }
-    if options.python.is_some() && !memory {
-        return Err(Failure::usage(
-            "--python needs --env memory: commands of a local run have the Python of this machine",
-        ));
-    }
+    check_place(options)?;
     let settings = settings(options)?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
@@ -120,23 +112,8 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         let project = surroundings::project(&directory, &names, &config);
         config.project = Some(runtime()?.block_on(project));
     }
-    let mut providers = provider::others(&provider, |name| secrets.variable(name));
-    providers.insert(0, provider);
-    config.endpoints = providers
-        .iter()
-        .map(|provider| (provider.provider.to_owned(), provider.endpoint()))
-        .collect();
-    let (approver, mut questions) = match options.json || options.approve == Approve::Never {
-        true => None,
-        false => approve::on_terminal(match &ground {
-            Ground::Local(directory, ..) => Some(directory.clone()),
-            Ground::Memory(..) => None,
-        }),
-    }
-    .map_or_else(
-        || (None, Questions::none()),
-        |(approver, questions)| (Some(approver), questions),
-    );
+    let providers = with_others(provider, &mut config, secrets);
+    let (approver, questions) = approver(options, &ground);
     let plan = Plan {
         config,
         providers,
@@ -144,6 +121,88 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         approver,
         record: options.record.clone(),
     };
+    carry_out(options, output, questions, async || {
+        Ok(Ready {
+            session: connect::open(plan).await?,
+            prompt,
+            before,
+        })
+    })
+}
+
+/// Options that fit one place only.
+///
+/// # Errors
+/// One does not fit.
+pub(crate) fn check_place(options: &RunOptions) -> Result<(), Failure> {
+    if options.env == Place::Memory {
+        return Ok(());
+    }
+    if options.out.is_some() {
+        return Err(Failure::usage(
+            "--out needs --env memory: a local run has changed the directory itself",
+        ));
+    }
+    if options.python.is_some() {
+        return Err(Failure::usage(
+            "--python needs --env memory: commands of a local run have the Python of this machine",
+        ));
+    }
+    Ok(())
+}
+
+/// `chosen` and the providers that the environment variables set up beside it, with
+/// their addresses in `config`.
+pub(crate) fn with_others(
+    chosen: Chosen,
+    config: &mut SessionConfig,
+    secrets: &Secrets,
+) -> Vec<Chosen> {
+    let mut providers = provider::others(&chosen, |name| secrets.variable(name));
+    providers.insert(0, chosen);
+    config.endpoints = providers
+        .iter()
+        .map(|provider| (provider.provider.to_owned(), provider.endpoint()))
+        .collect();
+    providers
+}
+
+/// Who is asked for approval.
+pub(crate) fn approver(options: &RunOptions, ground: &Ground) -> (Option<ApprovalFn>, Questions) {
+    if options.json || options.approve == Approve::Never {
+        return (None, Questions::none());
+    }
+    let asked = approve::on_terminal(match ground {
+        Ground::Local(directory, ..) => Some(directory.clone()),
+        Ground::Memory(..) => None,
+    });
+    match asked {
+        Some((approver, questions)) => (Some(approver), questions),
+        None => (None, Questions::none()),
+    }
+}
+
+/// A session that can begin.
+pub(crate) struct Ready {
+    /// The session.
+    pub(crate) session: connect::HostSession,
+    /// What it begins with.
+    pub(crate) prompt: Content,
+    /// The tree of its sandbox before that.
+    pub(crate) before: Tree,
+}
+
+/// Opens a session, has it do its task and delivers what `--env memory` has changed.
+///
+/// # Errors
+/// Everything but a natural end, with its exit code and a sentence.
+pub(crate) fn carry_out(
+    options: &RunOptions,
+    output: Option<Output>,
+    mut questions: Questions,
+    open: impl AsyncFnOnce() -> Result<Ready, Failure>,
+) -> Result<Code, Failure> {
+    let memory = options.env == Place::Memory;
     let style = if options.json {
         Style::PLAIN
     } else {
@@ -155,9 +214,13 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         false => Face::human(stdout, style),
     };
     let runtime = runtime()?;
-    let (result, after) = runtime.block_on(async {
+    let (result, before, after) = runtime.block_on(async {
         let mut stops = Stops::listen()?;
-        let mut session = connect::open(plan).await?;
+        let Ready {
+            mut session,
+            prompt,
+            before,
+        } = open().await?;
         let ended = drive(&mut session, prompt, &mut face, &mut stops, &mut questions).await;
         if let Some(why) = session.record_failure().await {
             eprintln!("hermitcrab: the log of the run is not whole: {why}");
@@ -173,7 +236,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
                 Export::Lost(failure) => return Err(lost(ended.result.err().unwrap_or(failure))),
             },
         };
-        Ok::<_, Failure>((result, after))
+        Ok::<_, Failure>((result, before, after))
     })?;
     // A killed session's commands are killed as its tasks are dropped; nothing
     // else is left to wait for.
@@ -192,7 +255,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
 }
 
 /// The prompt, with what is piped beside it.
-fn task(options: &RunOptions) -> Result<String, Failure> {
+pub(crate) fn task(options: &RunOptions) -> Result<String, Failure> {
     let stdin = io::stdin();
     let named = options.prompt.as_deref();
     let prompt = prompt::read(named, &stdin)?;
@@ -204,7 +267,7 @@ fn task(options: &RunOptions) -> Result<String, Failure> {
 }
 
 /// What `--pass-env` names.
-fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
+pub(crate) fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
     if options.env == Place::Memory && !options.pass_env.is_empty() {
         return Err(Failure::usage(
             "--pass-env needs --env local: commands in the sandbox have no variables of yours",
@@ -289,14 +352,14 @@ fn directory(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The contents of the files that options name.
-struct Texts {
+pub(crate) struct Texts {
     instructions: Option<String>,
     tools: Option<String>,
     system: Option<String>,
 }
 
 impl Texts {
-    fn read(options: &RunOptions) -> Result<Self, Failure> {
+    pub(crate) fn read(options: &RunOptions) -> Result<Self, Failure> {
         let read = |path: &Option<PathBuf>, option: &str| {
             path.as_deref()
                 .map(|path| prompt::read_file(path, option))
@@ -321,11 +384,20 @@ const NOT_FROM_A_FILE: [(&str, &str); 5] = [
 
 /// What `--config` says.
 fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
+    let without = SessionConfig {
+        provider: String::new(),
+        ..SessionConfig::default()
+    };
+    over(options, &without)
+}
+
+/// `config` with what `--config` says over it.
+///
+/// # Errors
+/// The file cannot be read, or is none of settings.
+pub(crate) fn over(options: &RunOptions, config: &SessionConfig) -> Result<SessionConfig, Failure> {
     let Some(path) = &options.config else {
-        return Ok(SessionConfig {
-            provider: String::new(),
-            ..SessionConfig::default()
-        });
+        return Ok(config.clone());
     };
     let text = prompt::read_file(path, "--config")?;
     let wrong = |problem: String| {
@@ -340,13 +412,14 @@ fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
             "`{name}` comes from {from}, not from a file"
         )));
     }
-    let config = SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
-    let provider = if fields.contains_key("provider") {
-        config.provider.clone()
-    } else {
-        String::new()
-    };
-    Ok(SessionConfig { provider, ..config })
+    // Alone first: errors name lines and columns of the file.
+    SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
+    let mut merged = serde_json::to_value(config)
+        .map_err(|error| Failure::failed(format!("the settings cannot be read: {error}")))?;
+    if let Value::Object(merged) = &mut merged {
+        merged.extend(fields);
+    }
+    SessionConfig::from_json(&merged.to_string()).map_err(|error| wrong(problem(&error)))
 }
 
 /// What is wrong with a configuration, for a sentence that says which it is.
@@ -357,7 +430,7 @@ fn problem(error: &SessionError) -> String {
 }
 
 /// `file`'s settings with what options say over them.
-fn config(
+pub(crate) fn config(
     options: &RunOptions,
     provider: String,
     texts: Texts,
@@ -389,7 +462,7 @@ fn config(
 }
 
 /// Finds what is wrong with the options together before anything starts.
-fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
+pub(crate) fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
     let Ok(profile) = config.profile_of(&config.provider) else {
         return Ok(());
     };

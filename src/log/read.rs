@@ -1,18 +1,16 @@
 //! Reading a log: line by line, each proven by its sum.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
 
 use flate2::Crc;
 use flate2::bufread::GzDecoder;
-use hermitcrab::effect::Outcome;
-use hermitcrab::session::InstanceCall;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Header, VERSION};
+use crate::effect::Outcome;
+use crate::session::InstanceCall;
 
 /// What every log begins with: gzip, without a name or a time.
 const GZIP: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
@@ -41,35 +39,31 @@ pub enum Entry {
 #[derive(Debug)]
 pub enum LogError {
     /// It cannot be read.
-    Io(PathBuf, io::Error),
+    Io(io::Error),
     /// It is no log.
-    NotALog(PathBuf),
+    NotALog,
     /// It is of a later version than [`VERSION`].
-    Newer(PathBuf, u32),
+    Newer(u32),
     /// Something in it changed since it was written, at or before this line.
-    Damaged(PathBuf, u64),
+    Damaged(u64),
 }
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(path, error) => write!(f, "cannot read {}: {error}", path.display()),
-            Self::NotALog(path) => write!(
+            Self::Io(error) => write!(f, "the log cannot be read: {error}"),
+            Self::NotALog => {
+                f.write_str("this is not a log of a run; `hermitcrab run --record FILE` writes one")
+            }
+            Self::Newer(version) => write!(
                 f,
-                "{} is not a log of a run; `hermitcrab run --record FILE` writes one",
-                path.display()
+                "this is a log of version {version}, and this program reads up to {VERSION}; \
+                 use a newer hermitcrab"
             ),
-            Self::Newer(path, version) => write!(
+            Self::Damaged(line) => write!(
                 f,
-                "{} is a log of version {version}, and this program reads up to {VERSION}; use a \
-                 newer hermitcrab",
-                path.display()
-            ),
-            Self::Damaged(path, line) => write!(
-                f,
-                "{} is damaged: line {line} is not what was written; fetch the file again from \
-                 where it came",
-                path.display()
+                "the log is damaged: line {line} is not what was written; fetch the file again \
+                 from where it came"
             ),
         }
     }
@@ -92,53 +86,50 @@ struct Step {
 }
 
 /// Reads a log.
-pub struct LogReader {
-    lines: Lines,
+pub struct LogReader<R> {
+    lines: Lines<R>,
     header: Header,
     /// Whether it ended, and was closed by who wrote it.
     closed: Option<bool>,
 }
 
 /// The lines that are whole.
-struct Lines {
-    path: PathBuf,
-    text: BufReader<GzDecoder<BufReader<File>>>,
+struct Lines<R> {
+    text: BufReader<GzDecoder<BufReader<R>>>,
     sum: Crc,
     /// Number of the line that was read last, from 1.
     number: u64,
 }
 
-impl fmt::Debug for LogReader {
+impl<R> fmt::Debug for LogReader<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogReader")
-            .field("path", &self.lines.path)
             .field("line", &self.lines.number)
             .finish_non_exhaustive()
     }
 }
 
-impl LogReader {
-    /// Opens a log and reads its header.
+impl<R: Read> LogReader<R> {
+    /// Reads the header of a log.
     ///
     /// # Errors
     /// It cannot be read, is no log, or is of a later version.
-    pub fn open(path: &Path) -> Result<Self, LogError> {
+    pub fn open(log: R) -> Result<Self, LogError> {
         #[derive(Deserialize)]
         struct Version {
             hermitcrab_log: u32,
         }
-        let not_a_log = || LogError::NotALog(path.to_owned());
-        let mut lines = Lines::open(path)?;
-        let line = lines.next()?.ok_or_else(not_a_log)?;
+        let mut lines = Lines::open(log)?;
+        let line = lines.next()?.ok_or(LogError::NotALog)?;
         let Version {
             hermitcrab_log: version,
-        } = serde_json::from_str(&line).map_err(|_| not_a_log())?;
+        } = serde_json::from_str(&line).map_err(|_| LogError::NotALog)?;
         if version > VERSION {
-            return Err(LogError::Newer(path.to_owned(), version));
+            return Err(LogError::Newer(version));
         }
         Ok(Self {
             lines,
-            header: serde_json::from_str(&line).map_err(|_| not_a_log())?,
+            header: serde_json::from_str(&line).map_err(|_| LogError::NotALog)?,
             closed: None,
         })
     }
@@ -158,7 +149,7 @@ impl LogReader {
         let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
         bytes
             .and_then(|bytes| bytes.try_into().ok())
-            .ok_or_else(|| LogError::NotALog(self.lines.path.clone()))
+            .ok_or(LogError::NotALog)
     }
 
     /// After the end: whether its writer closed it. One that was killed has not, and
@@ -202,16 +193,14 @@ impl LogReader {
     }
 }
 
-impl Lines {
-    fn open(path: &Path) -> Result<Self, LogError> {
-        let broken = |error| LogError::Io(path.to_owned(), error);
-        let mut file = BufReader::new(File::open(path).map_err(broken)?);
-        if !file.fill_buf().map_err(broken)?.starts_with(&GZIP) {
-            return Err(LogError::NotALog(path.to_owned()));
+impl<R: Read> Lines<R> {
+    fn open(log: R) -> Result<Self, LogError> {
+        let mut log = BufReader::new(log);
+        if !log.fill_buf().map_err(LogError::Io)?.starts_with(&GZIP) {
+            return Err(LogError::NotALog);
         }
         Ok(Self {
-            path: path.to_owned(),
-            text: BufReader::new(GzDecoder::new(file)),
+            text: BufReader::new(GzDecoder::new(log)),
             sum: Crc::new(),
             number: 0,
         })
@@ -257,16 +246,16 @@ impl Lines {
     }
 
     fn damaged(&self) -> LogError {
-        LogError::Damaged(self.path.clone(), self.number.max(1))
+        LogError::Damaged(self.number.max(1))
     }
 
     /// Compressed bytes that are none.
     fn failed(&self, error: io::Error) -> LogError {
         match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                LogError::Damaged(self.path.clone(), self.number + 1)
+                LogError::Damaged(self.number + 1)
             }
-            _ => LogError::Io(self.path.clone(), error),
+            _ => LogError::Io(error),
         }
     }
 }

@@ -1,0 +1,117 @@
+//! `LogWriter`: writes the log of a core that runs.
+
+use std::io::{self, Write};
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, Crc};
+
+use super::encode::{self, Encoder};
+use super::{Header, Output};
+use crate::effect::{EffectKind, Outcome};
+use crate::session::InstanceCall;
+
+/// How old the last write may be before a step writes what there is, in ms of the run.
+const FLUSH_AFTER_MS: u64 = 250;
+
+/// Writes a log. What cannot be written ends the log, never the run.
+pub struct LogWriter<W: Write> {
+    to: Option<GzEncoder<W>>,
+    encoder: Encoder,
+    sum: Crc,
+    steps: u64,
+    flushed_ms: u64,
+    failed: Option<io::Error>,
+    /// Kept for its memory.
+    line: Vec<u8>,
+}
+
+impl<W: Write> LogWriter<W> {
+    /// Begins a log.
+    ///
+    /// # Errors
+    /// The header cannot be written.
+    pub fn begin(to: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self {
+            to: Some(GzEncoder::new(to, Compression::new(1))),
+            encoder: Encoder::default(),
+            sum: Crc::new(),
+            steps: 0,
+            flushed_ms: 0,
+            failed: None,
+            line: Vec::new(),
+        };
+        serde_json::to_writer(&mut writer.line, header)?;
+        writer.line.pop();
+        writer.end_line();
+        writer.flush();
+        match writer.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(writer),
+        }
+    }
+
+    /// Notes a call that was made.
+    pub fn call(&mut self, call: &InstanceCall) {
+        encode::call(&mut self.line, call);
+        self.end_line();
+    }
+
+    /// Notes a step and its output.
+    pub fn step(&mut self, now_ms: u64, outcomes: &[Outcome], output: &Output<'_>) {
+        if self.to.is_none() {
+            return;
+        }
+        self.encoder.step(&mut self.line, now_ms, outcomes, output);
+        self.end_line();
+        self.steps += 1;
+        let asks = |kind: &EffectKind| matches!(kind, EffectKind::Http(_));
+        let asks = output.effects.iter().any(|(_, _, kind)| asks(kind));
+        if asks || now_ms.saturating_sub(self.flushed_ms) > FLUSH_AFTER_MS {
+            self.flush();
+            self.flushed_ms = now_ms;
+        }
+    }
+
+    /// Why the log is not whole, if it is not.
+    pub fn failed(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
+    /// Writes the line, which lacks its `sum` and its end.
+    fn end_line(&mut self) {
+        self.sum.update(&self.line);
+        let sum = self.sum.sum();
+        let mut line = std::mem::take(&mut self.line);
+        self.write(|to| {
+            writeln!(line, r#","sum":"{sum:08x}"}}"#)?;
+            to.write_all(&line)
+        });
+        line.clear();
+        self.line = line;
+    }
+
+    fn flush(&mut self) {
+        self.write(io::Write::flush);
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut GzEncoder<W>) -> io::Result<()>) {
+        let Some(to) = &mut self.to else { return };
+        if let Err(error) = write(to) {
+            self.failed = Some(error);
+            self.to = None;
+        }
+    }
+}
+
+impl<W: Write> Drop for LogWriter<W> {
+    fn drop(&mut self) {
+        self.line.clear();
+        // Into memory: it is always written.
+        let _ = write!(self.line, r#"{{"end":{{"steps":{}}}"#, self.steps);
+        self.end_line();
+        if let Some(to) = self.to.take() {
+            // A log without its end is read as one whose writer was killed.
+            let _ = to.finish();
+        }
+    }
+}
