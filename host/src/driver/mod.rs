@@ -28,7 +28,7 @@ use crate::core::{CallResult, Core, CoreEffect, CoreEvent, CoreFailure, CoreRepo
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
-use crate::http::HttpTransport;
+use crate::http::HttpPerformer;
 use crate::journal::Journaled;
 use crate::program::Lent;
 use crate::tool::{ApprovalFn, ToolFn};
@@ -68,14 +68,14 @@ impl WeakHandle {
 
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
-    pub(crate) fn start(core: Journaled, transport: HttpTransport) -> Self {
+    pub(crate) fn start(core: Journaled, http: Arc<dyn HttpPerformer>) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (outcomes, arrived) = mpsc::channel(OUTCOMES);
         let driver = Driver {
             core,
             handle: WeakHandle(commands.downgrade()),
             recovered: None,
-            transport,
+            http,
             outcomes,
             live: HashMap::new(),
             sessions: BTreeMap::new(),
@@ -158,7 +158,7 @@ pub(crate) struct Driver {
     handle: WeakHandle,
     /// The core as it was before the call that ended it.
     recovered: Option<Box<dyn Core>>,
-    transport: HttpTransport,
+    http: Arc<dyn HttpPerformer>,
     outcomes: mpsc::Sender<Outcome>,
     live: HashMap<u64, Live>,
     pub(crate) sessions: BTreeMap<Arc<str>, SessionLink>,
