@@ -46,7 +46,7 @@ pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secre
 pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use model_client::ModelClient;
 pub use native_core::NativeCore;
-pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder};
+pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder, WasiCommand};
 pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{
