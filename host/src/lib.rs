@@ -12,6 +12,7 @@ mod embedded;
 mod engine;
 mod environment;
 mod error;
+pub mod eval;
 mod event;
 mod host;
 mod http;
@@ -27,6 +28,7 @@ mod program;
 pub mod serve_model;
 mod session;
 mod tool;
+pub mod tree;
 
 pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
