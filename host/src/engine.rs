@@ -12,7 +12,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Engine, EngineWeak, InstanceAllocationStrategy, MemoryCreator, PoolingAllocationConfig,
+    Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, MemoryCreator,
+    PoolingAllocationConfig,
 };
 
 /// How often the epoch moves while an instance exists.
@@ -49,6 +50,8 @@ pub(crate) fn pooled(size: u32, memory_bytes: usize) -> Result<Engine, EngineErr
         .total_tables(size.saturating_mul(CORE_INSTANCES))
         .max_core_instance_size(CORE_INSTANCE_BYTES)
         .max_memory_size(memory_bytes.next_multiple_of(WASM_PAGE))
+        // Only pages that were written to are cleaned, where Linux tells which (6.7).
+        .pagemap_scan(Enabled::Auto)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_RESIDENT);
     make(|config| {
@@ -61,9 +64,9 @@ const CORE_INSTANCES: u32 = 4;
 /// Bytes of what wasmtime keeps for a core instance beside its memory.
 const CORE_INSTANCE_BYTES: usize = 4 << 20;
 const WASM_PAGE: usize = 64 << 10;
-/// Bytes of a place that are cleaned by writing, which is faster than giving a few
-/// pages back to the system and getting them again.
-const KEEP_RESIDENT: usize = 256 << 10;
+/// Bytes of a place that are cleaned by writing, which is faster than giving pages
+/// back to the system and getting them again: a trial takes four fifths of the time.
+const KEEP_RESIDENT: usize = 1 << 20;
 
 /// The engine that lent programs run on, each on a thread with a stack of
 /// [`PROGRAM_STACK`].

@@ -9,6 +9,8 @@ mod again;
 mod bad;
 #[path = "eval/provider.rs"]
 mod provider;
+#[path = "eval/suites.rs"]
+mod suites;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -263,7 +265,7 @@ fn verdicts_of_checkers() {
         "",
         &[],
         r#"mkdir -p /logs/verifier; echo '{"speed": 1, "style": 0.25}' > /logs/verifier/reward.json"#,
-        ("failed", Some("the style is 0.25")),
+        ("failed", Some("the reward style is 0.25")),
     );
     check(
         "[check]\ntimeout_ms = 200\n",

@@ -82,7 +82,9 @@ def newer_python():
     names = ["python3.14", "python3.13", "python3.12"]
     found = [path for path in map(shutil.which, names) if path]
     found += sorted(map(str, Path.home().glob(".pyenv/versions/3.1[234]*/bin/python")))
-    return next(iter(found), None)
+    # The shims of pyenv are there for versions that are not chosen, too.
+    works = lambda path: subprocess.run([path, "-c", ""], capture_output=True).returncode == 0
+    return next(filter(works, found), None)
 
 
 def harbor(place, files):

@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             cargo(&shell)
                 .arg("test")
                 .args(NATIVE)
-                .args(["--test", "programs"])
+                .args(["--test", "programs", "--test", "eval"])
                 .env(build::EMBED, build::core_path())
                 .env("HERMITCRAB_PYTHON", archive)
                 .run()

@@ -41,7 +41,8 @@ pub(super) fn fresh(directory: &Path) -> io::Result<()> {
 
 /// Writes what an attempt left.
 pub(super) fn write(directory: &Path, task: &Task, row: &Row, attempt: &Attempt) -> io::Result<()> {
-    let after = attempt.after.as_ref().filter(|after| **after != task.tree);
+    let after = attempt.after.as_ref().map(|after| &after.tree);
+    let after = after.filter(|after| **after != task.tree);
     if let Some(after) = after {
         let diff = tree::diff(&task.tree, after);
         fs::write(directory.join(DIFF), diff.patch)?;

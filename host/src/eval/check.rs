@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use hermitcrab::environment::ExecRequest;
+use hermitcrab::environment::{EnvironmentCall, EnvironmentReply, ExecRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -117,14 +117,8 @@ impl Checking<'_> {
         try_join_all(writes).await.map_err(machine)?;
         let command = format!("mkdir -p {VERIFIER}; {command}");
         let mut checked = self.run(&sandbox, &command, self.env.clone()).await?;
-        if checked.verdict == Verdict::Passed || checked.exit_code.is_some() {
-            let rewards = match sandbox.read(&format!("{VERIFIER}/reward.json")).await {
-                Ok(json) => Some((json, "reward.json")),
-                Err(_) => match sandbox.read(&format!("{VERIFIER}/reward.txt")).await {
-                    Ok(text) => Some((text, "reward.txt")),
-                    Err(_) => None,
-                },
-            };
+        if checked.exit_code.is_some() {
+            let rewards = rewards(&sandbox).await;
             self.judge(&mut checked, rewards);
         }
         Ok(checked)
@@ -276,7 +270,10 @@ impl Checking<'_> {
                 let low = rewards.iter().find(|(_, value)| **value < 1.0);
                 checked.verdict = match low {
                     None => Verdict::Passed,
-                    Some((name, value)) => Verdict::Failed(format!("the {name} is {value}")),
+                    Some((name, value)) if name == "reward" => {
+                        Verdict::Failed(format!("the reward is {value}"))
+                    }
+                    Some((name, value)) => Verdict::Failed(format!("the reward {name} is {value}")),
                 };
                 checked.rewards = Some(rewards);
             }
@@ -287,6 +284,22 @@ impl Checking<'_> {
 
 /// What a checker may take beyond twice its time: a loaded machine, for one.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// The file that a checker wrote its rewards to, if it did.
+async fn rewards(sandbox: &EnvironmentHandle) -> Option<(Bytes, &'static str)> {
+    let list = EnvironmentCall::List {
+        path: VERIFIER.to_owned(),
+        depth: 1,
+    };
+    // It may have removed the directory.
+    let EnvironmentReply::Entries(there) = sandbox.call(list).await.ok()? else {
+        return None;
+    };
+    let has = |name: &&str| there.entries.iter().any(|entry| entry.path == **name);
+    let file = ["reward.json", "reward.txt"].into_iter().find(has)?;
+    let content = sandbox.read(&format!("{VERIFIER}/{file}")).await.ok()?;
+    Some((content, file))
+}
 
 fn read_rewards(bytes: &[u8], file: &str) -> Result<BTreeMap<String, f64>, String> {
     let wrong = |why: &str| Err(format!("the checker's {VERIFIER}/{file} {why}"));

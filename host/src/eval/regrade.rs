@@ -16,7 +16,7 @@ use super::results::{self, Directory, Outcome, Row};
 use super::run::{read_settings, unhex};
 use super::statistics::{Summary, Sums};
 use super::suite::{Entry, Limits, LoadOptions, Suite, Task};
-use super::trial::Conditions;
+use super::trial::{Conditions, Final};
 use crate::host::Host;
 
 /// What came of it.
@@ -161,6 +161,10 @@ async fn again(
     let tree = artifacts::final_tree(&dir, &task.tree)
         .map_err(|error| Some(format!("its tree is lost: {}", super::reason(&error))))?;
     let seed = unhex(&row.seed).ok_or_else(|| Some("its seed is damaged".to_owned()))?;
+    let tree = Final {
+        tree,
+        archive: None,
+    };
     let checked = conditions.check(&task, &task.checker, seed, &tree).await;
     let checked = checked.map_err(Some)?;
     let (outcome, reason) = match &checked.verdict {

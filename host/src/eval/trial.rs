@@ -16,7 +16,7 @@ use super::check::{Checked, Checking, Verdict};
 use super::programs::Programs;
 use super::results::Outcome;
 use super::scripted::ScriptedTransport;
-use super::suite::{Limits, Place, Task};
+use super::suite::{Checker, Limits, Place, Task};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::host::{Host, InstanceOptions};
@@ -59,7 +59,7 @@ pub(super) struct Attempt {
     pub(super) class: Class,
     pub(super) trajectory: Option<Trajectory>,
     /// The tree at the end, where it is known.
-    pub(super) after: Option<Tree>,
+    pub(super) after: Option<Final>,
     pub(super) checked: Option<Checked>,
     pub(super) wall_ms: u64,
     pub(super) session_model: String,
@@ -92,6 +92,13 @@ impl Class {
             Self::RateLimit => (retries.saturating_mul(2), 4),
         }
     }
+}
+
+/// A tree that an agent left.
+pub(super) struct Final {
+    pub(super) tree: Tree,
+    /// The same as a tar archive, where it came as one.
+    pub(super) archive: Option<Bytes>,
 }
 
 /// Why the agent's part ended.
@@ -172,13 +179,14 @@ impl Conditions {
     pub(super) async fn check(
         &self,
         task: &Task,
-        checker: &super::suite::Checker,
+        checker: &Checker,
         seed: [u8; 32],
-        after: &Tree,
+        after: &Final,
     ) -> Result<Checked, String> {
-        let archive = match checker {
-            super::suite::Checker::Expected(_) => Bytes::new(),
-            super::suite::Checker::Command { .. } => tree::to_tar(after)
+        let archive = match (checker, &after.archive) {
+            (Checker::Expected(_), _) => Bytes::new(),
+            (Checker::Command { .. }, Some(archive)) => archive.clone(),
+            (Checker::Command { .. }, None) => tree::to_tar(&after.tree)
                 .map_err(|error| {
                     format!("cannot pack {}: {}", error.path, super::reason(&error.why))
                 })?
@@ -194,7 +202,7 @@ impl Conditions {
             needs_reward: task.needs_reward,
             local: self.local,
         };
-        Ok(checking.check(after, archive).await)
+        Ok(checking.check(&after.tree, archive).await)
     }
 
     fn lent(
@@ -349,9 +357,13 @@ impl Conditions {
     }
 
     /// The tree as it is now; after the death of the core, as it was before.
-    async fn tree(&self, session: &Session, place: Option<&Copied>) -> Result<Tree, String> {
+    async fn tree(&self, session: &Session, place: Option<&Copied>) -> Result<Final, String> {
         if let Some(place) = place {
-            return super::suite::read_tree(&place.work).map_err(|error| error.to_string());
+            let tree = super::suite::read_tree(&place.work).map_err(|error| error.to_string())?;
+            return Ok(Final {
+                tree,
+                archive: None,
+            });
         }
         let sandbox = session.environment();
         let archive = match sandbox.export_tar().await {
@@ -359,8 +371,12 @@ impl Conditions {
             other => other,
         };
         let archive = archive.map_err(|error| format!("cannot read the files: {error}"))?;
-        tree::from_tar(&archive)
-            .map_err(|error| format!("cannot read the files: {}", super::reason(&error)))
+        let tree = tree::from_tar(&archive)
+            .map_err(|error| format!("cannot read the files: {}", super::reason(&error)))?;
+        Ok(Final {
+            tree,
+            archive: Some(archive),
+        })
     }
 }
 
