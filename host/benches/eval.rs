@@ -183,7 +183,7 @@ fn alive(live: u32, pool: bool) -> Result<(), Failure> {
         each(cpu)
     );
     runtime.block_on(async { drop(sessions) });
-    runtime.shutdown_timeout(Duration::from_secs(5));
+    runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(())
 }
 
