@@ -15,7 +15,7 @@ use crate::driver::{Driver, DriverHandle, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::host::{Host, Instance};
-use crate::log::{OpenEffect, Replay, ReplayError, Stop};
+use crate::log::{OpenEffect, Progress, Replay, ReplayError, Stop};
 use crate::memory::EnvironmentHandle;
 use crate::program::{Lent, ProgramFn};
 use crate::session::Session;
@@ -108,17 +108,18 @@ impl Host {
     /// # Errors
     /// The log does not lead there, or what the run needs is missing.
     pub fn fork(&self, file: &Path, round: u32, options: ForkOptions) -> Result<Fork, ForkError> {
+        let place = self.place()?;
         let mut failed = None;
         let replay = Replay::begin(file, |seed, header| {
             let limits = CoreLimits {
                 memory_bytes: usize::try_from(header.memory_bytes).unwrap_or(usize::MAX),
                 ..self.limits()
             };
-            let core = self.journaled_core(seed, limits)?;
+            let core = self.journaled_core(seed, limits)?.hold(place);
             let Some(record) = &options.record else {
                 return Ok(core);
             };
-            match self.recorder(record, seed) {
+            match self.recorder(record, &seed) {
                 Ok(recorder) => Ok(core.record(recorder)),
                 Err(error) => {
                     failed = Some(error);
@@ -163,7 +164,7 @@ impl Host {
                 resume(driver, effect);
             }
         };
-        let driver = DriverHandle::start_with(core, self.transport(), set_up);
+        let driver = DriverHandle::start_with(core, Arc::new(self.http()), set_up);
         let environment = EnvironmentHandle::new(driver.clone(), stop.environment);
         let session = Session::attached(driver.clone(), stop.session.clone(), environment, events);
         Fork {
@@ -176,20 +177,21 @@ impl Host {
 
 /// Performs an effect that was under way, or says that it was cut off: of what can
 /// change something outside, nobody knows how far it came.
-fn resume(driver: &mut Driver, OpenEffect { effect, has_begun }: OpenEffect) {
+fn resume(driver: &mut Driver, OpenEffect { effect, progress }: OpenEffect) {
     const CUT_OFF: &str = "cut off, because the run was forked here";
-    match &effect.kind {
-        EffectKind::Http(_) if has_begun => driver.answer(
+    match (&effect.kind, progress) {
+        (_, Progress::Cancelled) => driver.end_cancelled(&effect),
+        (EffectKind::Http(_), Progress::Streaming) => driver.answer(
             &effect,
             OutcomeKind::HttpFailed(TransportError {
                 kind: TransportErrorKind::Broken,
                 message: CUT_OFF.to_owned(),
             }),
         ),
-        EffectKind::Exec { .. } => driver.answer(
+        (EffectKind::Exec { .. }, _) => driver.answer(
             &effect,
             OutcomeKind::ExecFailed(EnvironmentError::new(EnvironmentErrorKind::Io, CUT_OFF)),
         ),
-        _ => driver.start(effect),
+        (_, Progress::Begun | Progress::Streaming) => driver.start(effect),
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermitcrab::session::InstanceCall;
-use wasmtime::MemoryCreator;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::{Engine, MemoryCreator};
 
 use crate::cache::{self, Cache};
 use crate::component_core::{CoreLimits, LoadedCore};
@@ -15,7 +16,7 @@ use crate::embedded;
 use crate::engine::{self, EngineError};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
-use crate::http::HttpTransport;
+use crate::http::{HttpPerformer, HttpTransport};
 use crate::journal::Journaled;
 use crate::log::{self, CoreId, Header, Recorder, Replay, ReplayError};
 use crate::memory::{EnvironmentHandle, MemoryOptions};
@@ -62,6 +63,14 @@ struct Inner {
     /// Where it came from; none: it is built in.
     core_file: Option<PathBuf>,
     limits: CoreLimits,
+    pool: Option<Pool>,
+}
+
+/// The places of a host with a pool.
+#[derive(Debug)]
+struct Pool {
+    size: u32,
+    free: Arc<Semaphore>,
 }
 
 /// Which face of the core runs.
@@ -80,7 +89,29 @@ pub struct HostBuilder {
     cache: Cache,
     limits: CoreLimits,
     memory: Option<Arc<dyn MemoryCreator>>,
+    pool: Option<u32>,
     problem: Option<HostError>,
+}
+
+/// How an instance starts, where [`Host::instance`] is not enough.
+#[derive(Default)]
+pub struct InstanceOptions {
+    /// What its ids and other random numbers follow from; absent: the entropy of the
+    /// system.
+    pub seed: Option<[u8; 32]>,
+    /// A new file for its log ([`Host::recorded_instance`]).
+    pub record: Option<PathBuf>,
+    /// Who performs its HTTP exchanges; absent: the host's transport, which holds the
+    /// credentials ([`Host::http`]).
+    pub http: Option<Arc<dyn HttpPerformer>>,
+}
+
+impl std::fmt::Debug for InstanceOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InstanceOptions")
+            .field("record", &self.record)
+            .finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -141,6 +172,19 @@ impl HostBuilder {
         self
     }
 
+    /// Keeps the memory of `instances` instances ready and uses it again, so that
+    /// starting and ending one costs neither mapping nor unmapping. It is for hosts
+    /// that start thousands.
+    ///
+    /// At most as many instances live at once. When all places are taken,
+    /// [`Host::start_instance`] waits for one, and calls that do not wait, such as
+    /// [`Host::instance`], answer an error. A place reserves 4 GiB of addresses, not of
+    /// memory; [`limits`](Self::limits) says how much of it an instance may use.
+    pub fn pool(mut self, instances: u32) -> Self {
+        self.pool = Some(instances.max(1));
+        self
+    }
+
     /// Makes the memory of the guests, for tests that must look into it.
     #[doc(hidden)]
     pub fn memory_creator(mut self, memory: Arc<dyn MemoryCreator>) -> Self {
@@ -161,7 +205,12 @@ impl HostBuilder {
             Face::Native
         } else {
             let dir = self.cache.dir("cores");
-            let loaded = load(self.core.as_deref(), dir.as_deref(), self.memory)?;
+            let own = match (self.memory, self.pool) {
+                (Some(memory), _) => Some(engine::with_memory(memory)?),
+                (None, Some(size)) => Some(engine::pooled(size, self.limits.memory_bytes)?),
+                (None, None) => None,
+            };
+            let loaded = load(self.core.as_deref(), dir.as_deref(), own.as_ref())?;
             Face::Component(Box::new(loaded))
         };
         Ok(Host(Arc::new(Inner {
@@ -169,6 +218,10 @@ impl HostBuilder {
             core,
             core_file: self.core,
             limits: self.limits,
+            pool: self.pool.map(|size| Pool {
+                size,
+                free: Arc::new(Semaphore::new(size as usize)),
+            }),
         })))
     }
 }
@@ -176,10 +229,9 @@ impl HostBuilder {
 fn load(
     path: Option<&Path>,
     cache: Option<&Path>,
-    memory: Option<Arc<dyn MemoryCreator>>,
+    own: Option<&Engine>,
 ) -> Result<LoadedCore, HostError> {
-    let own = memory.map(engine::with_memory).transpose()?;
-    let component = match (path, &own) {
+    let component = match (path, own) {
         (Some(path), Some(engine)) => cache::load(engine, path, cache)?,
         (Some(path), None) => cache::load(engine::shared()?, path, cache)?,
         (None, Some(engine)) => embedded::copy(engine).ok_or_else(no_core)??,
@@ -220,9 +272,9 @@ impl Host {
     /// environments without a session.
     ///
     /// # Errors
-    /// No memory or entropy left.
+    /// No memory or entropy left; the pool is full.
     pub fn instance(&self) -> Result<Instance, HostError> {
-        self.instance_with_seed(random_seed()?)
+        self.start(InstanceOptions::default(), self.place()?)
     }
 
     /// Starts an instance and writes its [log](crate::log) to a new `file`: all inputs
@@ -230,19 +282,91 @@ impl Host {
     /// instance goes on ([`Instance::record_failure`]).
     ///
     /// # Errors
-    /// No memory or entropy left; the file exists, or cannot be written.
+    /// No memory or entropy left; the pool is full; the file exists, or cannot be
+    /// written.
     pub fn recorded_instance(&self, file: &Path) -> Result<Instance, HostError> {
-        let seed = random_seed()?;
-        let recorder = self.recorder(file, seed)?;
-        Ok(self.start(self.journaled(seed)?.record(recorder)))
+        let options = InstanceOptions {
+            record: Some(file.to_owned()),
+            ..InstanceOptions::default()
+        };
+        self.start(options, self.place()?)
+    }
+
+    /// Starts an instance whose ids and other random numbers follow from `seed`.
+    ///
+    /// # Errors
+    /// No memory left; the pool is full.
+    pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
+        let options = InstanceOptions {
+            seed: Some(seed),
+            ..InstanceOptions::default()
+        };
+        self.start(options, self.place()?)
+    }
+
+    /// Starts an instance as `options` say. Where the host has a pool and all its
+    /// places are taken, waits for one.
+    ///
+    /// # Errors
+    /// No memory or entropy left; the log exists, or cannot be written.
+    pub async fn start_instance(&self, options: InstanceOptions) -> Result<Instance, HostError> {
+        let place = match &self.0.pool {
+            // It is never closed.
+            Some(pool) => pool.free.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        self.start(options, place)
+    }
+
+    /// The host's own transport, which holds the credentials.
+    pub fn http(&self) -> HttpTransport {
+        self.0.transport.clone()
+    }
+
+    /// A free place of the pool, if there is a pool.
+    pub(crate) fn place(&self) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+        let Some(pool) = &self.0.pool else {
+            return Ok(None);
+        };
+        match pool.free.clone().try_acquire_owned() {
+            Ok(place) => Ok(Some(place)),
+            Err(_) => Err(HostError::Setup(format!(
+                "all {} places of the pool are taken; end an instance, wait for one with \
+                 start_instance, or build the host with a larger pool",
+                pool.size
+            ))),
+        }
+    }
+
+    fn start(
+        &self,
+        options: InstanceOptions,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Instance, HostError> {
+        let seed = match options.seed {
+            Some(seed) => seed,
+            None => random_seed()?,
+        };
+        let recorder = options.record.map(|file| self.recorder(&file, &seed));
+        let recorder = recorder.transpose()?;
+        let mut core = self.journaled(seed)?.hold(place);
+        if let Some(recorder) = recorder {
+            core = core.record(recorder);
+        }
+        let http = options
+            .http
+            .unwrap_or_else(|| Arc::new(self.0.transport.clone()));
+        Ok(Instance {
+            driver: DriverHandle::start(core, http),
+        })
     }
 
     /// Begins a log of a core with this seed.
-    pub(crate) fn recorder(&self, file: &Path, seed: [u8; 32]) -> Result<Recorder, HostError> {
+    pub(crate) fn recorder(&self, file: &Path, seed: &[u8; 32]) -> Result<Recorder, HostError> {
         let header = Header {
             hermitcrab_log: log::VERSION,
             core: self.core_id(),
-            seed: cache::hex(&seed),
+            seed: cache::hex(seed),
             memory_bytes: self.0.limits.memory_bytes as u64,
         };
         Recorder::create(file, &header).map_err(|error| {
@@ -288,24 +412,6 @@ impl Host {
 
     pub(crate) fn limits(&self) -> CoreLimits {
         self.0.limits
-    }
-
-    pub(crate) fn transport(&self) -> HttpTransport {
-        self.0.transport.clone()
-    }
-
-    /// Starts an instance whose ids and other random numbers follow from `seed`.
-    ///
-    /// # Errors
-    /// No memory left.
-    pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
-        Ok(self.start(self.journaled(seed)?))
-    }
-
-    fn start(&self, core: Journaled) -> Instance {
-        Instance {
-            driver: DriverHandle::start(core, self.0.transport.clone()),
-        }
     }
 
     fn journaled(&self, seed: [u8; 32]) -> Result<Journaled, HostError> {

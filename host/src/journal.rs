@@ -15,6 +15,7 @@ use hermitcrab::environment::{EnvironmentCall, EnvironmentReply, FileNode};
 use hermitcrab::llm::Content;
 use hermitcrab::memory::EndReason;
 use hermitcrab::session::{Action, InstanceCall, InstanceReply, SessionCall};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::core::{CallResult, Core, CoreError, CoreFailure, CoreStep};
 use crate::log::Recorder;
@@ -72,6 +73,8 @@ pub(crate) struct Journaled {
     journal: Option<Journal>,
     /// Writes the inputs and outputs of the living core.
     recorder: Option<Recorder>,
+    /// The place in a pool that the core takes; free again when it is gone.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Journaled {
@@ -81,6 +84,7 @@ impl Journaled {
             core: Ok(core),
             journal: None,
             recorder: None,
+            _place: None,
         }
     }
 
@@ -97,7 +101,14 @@ impl Journaled {
                 worked: Duration::ZERO,
             }),
             recorder: None,
+            _place: None,
         }
+    }
+
+    /// Keeps a place in a pool taken as long as it lives.
+    pub(crate) fn hold(mut self, place: Option<OwnedSemaphorePermit>) -> Self {
+        self._place = place;
+        self
     }
 
     /// Records everything from now on.

@@ -36,6 +36,8 @@ enum Table {
     Run,
     /// The sandbox, in process.
     Sandbox,
+    /// Trials of evaluations, and sessions alive, in process.
+    Eval,
     /// Python lent to the sandbox of the native host (fetches CPython).
     Python,
     /// Streamed deltas inside the core, provider by provider.
@@ -55,6 +57,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Sandbox) => {
             build::binary()?;
             sandbox_table(&cores)
+        }
+        Some(Table::Eval) => {
+            build::binary()?;
+            in_process("eval", &[])
         }
         Some(Table::Python) => {
             build::binary()?;

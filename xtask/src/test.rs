@@ -42,6 +42,8 @@ enum Suite {
     Sdk,
     /// A real llama.cpp over the three wires that it speaks (downloads it and a model).
     Llama,
+    /// Trajectories of evaluations against the packages that read them (downloads them).
+    Atif,
     /// apply_patch against codex's own (downloads it).
     Peers,
     /// Everything, also what is slow or needs downloads.
@@ -50,7 +52,13 @@ enum Suite {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [Suite::Engines, Suite::Sdk, Suite::Llama, Suite::Peers];
+    let extra = [
+        Suite::Engines,
+        Suite::Sdk,
+        Suite::Llama,
+        Suite::Atif,
+        Suite::Peers,
+    ];
     let wants = |suite| match options.suite {
         None => !extra.contains(&suite),
         Some(Suite::All) => true,
@@ -94,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             cargo(&shell)
                 .arg("test")
                 .args(NATIVE)
-                .args(["--test", "programs"])
+                .args(["--test", "programs", "--test", "eval"])
                 .env(build::EMBED, build::core_path())
                 .env("HERMITCRAB_PYTHON", archive)
                 .run()
@@ -134,6 +142,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wants(Suite::Llama) {
         llama(&shell)?;
     }
+    if wants(Suite::Atif) {
+        atif(&shell, &binary)?;
+    }
     if wants(Suite::Peers) {
         check_node(&shell)?;
         let peers = root().join("tests/peers/apply-patch.mjs");
@@ -155,6 +166,17 @@ fn sdk(shell: &Shell, binary: &Path) -> Result<()> {
     cmd!(shell, "{python} {script} {binary} {place}")
         .run()
         .context("a request or a stream is not what the SDKs know")
+}
+
+/// The trajectories of evaluations.
+fn atif(shell: &Shell, binary: &Path) -> Result<()> {
+    let place = root().join("target/peers/atif");
+    let python = python_with(shell, &place, "requirements-atif.txt")
+        .context("cannot install atif; it is downloaded with pip")?;
+    let script = root().join("tests/peers/trajectories.py");
+    cmd!(shell, "{python} {script} {binary} {place}")
+        .run()
+        .context("a trajectory is not what its readers know")
 }
 
 /// llama.cpp has no wheel for every machine: where it cannot be had, that is

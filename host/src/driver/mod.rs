@@ -28,7 +28,7 @@ use crate::core::{CallResult, Core, CoreEffect, CoreEvent, CoreFailure, CoreRepo
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
-use crate::http::HttpTransport;
+use crate::http::HttpPerformer;
 use crate::journal::Journaled;
 use crate::program::Lent;
 use crate::tool::{ApprovalFn, ToolFn};
@@ -68,15 +68,15 @@ impl WeakHandle {
 
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
-    pub(crate) fn start(core: Journaled, transport: HttpTransport) -> Self {
-        Self::start_with(core, transport, |_| {})
+    pub(crate) fn start(core: Journaled, http: Arc<dyn HttpPerformer>) -> Self {
+        Self::start_with(core, http, |_| {})
     }
 
     /// Starts a driver for a `core` that has worked before; `set_up` gives it what
     /// belongs to that.
     pub(crate) fn start_with(
         core: Journaled,
-        transport: HttpTransport,
+        http: Arc<dyn HttpPerformer>,
         set_up: impl FnOnce(&mut Driver),
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -85,7 +85,7 @@ impl DriverHandle {
             core,
             handle: WeakHandle(commands.downgrade()),
             recovered: None,
-            transport,
+            http,
             outcomes,
             live: HashMap::new(),
             sessions: BTreeMap::new(),
@@ -178,7 +178,7 @@ pub(crate) struct Driver {
     handle: WeakHandle,
     /// The core as it was before the call that ended it.
     recovered: Option<Box<dyn Core>>,
-    transport: HttpTransport,
+    http: Arc<dyn HttpPerformer>,
     outcomes: mpsc::Sender<Outcome>,
     live: HashMap<u64, Live>,
     pub(crate) sessions: BTreeMap<Arc<str>, SessionLink>,
@@ -378,6 +378,12 @@ impl Driver {
             is_exec,
         };
         self.live.insert(id, live);
+    }
+
+    /// Ends an effect that was cancelled before it was performed here.
+    pub(crate) fn end_cancelled(&mut self, effect: &CoreEffect) {
+        let is_exec = matches!(effect.kind, EffectKind::Exec { .. });
+        self.answer(effect, perform::cancelled(is_exec));
     }
 
     /// Gives an effect that is not performed its last outcome.

@@ -86,14 +86,14 @@ pub(super) fn cancelled(is_exec: bool) -> OutcomeKind {
 pub(super) fn work(driver: &Driver, effect: CoreEffect) -> Work {
     match effect.kind {
         EffectKind::Http(request) => {
-            let transport = driver.transport.clone();
+            let http = driver.http.clone();
             Box::new(move |performer| {
                 Box::pin(async move {
                     let mut sink = HttpSink {
                         performer: &performer,
                         last: None,
                     };
-                    transport.send(request, &performer.cancel, &mut sink).await;
+                    http.perform(request, &performer.cancel, &mut sink).await;
                     sink.last.take().unwrap_or(OutcomeKind::Cancelled)
                 })
             })

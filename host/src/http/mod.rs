@@ -48,6 +48,33 @@ impl<F: FnMut(OutcomeKind) + Send> OutcomeSink for F {
     }
 }
 
+/// Who performs the HTTP exchanges of an instance: [`HttpTransport`], or what
+/// stands in its place or around it ([`InstanceOptions::http`](crate::InstanceOptions)).
+#[async_trait]
+pub trait HttpPerformer: Send + Sync {
+    /// Performs one exchange. Puts `HttpHead` and `HttpChunk`s as they arrive,
+    /// then exactly one of `HttpEnd`, `HttpFailed` and `Cancelled`, this soon
+    /// after `cancel` has fired.
+    async fn perform(
+        &self,
+        request: HttpRequest,
+        cancel: &CancellationToken,
+        sink: &mut dyn OutcomeSink,
+    );
+}
+
+#[async_trait]
+impl HttpPerformer for HttpTransport {
+    async fn perform(
+        &self,
+        request: HttpRequest,
+        cancel: &CancellationToken,
+        sink: &mut dyn OutcomeSink,
+    ) {
+        self.send(request, cancel, sink).await;
+    }
+}
+
 /// Performs HTTP exchanges over kept-alive connections. Clones share the
 /// connections. Making one costs microseconds: connections, clients and TLS
 /// roots come with the first request that needs them.

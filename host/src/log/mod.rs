@@ -4,7 +4,7 @@
 mod replay;
 
 pub use hermitcrab::log::{CoreId, Difference, Header, LogError, VERSION};
-pub(crate) use replay::OpenEffect;
+pub(crate) use replay::{OpenEffect, Progress};
 pub use replay::{Replay, ReplayError, Replayed, Stop};
 
 use std::fmt;

@@ -119,8 +119,19 @@ struct Root {
 /// An effect that is under way where a replay stops.
 pub(crate) struct OpenEffect {
     pub(crate) effect: CoreEffect,
-    /// Whether a part of what it brings was delivered.
-    pub(crate) has_begun: bool,
+    /// How far it came.
+    pub(crate) progress: Progress,
+}
+
+/// How far an effect came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing of it was delivered.
+    Begun,
+    /// A part of what it brings was delivered.
+    Streaming,
+    /// It is to end at once.
+    Cancelled,
 }
 
 /// The part of an event that says where its session stands.
@@ -385,17 +396,20 @@ impl Replay {
             if outcome.kind.is_final() {
                 self.open.remove(&outcome.id);
             } else if let Some(open) = self.open.get_mut(&outcome.id) {
-                open.has_begun = true;
+                open.progress = Progress::Streaming;
             }
         }
         let step = self.core.step(now_ms, outcomes);
         let step = step.map_err(|error| ReplayError::Core(self.comparison.steps() + 1, error))?;
         for effect in &step.effects {
-            if !matches!(effect.kind, EffectKind::Cancel { .. }) {
+            if let EffectKind::Cancel { target } = effect.kind {
+                if let Some(open) = self.open.get_mut(&target) {
+                    open.progress = Progress::Cancelled;
+                }
+            } else {
                 let effect = effect.clone();
-                let has_begun = false;
-                self.open
-                    .insert(effect.id, OpenEffect { effect, has_begun });
+                let progress = Progress::Begun;
+                self.open.insert(effect.id, OpenEffect { effect, progress });
             }
         }
         if let Some(root) = &mut self.root {

@@ -2,7 +2,8 @@
 //! bounded, and a stop ends it wherever it is.
 
 use wasmtime::{
-    InstancePre, Linker, Memory, Module, ResourceLimiter, Result, Store, Trap, UpdateDeadline,
+    InstancePre, Linker, Memory, Module, ResourceLimiter, Result, Store, Trap, UpdateDeadline, Val,
+    format_err,
 };
 
 use super::output::Output;
@@ -76,7 +77,7 @@ impl ResourceLimiter for State {
 }
 
 impl Machine {
-    /// Links `module`, whose function `entry` runs it and returns an exit code;
+    /// Links `module`, whose function `entry` runs it and may return an exit code;
     /// `more` adds imports that are not WASI's.
     pub(super) fn new(
         module: &Module,
@@ -122,8 +123,13 @@ impl Machine {
         }
         let instance = self.pre.instantiate(&mut *store)?;
         store.data_mut().memory = instance.get_memory(&mut *store, "memory");
-        let run = instance.get_typed_func::<(), i32>(&mut *store, self.entry)?;
-        run.call(store, ())
+        let run = instance
+            .get_func(&mut *store, self.entry)
+            .ok_or_else(|| format_err!("there is no function {}", self.entry))?;
+        // A command returns nothing, and ends otherwise with an exit code.
+        let mut results = vec![Val::I32(0); run.ty(&*store).results().len()];
+        run.call(store, &[], &mut results)?;
+        Ok(results.first().and_then(Val::i32).unwrap_or(0))
     }
 }
 
@@ -177,6 +183,7 @@ mod tests {
             stdin: Default::default(),
             output_bytes: 100,
             stop,
+            here: None,
         };
         let machine = machine(wasm).expect("linked");
         let thread = std::thread::Builder::new().stack_size(engine::PROGRAM_STACK);

@@ -1,12 +1,16 @@
 //! Programs that a host lends to sandboxes: what a call tells one and what it
-//! answers, the file tree that a WebAssembly program works on, and Python.
+//! answers, the file tree that a WebAssembly program works on, Python, and commands
+//! of WASI.
 //! Nothing here touches files, network or variables of the machine, but the
 //! archive of Python and the cache of what is compiled of it.
 
 mod archive;
+mod command;
+mod kept;
 mod machine;
 mod output;
 mod python;
+mod runner;
 mod stop;
 mod tree;
 mod wasi;
@@ -19,6 +23,7 @@ use futures_util::future::BoxFuture;
 use hermitcrab::environment::{ProgramRequest, ProgramResult};
 use tokio_util::sync::CancellationToken;
 
+pub use command::WasiCommand;
 pub use python::{Python, PythonBuilder};
 
 /// Runs a program lent to the in-memory shell.

@@ -6,6 +6,7 @@
 
 mod driven;
 mod limits;
+mod pool;
 mod programs;
 mod stepped;
 

@@ -1,13 +1,14 @@
-//! Directory trees as tar bytes and as maps: what `--env memory` loads, and
-//! what it compares with afterwards.
+//! Directories as trees: what `--env memory` loads, and what it compares with
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use hermitcrab::memory::TreeLimits;
+use hermitcrab_host::tree::{Kind, Node, Tree, Unpackable};
 
 use crate::failure::{Failure, reason};
 
@@ -18,48 +19,6 @@ const MAX_BYTES: u64 = 512 << 20;
 /// Directories within directories that are loaded: a little fewer than the
 /// sandbox takes from its root on.
 const MAX_DEPTH: usize = 250;
-
-/// A file or directory of a tree. Times alone are no difference.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// Content; of a link, its target; of a directory, nothing.
-    pub(crate) content: Bytes,
-    /// What it is.
-    pub(crate) kind: Kind,
-    /// Permission bits of a file.
-    pub(crate) mode: u32,
-    /// Last change, since 1970, if known.
-    pub(crate) modified: Option<Duration>,
-}
-
-impl PartialEq for Node {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.content, self.kind, self.mode) == (&other.content, other.kind, other.mode)
-    }
-}
-
-impl Eq for Node {}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Plain,
-    Executable,
-    Link,
-    Directory,
-}
-
-impl Kind {
-    /// Permission bits where nothing says others.
-    pub(crate) fn usual_mode(self) -> u32 {
-        match self {
-            Self::Executable | Self::Directory => 0o755,
-            Self::Plain | Self::Link => 0o644,
-        }
-    }
-}
-
-/// Files and directories by path with `/`, relative to the tree's root.
-pub(crate) type Tree = BTreeMap<String, Node>;
 
 /// Reads `directory` as the user sees it in version control: hidden files too,
 /// but neither what `.gitignore` names nor `.git`. Build products and package
@@ -124,7 +83,7 @@ pub(crate) fn read_directory(directory: &Path, without: &[PathBuf]) -> Result<Tr
             let content = std::fs::read(path).map_err(unreadable)?;
             let metadata = entry.metadata().ok();
             mode = metadata.as_ref().and_then(permissions);
-            (Bytes::from(content), kind_of(mode))
+            (Bytes::from(content), Kind::of_file(mode))
         } else if file_type.is_dir() && entry.depth() > 0 {
             (Bytes::new(), Kind::Directory)
         } else {
@@ -216,50 +175,12 @@ fn place(error: &ignore::Error) -> Option<&Path> {
 /// # Errors
 /// A name does not fit the format.
 pub(crate) fn to_tar(tree: &Tree) -> Result<Vec<u8>, Failure> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, file) in tree {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(file.mode);
-        // The core takes no time at all for the time of the import.
-        let modified = file.modified.unwrap_or_default();
-        header.set_mtime(modified.as_secs());
-        let result = precise_time(&mut builder, modified);
-        let result = result.and_then(|()| {
-            if file.kind == Kind::Directory {
-                header.set_entry_type(tar::EntryType::Directory);
-                header.set_size(0);
-                builder.append_data(&mut header, format!("{path}/"), io::empty())
-            } else if file.kind == Kind::Link {
-                header.set_entry_type(tar::EntryType::Symlink);
-                header.set_size(0);
-                let target = String::from_utf8_lossy(&file.content).into_owned();
-                builder.append_link(&mut header, path, target)
-            } else {
-                header.set_size(file.content.len() as u64);
-                builder.append_data(&mut header, path, file.content.as_ref())
-            }
-        });
-        result.map_err(|error| {
-            Failure::usage(format!(
-                "cannot load {path} into the sandbox: {}; rename it or add it to .gitignore",
-                reason(&error)
-            ))
-        })?;
-    }
-    builder
-        .into_inner()
-        .map_err(|error| Failure::failed(format!("cannot pack the tree: {}", reason(&error))))
-}
-
-/// What a header has no room for: which of two files of one second is newer.
-fn precise_time(builder: &mut tar::Builder<Vec<u8>>, modified: Duration) -> io::Result<()> {
-    match modified.subsec_micros() {
-        0 => Ok(()),
-        micros => {
-            let time = format!("{}.{micros:06}", modified.as_secs());
-            builder.append_pax_extensions([("mtime", time.as_bytes())])
-        }
-    }
+    hermitcrab_host::tree::to_tar(tree).map_err(|Unpackable { path, why }| {
+        Failure::usage(format!(
+            "cannot load {path} into the sandbox: {}; rename it or add it to .gitignore",
+            reason(&why)
+        ))
+    })
 }
 
 /// The files and directories of a tar that was exported; they share its bytes.
@@ -267,7 +188,7 @@ fn precise_time(builder: &mut tar::Builder<Vec<u8>>, modified: Duration) -> io::
 /// # Errors
 /// The bytes are not a tar.
 pub(crate) fn from_tar(bytes: &Bytes) -> Result<Tree, Failure> {
-    read_tar(bytes).map_err(|error| {
+    hermitcrab_host::tree::from_tar(bytes).map_err(|error| {
         Failure::failed(format!("cannot read the exported tree: {}", reason(&error)))
     })
 }
@@ -278,60 +199,6 @@ pub(crate) fn sizes(tree: &Tree) -> BTreeMap<&str, usize> {
     files
         .map(|(path, node)| (&**path, node.content.len()))
         .collect()
-}
-
-fn read_tar(bytes: &Bytes) -> io::Result<Tree> {
-    let mut tree = Tree::new();
-    for entry in tar::Archive::new(&**bytes).entries()? {
-        let entry = entry?;
-        let path = entry.path()?.to_string_lossy().into_owned();
-        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
-        if path.is_empty() || path == "." {
-            continue;
-        }
-        let kind = entry.header().entry_type();
-        let file = if kind.is_file() {
-            let mode = entry.header().mode()? & 0o777;
-            let start = usize::try_from(entry.raw_file_position()).unwrap_or(usize::MAX);
-            let length = usize::try_from(entry.size()).unwrap_or(usize::MAX);
-            let end = start.saturating_add(length);
-            if end > bytes.len() {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            Node {
-                content: bytes.slice(start..end),
-                kind: kind_of(Some(mode)),
-                mode,
-                modified: None,
-            }
-        } else if kind.is_symlink() {
-            let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-            Node {
-                content: Bytes::from(target),
-                kind: Kind::Link,
-                mode: Kind::Link.usual_mode(),
-                modified: None,
-            }
-        } else if kind.is_dir() {
-            Node {
-                content: Bytes::new(),
-                kind: Kind::Directory,
-                mode: Kind::Directory.usual_mode(),
-                modified: None,
-            }
-        } else {
-            continue;
-        };
-        tree.insert(path, file);
-    }
-    Ok(tree)
-}
-
-fn kind_of(mode: Option<u32>) -> Kind {
-    match mode {
-        Some(mode) if mode & 0o100 != 0 => Kind::Executable,
-        _ => Kind::Plain,
-    }
 }
 
 #[cfg(unix)]
@@ -360,6 +227,8 @@ fn not_utf8(path: &PathBuf) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn file(content: &str, kind: Kind) -> Node {

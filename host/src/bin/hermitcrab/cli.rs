@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// --env memory, the same files
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkOptions>),
+    /// Run a suite of tasks, each trial in a sandbox of its own, and check what came of it
+    #[command(after_help = EVAL_EXIT_CODES)]
+    Eval(Box<EvalOptions>),
     /// Show a whole run on a small broken repository, without a key
     Demo,
     /// List the models that are known; others work, too
@@ -45,6 +48,14 @@ pub(crate) enum Command {
 const REPLAY_EXIT_CODES: &str = "\
 Exit codes: 0 the core gave the same, 1 it gave something else, which is shown, or the log is
 damaged, 2 wrong usage.";
+
+const EVAL_EXIT_CODES: &str = "\
+Exit codes: 0 every trial has a verdict, 1 some have none (run again with --resume) or the run
+could not go on, 2 wrong usage, 130 interrupted.
+
+Without --provider, --model, --base-url and --script the script that a task names plays the
+model; tasks that name none are given to the provider whose key is set. docs/eval.md describes
+suites and results.";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 the task came to its natural end, 1 the session failed or the model refused
@@ -175,6 +186,178 @@ pub(crate) struct RunOptions {
     /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
     #[arg(long, value_enum, default_value_t = Approve::Never)]
     pub(crate) approve: Approve,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct EvalOptions {
+    #[command(subcommand)]
+    pub(crate) command: Option<EvalCommand>,
+    /// A folder of task folders, or a file of JSON lines
+    #[arg(required = true)]
+    pub(crate) suite: Option<PathBuf>,
+    /// Directory of the results; it is made
+    #[arg(long, value_name = "DIR", required = true)]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) machine: MachineOptions,
+    /// Trials of each task
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = limit::<u32>)]
+    pub(crate) trials: u32,
+    /// Only tasks whose name holds this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// What the random numbers of all trials follow from, 64 hexadecimal digits [default: another
+    /// one each time]
+    #[arg(long, value_name = "HEX", value_parser = seed)]
+    pub(crate) seed: Option<[u8; 32]>,
+    /// Only every n-th trial, beginning with the i-th: of 1/2 and 2/2 each has one half
+    #[arg(long, value_name = "i/n", value_parser = shard)]
+    pub(crate) shard: Option<(u32, u32)>,
+    /// Go on with the results in DIR: run what is missing, has no verdict, or has changed since
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Provider of the model; scripts of tasks do not play then [default: the first whose key is
+    /// set]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Model id [default: the provider's]
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// Base URL of the provider's API
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Script that plays the model, from the folder of each task, else a path
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["provider", "model", "base_url"])]
+    pub(crate) script: Option<String>,
+    /// File with settings of the sessions, as of `run --config`
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where tools act: in a sandbox, or on this machine in a copy of the task's files. Commands of
+    /// a local trial can do what you can
+    #[arg(long, value_enum, default_value_t = Place::Memory)]
+    pub(crate) env: Place,
+    /// Model answers at most, subagents included, of a trial whose task sets no limit
+    #[arg(long, value_name = "N", value_parser = limit::<u64>)]
+    pub(crate) max_rounds: Option<u64>,
+    /// Wall time at most, in ms, as above
+    #[arg(long, value_name = "N", value_parser = limit::<u64>)]
+    pub(crate) max_wall_ms: Option<u64>,
+    /// Tokens at most, read and written, as above
+    #[arg(long, value_name = "N", value_parser = limit::<u64>)]
+    pub(crate) max_tokens: Option<u64>,
+    /// Price at most, in US dollars, as above
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<f64>,
+    /// Tokens that all trials together may use; the run ends there
+    #[arg(long, value_name = "N", value_parser = limit::<u64>)]
+    pub(crate) budget_tokens: Option<u64>,
+    /// Price that all trials together may have, in US dollars; the run ends there
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) budget_cost: Option<f64>,
+    /// Attempts after one that the provider or this machine made fail
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) retries: u32,
+    /// Wait before the first of them, in ms; it doubles
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) retry_delay_ms: u64,
+    /// Write no logs: trials cannot be replayed then
+    #[arg(long)]
+    pub(crate) no_log: bool,
+}
+
+/// What trials run on.
+#[derive(Debug, Args)]
+pub(crate) struct MachineOptions {
+    /// Trials at the same time [default: four for each processor]. A provider gets as many calls at
+    /// the same time as it takes, and no more than this
+    #[arg(long, value_name = "N", value_parser = limit::<u32>)]
+    pub(crate) jobs: Option<u32>,
+    /// Memory of a sandbox at most, in MiB
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(64..=4095))]
+    pub(crate) max_memory_mib: u32,
+    /// How long a sandbox may compute without a pause, in ms
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = limit::<u64>)]
+    pub(crate) max_stall_ms: u64,
+    /// Python for the tasks that ask for it: the archive that `cargo xtask python` makes [default:
+    /// python.tar.gz beside this program, else in its cache directory]
+    #[arg(long, value_name = "FILE.tar.gz")]
+    pub(crate) python: Option<PathBuf>,
+    /// Lend a command compiled for wasm32-wasip1 to the sandboxes, under this name; may be given
+    /// more than once. A task asks for it under [programs]
+    #[arg(long = "program", value_name = "NAME=FILE.wasm", value_parser = program)]
+    pub(crate) programs: Vec<(String, PathBuf)>,
+}
+
+fn program(text: &str) -> Result<(String, PathBuf), &'static str> {
+    text.split_once('=')
+        .filter(|(name, file)| !name.is_empty() && !name.contains('/') && !file.is_empty())
+        .map(|(name, file)| (name.to_owned(), PathBuf::from(file)))
+        .ok_or("give a name and a file, such as jsfmt=jsfmt.wasm")
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// Run the checkers again over the trees that a run has recorded
+    Regrade(RegradeOptions),
+    /// Join the shards of a run
+    Merge(MergeOptions),
+    /// Compare two runs, trial by trial
+    Diff(DiffOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RegradeOptions {
+    /// Results of a run
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) machine: MachineOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeOptions {
+    /// Results of the shards
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) shards: Vec<PathBuf>,
+    /// Directory of the results; it is made
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffOptions {
+    /// Results of the run before
+    pub(crate) before: PathBuf,
+    /// Results of the run after
+    pub(crate) after: PathBuf,
+}
+
+fn seed(text: &str) -> Result<[u8; 32], &'static str> {
+    let wrong = "give 64 hexadecimal digits";
+    let digits = text.as_bytes();
+    let mut seed = [0; 32];
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(wrong);
+    }
+    for (at, byte) in seed.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| wrong)?;
+    }
+    Ok(seed)
+}
+
+fn shard(text: &str) -> Result<(u32, u32), &'static str> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
+    text.split_once('/')
+        .and_then(|(shard, of)| Some((number(shard)?, number(of)?)))
+        .filter(|(shard, of)| shard <= of)
+        .ok_or("give the number of the shard and of all, such as 1/4")
+}
+
+fn dollars(text: &str) -> Result<f64, &'static str> {
+    let number = text.trim_start_matches('$').parse().ok();
+    number
+        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+        .ok_or("give a number above 0")
 }
 
 /// A number that something may reach.

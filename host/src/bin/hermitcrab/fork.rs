@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::log::{Opening, ReplayError};
+use hermitcrab_host::tree::Tree;
 use hermitcrab_host::{EnvironmentChoice, Fork, ForkError, Guardian, SessionOptions, log};
 use serde_json::{Map, Value};
 
-use crate::archive::{self, Tree};
+use crate::archive;
 use crate::attach;
 use crate::cli::{ForkOptions, Place, RunOptions};
 use crate::connect::{self, Begins, HostSession};
@@ -38,7 +39,7 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
     options.run.prompt = told;
     let options = options;
 
-    let wanted = run::over(&options.run, &recorded)?;
+    let wanted = run::over(options.run.config.as_deref(), &recorded)?;
     let named = options
         .run
         .provider

@@ -11,7 +11,6 @@ mod secrets;
 
 mod archive;
 mod attach;
-mod diff;
 mod output;
 mod preview;
 mod programs;
@@ -24,6 +23,7 @@ mod session;
 mod compile;
 mod connect;
 mod demo;
+mod eval;
 mod fork;
 mod models;
 mod replay;
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options, &secrets),
         Command::Fork(options) => fork::fork(*options, &secrets),
         Command::Replay(options) => replay::replay(&options),
+        Command::Eval(options) => eval::eval(*options, &secrets),
         Command::Demo => demo::demo(),
         Command::Models(options) => models::models(&options),
         Command::ServeModel(options) => serve::serve(&options),

@@ -10,15 +10,15 @@ use bytes::Bytes;
 use hermitcrab::llm::Content;
 use hermitcrab::profile::Toolset;
 use hermitcrab::session::{SessionConfig, SessionError};
+use hermitcrab_host::tree::{self, Tree};
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 use serde_json::Value;
 
 use crate::approve::{self, Questions};
-use crate::archive::{self, Tree};
+use crate::archive;
 use crate::attach;
 use crate::cli::{Approve, Place, RunOptions, ToolNames};
 use crate::connect::{self, Export};
-use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::output::Output;
 use crate::programs::{self, Programs};
@@ -64,7 +64,7 @@ pub(crate) enum Ground {
 pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let memory = options.env == Place::Memory;
     check_place(options)?;
-    let settings = settings(options)?;
+    let settings = settings(options.config.as_deref())?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
     // A profile of the file's is reached as its adapter is.
@@ -383,20 +383,23 @@ const NOT_FROM_A_FILE: [(&str, &str); 5] = [
 ];
 
 /// What `--config` says.
-fn settings(options: &RunOptions) -> Result<SessionConfig, Failure> {
+///
+/// # Errors
+/// It cannot be read, or says what cannot be.
+pub(crate) fn settings(file: Option<&Path>) -> Result<SessionConfig, Failure> {
     let without = SessionConfig {
         provider: String::new(),
         ..SessionConfig::default()
     };
-    over(options, &without)
+    over(file, &without)
 }
 
 /// `config` with what `--config` says over it.
 ///
 /// # Errors
-/// The file cannot be read, or is none of settings.
-pub(crate) fn over(options: &RunOptions, config: &SessionConfig) -> Result<SessionConfig, Failure> {
-    let Some(path) = &options.config else {
+/// As [`settings`].
+pub(crate) fn over(file: Option<&Path>, config: &SessionConfig) -> Result<SessionConfig, Failure> {
+    let Some(path) = file else {
         return Ok(config.clone());
     };
     let text = prompt::read_file(path, "--config")?;
@@ -496,7 +499,7 @@ pub(crate) fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), 
 
 /// To stdout, but where that is for events, to stderr.
 fn print_diff(before: &Tree, after: &Tree, json: bool, style: Style) -> Result<(), Failure> {
-    let diff = diff::trees(before, after);
+    let diff = tree::diff(before, after);
     if !diff.left_out.is_empty() {
         eprintln!(
             "hermitcrab: the diff cannot hold binary files and empty directories ({}): use --out FILE.tar to get them",

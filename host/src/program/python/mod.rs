@@ -2,37 +2,24 @@
 //! per call, on a thread of its own; the files of a sandbox stay between calls.
 
 mod image;
-mod kept;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use hermitcrab::environment::{ProgramFiles, ProgramRequest, ProgramResult};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use wasmtime::{Caller, Extern, Linker};
 
-use super::machine::{End, Machine, State};
-use super::stop::Stop;
-use super::tree::{Device, Room, Tree};
-use super::wasi::{Start, now_ns};
-use super::{ProgramCall, ProgramFn};
+use super::ProgramFn;
+use super::machine::{Machine, State};
+use super::runner::{Runner, Setting};
 use crate::cache::Cache;
-use crate::engine::PROGRAM_STACK;
 use crate::error::HostError;
 use image::Image;
-use kept::{Kept, Place};
 
-/// Bytes that one call may print to each stream.
-const OUTPUT_BYTES: usize = 64 << 20;
 /// Calls that may run at the same time, unless the builder says otherwise.
 const WORKERS: usize = 4;
 
-/// 128 + SIGTERM, as of a process that was ended.
-const TERMINATED: i32 = 143;
-/// 128 + SIGABRT and 128 + SIGSEGV, as of a process that broke.
-const BROKEN: i32 = 134;
-const OVERFLOWN: i32 = 139;
+/// Name of the archive that `cargo xtask python` makes.
+const ARCHIVE: &str = "python.tar.gz";
 
 /// Where the snapshot in python.wasm expects its library, and where ours is.
 const LIBRARY: &str = "/usr/local/lib/python314.zip";
@@ -62,15 +49,7 @@ const BOOT: &str = include_str!("boot.py");
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Python(Arc<Inner>);
-
-struct Inner {
-    machine: Machine,
-    library: Bytes,
-    more: Bytes,
-    workers: Arc<Semaphore>,
-    kept: Kept,
-}
+pub struct Python(Arc<Runner>);
 
 /// Settings of a [`Python`].
 pub struct PythonBuilder {
@@ -123,13 +102,18 @@ impl PythonBuilder {
                 "python.wasm in {shown} is not the Python that this version runs: {error}"
             ))
         })?;
-        Ok(Python(Arc::new(Inner {
+        let mut mounts = vec![(LIBRARY, image.library)];
+        if !image.more.is_empty() {
+            mounts.push((MORE, image.more));
+        }
+        let setting = Setting {
             machine,
-            library: image.library,
-            more: image.more,
-            workers: Arc::new(Semaphore::new(self.workers)),
-            kept: Kept::new(self.workers),
-        })))
+            mounts,
+            boot: &["-c", BOOT],
+            called: "the interpreter",
+            opens_here: false,
+        };
+        Ok(Python(Arc::new(Runner::new(setting, self.workers))))
     }
 }
 
@@ -160,153 +144,21 @@ impl Python {
         }
     }
 
+    /// The archive where it is looked for: `python.tar.gz` beside this program, else
+    /// in `hermitcrab` in the user's cache directory.
+    pub fn find() -> Option<PathBuf> {
+        let program = std::env::current_exe().ok();
+        let beside = program.and_then(|program| Some(program.parent()?.join(ARCHIVE)));
+        let kept = Cache::Default.dir(ARCHIVE);
+        [beside, kept]
+            .into_iter()
+            .flatten()
+            .find(|path| path.is_file())
+    }
+
     /// To lend, under any name, to any number of sandboxes.
     pub fn program(&self) -> ProgramFn {
-        let python = self.clone();
-        Arc::new(move |call| Box::pin(python.clone().call(call)))
-    }
-
-    async fn call(self, call: ProgramCall) -> ProgramResult {
-        let ProgramCall {
-            request,
-            sandbox,
-            cancel,
-        } = call;
-        let place = Place::new(sandbox, &request.name);
-        let known = self.0.kept.take(&place, request.since);
-        let tree = match (known, request.since) {
-            (Some(tree), _) => tree,
-            (None, None) => Tree::new(Room::default()),
-            (None, Some(_)) => {
-                return ProgramResult {
-                    files: ProgramFiles::Missing,
-                    ..ProgramResult::default()
-                };
-            }
-        };
-        let permit = tokio::select! {
-            biased;
-            () = cancel.cancelled() => None,
-            permit = self.0.workers.clone().acquire_owned() => permit.ok(),
-        };
-        let Some(permit) = permit else {
-            return ProgramResult::failed(TERMINATED, "");
-        };
-        let name = request.name.clone();
-        let stop = Stop::default();
-        // The thread ends also when nobody waits for it any more.
-        let _ends = stop.guard();
-        let work = Work {
-            python: self,
-            place,
-            request,
-            tree,
-            stop: stop.clone(),
-            permit,
-        };
-        let Some(mut result) = work.start() else {
-            return ProgramResult::failed(126, format!("{name}: the host has no thread left\n"));
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = &mut result => ended,
-            () = cancel.cancelled() => {
-                stop.fire();
-                result.await
-            }
-        };
-        ended.unwrap_or_else(|_| {
-            ProgramResult::failed(BROKEN, format!("{name}: ended by an error of the host\n"))
-        })
-    }
-}
-
-/// One call on its thread.
-struct Work {
-    python: Python,
-    place: Place,
-    request: ProgramRequest,
-    tree: Tree,
-    stop: Stop,
-    permit: OwnedSemaphorePermit,
-}
-
-impl Work {
-    fn start(self) -> Option<oneshot::Receiver<ProgramResult>> {
-        let (done, result) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("hermitcrab-python".to_owned())
-            .stack_size(PROGRAM_STACK);
-        let run = move || {
-            // Whoever asked may be gone.
-            let _ = done.send(self.run());
-        };
-        thread.spawn(run).ok().map(|_| result)
-    }
-
-    fn run(self) -> ProgramResult {
-        let Self {
-            python,
-            place,
-            request,
-            mut tree,
-            stop,
-            permit,
-        } = self;
-        let inner = &*python.0;
-        tree.apply(request.changes, now_ns());
-        tree.mount(LIBRARY, inner.library.clone());
-        if !inner.more.is_empty() {
-            tree.mount(MORE, inner.more.clone());
-        }
-        tree.mount_device("/dev/null", Device::Null);
-        tree.mount_device("/dev/zero", Device::Zero);
-        tree.mount_device("/dev/urandom", Device::Random);
-        tree.mark();
-        let mut env = request.env;
-        env.insert("PWD".to_owned(), request.working_dir);
-        let command = [request.name.clone(), "-c".to_owned(), BOOT.to_owned()];
-        let mut ran = inner.machine.run(Start {
-            tree,
-            args: command.into_iter().chain(request.args).collect(),
-            env,
-            stdin: request.stdin,
-            output_bytes: OUTPUT_BYTES,
-            stop,
-        });
-        let broke =
-            |problem: &str| format!("{}: the interpreter broke down: {problem}\n", request.name);
-        let is_stopped = ran.end == End::Stopped;
-        let exit_code = match ran.end {
-            End::Exit(code) => code & 0xff,
-            End::Stopped => TERMINATED,
-            End::Overflow => {
-                ran.output.say(&broke("call stack exhausted"));
-                OVERFLOWN
-            }
-            End::Broke(problem) => {
-                ran.output.say(&broke(&problem));
-                BROKEN
-            }
-        };
-        let (stdout, stderr) = ran.output.into_streams();
-        // What an ended program changed is not kept.
-        let (changes, files) = match is_stopped {
-            true => (Vec::new(), ProgramFiles::Lost),
-            false => {
-                let changes = ran.tree.changes();
-                inner.kept.put(place, request.state, ran.tree);
-                (changes, ProgramFiles::Kept)
-            }
-        };
-        drop(permit);
-        ProgramResult {
-            exit_code,
-            stdout,
-            stderr,
-            changes,
-            files,
-        }
+        self.0.program()
     }
 }
 

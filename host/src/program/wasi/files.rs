@@ -2,7 +2,7 @@
 
 use super::guest::{Answer, Errno, Fault, Guest};
 use super::stat::{FILE, type_of};
-use super::{Entry, OpenNode, ROOT_FD, System, now_ns};
+use super::{Entry, OpenNode, System, now_ns};
 use crate::program::output::Full;
 use crate::program::tree::{Device, Kind, Node};
 
@@ -28,11 +28,13 @@ struct Buffers {
 
 impl System {
     pub(super) fn fd_prestat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> Answer {
-        if fd != ROOT_FD || !self.open.contains_key(&fd) {
+        let name = self.given.get(&fd).ok_or(Errno::BadF)?;
+        if !self.open.contains_key(&fd) {
             return Err(Errno::BadF.into());
         }
-        // A directory whose name has one byte.
-        Ok(guest.put(result, &[0, 0, 0, 0, 1, 0, 0, 0])?)
+        // A directory, and the length of its name.
+        let length = (name.len() as u32).to_le_bytes();
+        Ok(guest.put(result, &[[0; 4], length].concat())?)
     }
 
     pub(super) fn fd_prestat_dir_name(
@@ -40,12 +42,11 @@ impl System {
         guest: &mut Guest,
         fd: u32,
         buffer: u32,
-        _length: u32,
+        length: u32,
     ) -> Answer {
-        if fd != ROOT_FD {
-            return Err(Errno::BadF.into());
-        }
-        Ok(guest.put(buffer, b"/")?)
+        let name = self.given.get(&fd).ok_or(Errno::BadF)?;
+        let length = (length as usize).min(name.len());
+        Ok(guest.put(buffer, &name.as_bytes()[..length])?)
     }
 
     pub(super) fn fd_advise(

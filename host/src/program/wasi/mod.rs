@@ -17,11 +17,11 @@ use bytes::Bytes;
 
 use super::output::{Output, Stream};
 use super::stop::Stop;
-use super::tree::{Id, ROOT, Tree, TreeError};
+use super::tree::{Id, Last, ROOT, Tree, TreeError};
 use guest::{Errno, Fault};
 pub(super) use link::{Ended, Host, link};
 
-/// The one directory that is open from the start.
+/// The first directory that is open from the start.
 const ROOT_FD: u32 = 3;
 /// Files that may be open at a time.
 const OPEN_FILES: usize = 1024;
@@ -36,6 +36,9 @@ pub(super) struct Start {
     /// Bytes that it may print to each stream.
     pub(super) output_bytes: usize,
     pub(super) stop: Stop,
+    /// Directory that relative paths start at, for programs that know none but what
+    /// is open from the start.
+    pub(super) here: Option<String>,
 }
 
 /// The system of one program.
@@ -48,6 +51,8 @@ pub(super) struct System {
     stop: Stop,
     began: Instant,
     open: BTreeMap<u32, Entry>,
+    /// Names of the directories that were open from the start.
+    given: BTreeMap<u32, String>,
 }
 
 /// Something open.
@@ -68,16 +73,9 @@ struct OpenNode {
 
 impl System {
     pub(super) fn new(start: Start) -> Self {
-        let mut tree = start.tree;
-        tree.open(ROOT);
-        let root = OpenNode {
-            id: ROOT,
-            offset: 0,
-            append: false,
-            names: None,
-        };
+        let tree = start.tree;
         let env = start.env.iter();
-        Self {
+        let mut system = Self {
             tree,
             args: start.args,
             env: env.map(|(name, value)| format!("{name}={value}")).collect(),
@@ -89,9 +87,48 @@ impl System {
                 (0, Entry::Stdin { at: 0 }),
                 (1, Entry::Printed(Stream::Stdout)),
                 (2, Entry::Printed(Stream::Stderr)),
-                (ROOT_FD, Entry::Node(root)),
             ]),
+            given: BTreeMap::new(),
+        };
+        system.give("/".to_owned(), ROOT);
+        if let Some(here) = start.here {
+            system.give_from(&here);
         }
+        system
+    }
+
+    /// Opens the directories at the root under their names, then `here` as `.`: the C
+    /// library of WASI compares a path with the names from the last one back, the
+    /// longest first, and takes `/` and `.` for the same.
+    fn give_from(&mut self, here: &str) {
+        let at_root = self.tree.directory(ROOT).into_iter();
+        let all: Vec<(String, Id)> = at_root
+            .flat_map(|root| &root.entries)
+            .filter(|(_, id)| self.tree.directory(**id).is_some())
+            .map(|(name, id)| (format!("/{name}"), *id))
+            .collect();
+        for (name, id) in all {
+            self.give(name, id);
+        }
+        let found = self.tree.find(ROOT, here, Last::Follow).ok();
+        if let Some(id) = found.and_then(|found| found.node)
+            && self.tree.directory(id).is_some()
+        {
+            self.give(".".to_owned(), id);
+        }
+    }
+
+    fn give(&mut self, name: String, id: Id) {
+        let fd = ROOT_FD + self.given.len() as u32;
+        self.tree.open(id);
+        let node = OpenNode {
+            id,
+            offset: 0,
+            append: false,
+            names: None,
+        };
+        self.open.insert(fd, Entry::Node(node));
+        self.given.insert(fd, name);
     }
 
     /// The tree as the program left it, and what it printed.

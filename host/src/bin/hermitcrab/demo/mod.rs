@@ -9,11 +9,11 @@ use std::process::{Command, Output};
 use hermitcrab::script::ScriptedModel;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::serve_model::ServeModel;
+use hermitcrab_host::tree;
 
 use crate::approve::Questions;
 use crate::archive;
 use crate::connect;
-use crate::diff;
 use crate::failure::{Code, Failure, reason};
 use crate::provider;
 use crate::render::{Color, Renderer, Style};
@@ -92,7 +92,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
     })?;
 
     let after = archive::read_directory(directory, &[])?;
-    let diff = diff::trees(&before, &after);
+    let diff = tree::diff(&before, &after);
     let mut renderer = Renderer::new(BufWriter::new(io::stdout()), style);
     say(style, "\nWhat has changed on disk:")?;
     renderer

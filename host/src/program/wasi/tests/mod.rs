@@ -40,6 +40,7 @@ fn fixture(files: &[(&str, &str)]) -> Fixture {
         stdin: Bytes::from_static(b"input"),
         output_bytes: 16,
         stop: Stop::default(),
+        here: None,
     });
     Fixture {
         system,

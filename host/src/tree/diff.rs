@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use similar::{Algorithm, DiffOp, DiffTag, TextDiff};
 
-use crate::archive::{Kind, Node, Tree};
+use super::{Kind, Node, Tree};
 
 /// What has changed between two trees.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Diff {
+pub struct Diff {
     /// The patch; empty where no text has changed.
-    pub(crate) patch: String,
+    pub patch: String,
     /// Paths of changed files that are not text, and of empty directories that
     /// came or went (with a final `/`).
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
 /// The changes from `before` to `after`.
-pub(crate) fn trees(before: &Tree, after: &Tree) -> Diff {
+pub fn diff(before: &Tree, after: &Tree) -> Diff {
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut diff = Diff::default();
     // Lines that no patch tool takes for more than remarks, and only before the
@@ -244,7 +244,7 @@ mod tests {
             patch: patch.to_owned(),
             left_out: left_out.iter().map(|path| (*path).to_owned()).collect(),
         };
-        assert_eq!(trees(&tree(before), &tree(after)), expected);
+        assert_eq!(diff(&tree(before), &tree(after)), expected);
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
             };
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
         }
-        let patch = trees(&tree(before), &tree(after)).patch;
+        let patch = diff(&tree(before), &tree(after)).patch;
         let mut child = Command::new("git")
             .args(["apply", "-"])
             .current_dir(directory.path())
@@ -378,7 +378,7 @@ mod tests {
             "{}\n{patch}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let mut applied = crate::archive::read_directory(directory.path(), &[]).expect("a tree");
+        let mut applied = crate::eval::suite::read_tree(directory.path()).expect("a tree");
         applied.retain(|_, node| node.kind != Kind::Directory);
         assert_eq!(applied, tree(expected), "{patch}");
     }

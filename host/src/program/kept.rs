@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::program::tree::Tree;
+use super::tree::Tree;
 
 /// A program's name in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]

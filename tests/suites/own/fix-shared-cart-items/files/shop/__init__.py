@@ -1,0 +1,3 @@
+from .cart import Cart, restore
+
+__all__ = ["Cart", "restore"]
