@@ -10,9 +10,10 @@ use crate::npm;
 use crate::workspace::root;
 
 /// The session cases in a page, what a page keeps, what it tells when it cannot
-/// start or has no network, and what the browser keeps of the compiled core.
+/// start or has no network, what the browser keeps of the compiled core, and the
+/// report of an evaluation.
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
-    let files = ["cases", "storage", "start", "network", "compiled"]
+    let files = ["cases", "storage", "start", "network", "compiled", "report"]
         .map(|name| format!("tests/browser/{name}.test.mjs"));
     run(shell, binary, &files, &[])
 }
