@@ -223,6 +223,9 @@ impl Replay {
             let is_end = |event: &CoreEvent| event.json.starts_with(PROCESSING_END);
             let reached = self.root.as_ref().is_some_and(|root| root.round >= round);
             let is_done = reached && step.events.iter().any(is_end) && self.is_idle()?;
+            if is_done {
+                self.settle(&mut event)?;
+            }
             if (is_paused || is_done)
                 && let Some(root) = &self.root
             {
@@ -236,6 +239,19 @@ impl Replay {
         }
         let last = self.root.as_ref().map(|root| root.round);
         Err(ReplayError::NoSuchRound(last))
+    }
+
+    /// Repeats what follows without a call: responses that end, timers that are
+    /// cancelled. Then the session is free to go on.
+    fn settle(&mut self, event: &mut impl FnMut(&CoreEvent)) -> Result<(), ReplayError> {
+        while let Some(entry @ Entry::Step { .. }) = self.next()? {
+            if let Some(step) = self.play(entry)? {
+                step.events.iter().for_each(&mut *event);
+            }
+        }
+        self.pause = None;
+        let answers = None;
+        self.ask_root(SessionCall::PauseAt { answers }).map(drop)
     }
 
     /// What the first session has said last.
