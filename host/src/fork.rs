@@ -10,7 +10,6 @@ use hermitcrab::effect::{EffectKind, OutcomeKind};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
 use hermitcrab::llm::{TransportError, TransportErrorKind};
 
-use crate::component_core::CoreLimits;
 use crate::driver::{Driver, DriverHandle, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
@@ -55,7 +54,7 @@ pub struct Fork {
     /// Its first session. Its events are those from now on. While
     /// [`Stop::is_paused`], it stands still before its next request:
     /// [`pause_at(None)`](crate::Controller::pause_at) lets it go on, with what it
-    /// was told meanwhile.
+    /// heard meanwhile.
     pub session: Session,
     /// Where it stands.
     pub stop: Stop,
@@ -111,11 +110,9 @@ impl Host {
         let place = self.place()?;
         let mut failed = None;
         let replay = Replay::begin(file, |seed, header| {
-            let limits = CoreLimits {
-                memory_bytes: usize::try_from(header.memory_bytes).unwrap_or(usize::MAX),
-                ..self.limits()
-            };
-            let core = self.journaled_core(seed, limits)?.hold(place);
+            let core = self
+                .journaled_core(seed, self.limits_of(header))?
+                .hold(place);
             let Some(record) = &options.record else {
                 return Ok(core);
             };

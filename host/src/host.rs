@@ -402,16 +402,17 @@ impl Host {
     /// The log cannot be used.
     pub fn replay(&self, file: &Path) -> Result<Replay, ReplayError> {
         Replay::begin(file, |seed, header| {
-            let limits = CoreLimits {
-                memory_bytes: usize::try_from(header.memory_bytes).unwrap_or(usize::MAX),
-                ..self.0.limits.patient()
-            };
+            let limits = self.limits_of(header).patient();
             Ok(Journaled::without(self.0.core.start(seed, limits)?))
         })
     }
 
-    pub(crate) fn limits(&self) -> CoreLimits {
-        self.0.limits
+    /// Its limits, with the memory that the core of a log could have.
+    pub(crate) fn limits_of(&self, header: &Header) -> CoreLimits {
+        CoreLimits {
+            memory_bytes: usize::try_from(header.memory_bytes).unwrap_or(usize::MAX),
+            ..self.0.limits
+        }
     }
 
     fn journaled(&self, seed: [u8; 32]) -> Result<Journaled, HostError> {

@@ -36,6 +36,28 @@ impl Node {
     }
 }
 
+impl Node {
+    /// A directory.
+    pub(crate) fn directory() -> Self {
+        Self {
+            content: Bytes::new(),
+            kind: Kind::Directory,
+            mode: Kind::Directory.usual_mode(),
+            modified: None,
+        }
+    }
+
+    /// A link to `target`.
+    pub(crate) fn link(target: impl Into<Bytes>) -> Self {
+        Self {
+            content: target.into(),
+            kind: Kind::Link,
+            mode: Kind::Link.usual_mode(),
+            modified: None,
+        }
+    }
+}
+
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         (&self.content, self.kind, self.mode) == (&other.content, other.kind, other.mode)
@@ -175,20 +197,9 @@ pub fn from_tar(bytes: &Bytes) -> io::Result<Tree> {
                 modified: None,
             }
         } else if kind.is_symlink() {
-            let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-            Node {
-                content: Bytes::from(target),
-                kind: Kind::Link,
-                mode: Kind::Link.usual_mode(),
-                modified: None,
-            }
+            Node::link(entry.link_name_bytes().unwrap_or_default().into_owned())
         } else if kind.is_dir() {
-            Node {
-                content: Bytes::new(),
-                kind: Kind::Directory,
-                mode: Kind::Directory.usual_mode(),
-                modified: None,
-            }
+            Node::directory()
         } else {
             continue;
         };

@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// --env memory, the same files
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkOptions>),
-    /// Run a suite of tasks, each trial in a sandbox of its own, and check what came of it
+    /// Run a suite of tasks, each trial in its own sandbox, and check what came of it
     #[command(after_help = EVAL_EXIT_CODES)]
     Eval(Box<EvalOptions>),
     /// Show a whole run on a small broken repository, without a key
@@ -96,7 +96,7 @@ pub(crate) struct ForkOptions {
     /// did. 0 is before the first request
     #[arg(long, value_name = "ROUND")]
     pub(crate) at: u32,
-    /// What the model is told there; the same as PROMPT
+    /// A message to the model at that point; the same as PROMPT
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
     pub(crate) steer: Option<OsString>,
     /// Replace a file of the sandbox before it goes on; may be given more than once

@@ -100,19 +100,9 @@ fn walk(
         let kind = metadata.file_type();
         let node = if kind.is_symlink() {
             let target = std::fs::read_link(&real).map_err(|error| unreadable(&real, &error))?;
-            Node {
-                content: Bytes::from(target.to_string_lossy().into_owned()),
-                kind: Kind::Link,
-                mode: Kind::Link.usual_mode(),
-                modified: None,
-            }
+            Node::link(target.to_string_lossy().into_owned())
         } else if kind.is_dir() {
-            Node {
-                content: Bytes::new(),
-                kind: Kind::Directory,
-                mode: Kind::Directory.usual_mode(),
-                modified: None,
-            }
+            Node::directory()
         } else if kind.is_file() {
             room.take(&path, metadata.len())?;
             let content = std::fs::read(&real).map_err(|error| unreadable(&real, &error))?;
@@ -175,12 +165,7 @@ pub(super) fn read_archive(file: &Path) -> Result<Tree, SuiteError> {
         }
         let kind = entry.header().entry_type();
         let node = if kind.is_dir() {
-            Node {
-                content: Bytes::new(),
-                kind: Kind::Directory,
-                mode: Kind::Directory.usual_mode(),
-                modified: None,
-            }
+            Node::directory()
         } else if kind.is_symlink() {
             let target = entry.link_name_bytes().unwrap_or_default().into_owned();
             Node {
