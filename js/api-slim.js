@@ -73,6 +73,7 @@ export function createSession(options = {}) {
  * @typedef {import("./types.js").Content} Content
  * @typedef {import("./events.js").Attachment} Attachment
  * @typedef {import("./events.js").AttachmentKind} AttachmentKind
+ * @typedef {import("./events.js").Sampled} Sampled
  * @typedef {import("./content.js").TextPart} TextPart
  * @typedef {import("./content.js").ImagePart} ImagePart
  * @typedef {import("./content.js").DocumentPart} DocumentPart

@@ -1,7 +1,8 @@
 // What the entry files of the core with a sandbox export.
 
 import { openProjectIn } from "./projects.js";
-import { MemoryEnvironment } from "./sandbox.js";
+import { forkIn } from "./replay.js";
+import { MemoryEnvironment, adoptSandbox } from "./sandbox.js";
 import { createSessionIn } from "./session.js";
 import { warmUp as warmUpIn } from "./warm-up.js";
 
@@ -9,11 +10,26 @@ export * from "./api-slim.js";
 export { Project } from "./project.js";
 export { deleteProject, listProjects } from "./projects.js";
 export { MemoryEnvironment };
+export { ReplayError } from "./errors.js";
+export { replay } from "./replay.js";
 export { scriptedFetch } from "./script.js";
 
 /** @type {typeof import("./api-slim.js").createSession} */
 export function createSession(options = {}) {
-  return createSessionIn(options, () => MemoryEnvironment.create());
+  return createSessionIn(options, (made) => MemoryEnvironment.create(made));
+}
+
+/**
+ * Goes on live from a round of a run: the log is repeated up to there, with its files as they
+ * were. The session stands still before its next request: `resume()` or `proceed()` lets it go on,
+ * with what it heard meanwhile. Where the round was the last of its input, it waits for the next
+ * one. Its request begins with the same bytes as that of the run did.
+ * @param {import("./replay.js").Log} log
+ * @param {import("./replay.js").ForkOptions} options
+ * @returns {Promise<import("./session.js").Session>}
+ */
+export function fork(log, options) {
+  return forkIn(log, options, adoptSandbox);
 }
 
 /**
@@ -50,6 +66,11 @@ export function openProject(name, options) {
  * @typedef {import("./projects.js").ProjectOptions} ProjectOptions
  * @typedef {import("./project.js").SaveStatus} SaveStatus
  * @typedef {import("./storage.js").ProjectStorage} ProjectStorage
+ * @typedef {import("./recording.js").Record} Record
+ * @typedef {import("./replay.js").Log} Log
+ * @typedef {import("./replay.js").ReplayOptions} ReplayOptions
+ * @typedef {import("./replay.js").Replayed} Replayed
+ * @typedef {import("./replay.js").ForkOptions} ForkOptions
  * @typedef {import("./program.js").Program} Program
  * @typedef {import("./program.js").ProgramCall} ProgramCall
  * @typedef {import("./program.js").ProgramResult} ProgramResult

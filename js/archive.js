@@ -116,11 +116,15 @@ export async function importInto(runtime, sandbox, options, fill) {
   const budget = budgetOf(runtime, sandbox, options);
   const handed = runtime.callSandbox((core) => core.beginImport(sandbox));
   const hand = (call) => runtime.call(() => call(handed), EnvironmentError);
+  let bytes = 0;
   try {
     await fill({
       budget,
       place: placing(options),
-      file: (name, content, mode, modifiedMs) => hand((core) => core.addFile(name, content, mode, modifiedMs)),
+      file: (name, content, mode, modifiedMs) => {
+        bytes += content.length;
+        hand((core) => core.addFile(name, content, mode, modifiedMs));
+      },
       directory: (name, mode) => hand((core) => core.addDirectory(name, mode)),
       link: (name, target) => hand((core) => core.addLink(name, target)),
     });
@@ -132,6 +136,7 @@ export async function importInto(runtime, sandbox, options, fill) {
     }
     throw error;
   }
+  runtime.expect(bytes);
   // Takes the handle, whatever comes of it.
   runtime.callSandbox((core) => core.commitImport(sandbox, handed));
 }

@@ -239,14 +239,23 @@ const readOnly = kind('true, false or "commands"', (value) => typeof value === "
 const LIMITS = Object.fromEntries(
   ["totalBytes", "fileBytes", "entries", "pathBytes", "outputBytes", "workBound", "idleShells"].map((name) => [name, maybe(whole)]),
 );
+const recorded = (value, name) => {
+  if (isRecord(value)) return only({ maxBytes: whole })(value, name);
+  return kind("true, false, a function or {maxBytes}", (value) => typeof value === "boolean" || isFunction(value))(value, name);
+};
 const memory = {
   files: maybe(files), workingDirectory: maybe(all(unicode, absolute)), utcOffsetMinutes: maybe(offset),
   limits: maybe(only(LIMITS)), programs: maybe(recordOf(callback, program)), log: maybe(callback),
+  record: maybe(recorded),
 };
-const listening = maybe(fields({ signal: orNull(signal) }));
+const listening = maybe(only({ signal: orNull(signal) }));
 const stored = maybe(fields({ storage: orNull(storage) }));
 const settings = { retry: orNull(object), approval: orNull(object), endpoints: orNull(recordOf(object)), prices: orNull(recordOf(object)) };
 const worked = { workers: maybe(count), worker: maybe(callback) };
+
+/** A saved sandbox has a directory. @type {Check} */
+const onceMade = (value, name) =>
+  value.saved !== undefined && value.workingDirectory !== undefined ? `${name}.workingDirectory cannot be given with saved, which has its own; leave it out` : undefined;
 
 /**
  * What each call takes, by name.
@@ -255,7 +264,7 @@ const worked = { workers: maybe(count), worker: maybe(callback) };
 
 /** @type {Signatures} */
 const SANDBOX = {
-  create: [["options", maybe(only({ ...memory, readOnly: maybe(readOnly) }))]],
+  create: [["options", maybe(all(only({ ...memory, readOnly: maybe(readOnly), saved: maybe(packed) }), onceMade))]],
   exec: [
     ["command", unicode],
     ["options", maybe(only({
@@ -299,6 +308,7 @@ const SESSION = {
   prompt: [["input", input], ["options", listening]],
   run: [["input", input], ["options", listening]],
   resume: [["options", listening]],
+  pauseAt: [["answers", maybe(whole)]],
   submit: [["input", input]],
   answer: [["input", input]],
   steer: [["message", input]],
@@ -330,6 +340,10 @@ const MODELS = {
 /** @type {Signatures} */
 const PROJECT = { keep: [["session", maybe(session)]] };
 
+/** One conversation to go on with. @type {Check} */
+const onePast = (value, name) =>
+  value?.saved !== undefined && value.history !== undefined && value.history !== null ? `${name} has history and saved; give one of them` : undefined;
+
 /** @type {Signatures} */
 const FUNCTIONS = {
   init: [["options", maybe(only({
@@ -337,8 +351,14 @@ const FUNCTIONS = {
   }))]],
   createSession: [["options", all(maybe(fields({
     apiKey: maybe(key), apiKeys: maybe(recordOf(key)), env: orNull(environment), tools: maybe(tools), history: orNull(history),
-    approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), ...settings,
-  })), dataBut(["apiKey", "apiKeys", "env", "tools", "approve", "fetch", "signal"]))]],
+    approve: orNull(callback), fetch: orNull(callback), script: maybe(script), signal: orNull(signal), record: maybe(recorded), saved: maybe(packed), ...settings,
+  })), onePast, dataBut(["apiKey", "apiKeys", "env", "tools", "approve", "fetch", "signal", "record", "saved"]))]],
+  replay: [["log", packed], ["options", maybe(only({ until: maybe(whole), onEvent: maybe(callback), onFiles: maybe(callback), signal: orNull(signal) }))]],
+  fork: [["log", packed], ["options", only({
+    at: whole, files: maybe(files), programs: maybe(recordOf(callback, program)), env: orNull(environment), settings: maybe(all(fields(settings), record)),
+    apiKey: maybe(key), apiKeys: maybe(recordOf(key)), tools: maybe(tools), approve: orNull(callback), fetch: orNull(callback), script: maybe(script),
+    signal: orNull(signal), record: maybe(recorded),
+  })]],
   ModelClient: [["options", only({
     provider: maybe(text), apiKey: maybe(key), baseUrl: maybe(text), retry: maybe(record), fetch: orNull(callback), script: maybe(script),
   })]],

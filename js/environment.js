@@ -75,7 +75,9 @@ import { Runtime } from "./runtime.js";
  * Where an environment lives: the promise of its runtime and number, and how
  * many sessions use it or are being opened in it.
  * @typedef {{runtime: Runtime, number: number}} Place
- * @type {WeakMap<object, {place: Promise<Place>, users: number, isSandbox?: boolean}>}
+ * `again` makes another one of what a session of it saved.
+ * @typedef {(options: {record?: import("./recording.js").Record, saved?: Uint8Array}) => Promise<object>} Again
+ * @type {WeakMap<object, {place: Promise<Place>, users: number, isSandbox?: boolean, again?: Again}>}
  */
 const attached = new WeakMap();
 
@@ -99,10 +101,10 @@ export function attach(environment) {
   return held(environment).place;
 }
 
-function held(environment) {
+function held(environment, record) {
   let entry = attached.get(environment);
   if (!entry) {
-    entry = { place: add(environment), users: 0 };
+    entry = { place: add(environment, record), users: 0 };
     attached.set(environment, entry);
     entry.place.catch(() => attached.delete(environment));
   }
@@ -113,10 +115,11 @@ function held(environment) {
  * `attach` for a session, which calls `leave` once it needs the environment no
  * more. The core of an object that no session uses is given back: it holds nothing.
  * @param {CustomEnvironment} environment
+ * @param {import("./recording.js").Record} [record]
  * @returns {{entered: Promise<Place>, leave: () => void}}
  */
-export function enter(environment) {
-  const entry = held(environment);
+export function enter(environment, record) {
+  const entry = held(environment, record);
   entry.users += 1;
   const leave = () => {
     entry.users -= 1;
@@ -127,22 +130,32 @@ export function enter(environment) {
   return { entered: entry.place, leave };
 }
 
-/** Remembers where an environment of the core lives. @param {object} environment @param {Place} place */
-export function attachTo(environment, place) {
-  attached.set(environment, { place: Promise.resolve(place), users: 0, isSandbox: true });
+/** Remembers where an environment of the core lives. @param {object} environment @param {Place} place @param {Again} [again] */
+export function attachTo(environment, place, again) {
+  attached.set(environment, { place: Promise.resolve(place), users: 0, isSandbox: true, again });
 }
 
-async function add(environment) {
+/** What makes another sandbox like this one; none for an environment of the user's. @param {object} environment */
+export function againOf(environment) {
+  return attached.get(environment)?.again;
+}
+
+async function add(environment, record) {
   acceptOwn(environment);
   const { info, wrapping } = readInSession("options.env", () => ({ info: facts(environment), wrapping: wrappingOf(environment) }));
-  const runtime = await Runtime.create();
-  const number = runtime.add({
+  const runtime = await Runtime.create(record);
+  const number = runtime.add(answersOf(environment, info));
+  runtime.wrap(number, wrapping);
+  return { runtime, number };
+}
+
+/** What a runtime keeps of an environment. @param {CustomEnvironment} environment @param {object} info */
+export function answersOf(environment, info) {
+  return {
     add: (core) => core.addEnvironment(info),
     call: (call, signal) => answer(environment, call, signal),
     exec: (request, signal, onOutput) => exec(environment, request, signal, onOutput),
-  });
-  runtime.wrap(number, wrapping);
-  return { runtime, number };
+  };
 }
 
 /** @param {unknown} holds @param {string} name @param {string} what */

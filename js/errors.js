@@ -70,6 +70,28 @@ export class ModelError extends HermitcrabError {
   }
 }
 
+/** A log that is repeated goes another way. Kind: `differs`. */
+export class ReplayError extends HermitcrabError {
+  static {
+    this.prototype.name = "ReplayError";
+  }
+
+  /** @param {any} difference as the core tells it */
+  constructor({ kind, message, step, round, what, recorded, replayed }) {
+    super(kind, message);
+    /** Number of the step, from 1. @type {number} */
+    this.step = step;
+    /** Answers of models before it. @type {number} */
+    this.round = round;
+    /** What differs: `event 3`, `effect 1`. @type {string} */
+    this.what = what;
+    /** What the log has; empty: nothing. @type {string} */
+    this.recorded = recorded;
+    /** What the core did; empty: nothing. @type {string} */
+    this.replayed = replayed;
+  }
+}
+
 /** The core itself failed and can do nothing more. Kind: `core`. */
 export class CoreError extends HermitcrabError {
   /** @param {unknown} cause */

@@ -143,6 +143,8 @@ export interface UsageEvent extends EventBase {
     model_ms: number;
     /** 1 for the first attempt, 2 for the first retry, and so on. */
     attempt: number;
+    /** Token ids and log probabilities, where `provider_options` ask for them and the provider gives them. */
+    sampled?: Sampled | null;
   };
 }
 
@@ -410,6 +412,16 @@ export type AttachmentKind = "image" | "document";
 
 /** Why an input ended. */
 export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";
+
+/** The tokens of an answer. */
+export type Sampled = {
+  /** Ids of the tokens of the prompt. */
+  prompt_token_ids?: (number)[];
+  /** Ids of the tokens of the answer. */
+  token_ids?: (number)[];
+  /** Log probability of each of them. */
+  logprobs?: (number)[];
+};
 
 /** Why a tool call was not allowed to run (`docs/approval.md`). */
 export type Refusal = "denied_by_policy" | "not_approved" | "no_approver";

@@ -7,6 +7,8 @@ import { environmentFailure, text } from "./errors.js";
 import { ToolEnvironment } from "./tool-environment.js";
 import { runTool } from "./tool.js";
 
+/** @import { Response } from "./platform.js" */
+
 /**
  * Pieces of responses that are read before everybody else gets a turn: a body
  * that has them all at hand would be read to its end in one, before anybody can
@@ -84,6 +86,7 @@ export class Host {
     });
   }
 
+  /** @returns {Promise<Response>} */
   async fetch(owner, request, signal) {
     return this.#session(owner).send(request, signal);
   }

@@ -63,6 +63,34 @@ export function toBytes(content) {
   return content instanceof ArrayBuffer ? new Uint8Array(content) : content;
 }
 
+/** @param {Uint8Array | ArrayBuffer | Blob} file @returns {Promise<Uint8Array>} */
+export async function bytesOf(file) {
+  if (file instanceof Uint8Array) return file;
+  return new Uint8Array(file instanceof ArrayBuffer ? file : await file.arrayBuffer());
+}
+
+/** With the bytes of what was saved. @param {import("./session.js").SessionOptions} options */
+export async function withSaved({ saved, ...options }) {
+  return saved === undefined ? options : { ...options, saved: await bytesOf(saved) };
+}
+
+/**
+ * What a fork has of the session that it leaves. Keys and addresses are those of a provider: for
+ * another one, or for another address, the fork brings its own.
+ * @param {any} given @param {any} config @param {any} options
+ */
+export function takenOver({ apiKey, apiKeys, ...given }, config, options) {
+  const { provider = config.provider, baseUrl = config.base_url } = options;
+  if (provider !== config.provider || baseUrl !== config.base_url) return given;
+  return { ...given, apiKey, apiKeys, ...addressesOf(config) };
+}
+
+/** Where the requests of a session with these settings go, which a file does not say. @param {any} config */
+function addressesOf({ base_url: baseUrl, credential, endpoints }) {
+  const named = Object.entries(endpoints).map(([name, { base_url: baseUrl, ...rest }]) => [name, { baseUrl, ...rest }]);
+  return { baseUrl, credential, endpoints: Object.fromEntries(named) };
+}
+
 /** Joins pieces of UTF-8 that are cut anywhere. */
 function decoder() {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

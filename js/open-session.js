@@ -36,12 +36,14 @@ export class OpenSession {
   /**
    * @param {import("./runtime.js").Runtime} runtime @param {any} core
    * @param {import("./session.js").SessionPart} part
-   * @param {{made?: object, leave: () => void}} environment `leave` says that the session needs it no more
+   * @param {{made?: object, leave: () => void, seq?: number}} environment `leave` says that the
+   *   session needs it no more; `seq`: number of its last event
    */
-  constructor(runtime, core, part, { made, leave }) {
+  constructor(runtime, core, part, { made, leave, seq = 0 }) {
     this.#runtime = runtime;
     this.#core = core;
     this.#made = made;
+    this.#seq = seq;
     this.id = core.id;
     let close;
     this.closed = new Promise((resolve) => (close = resolve));
@@ -70,6 +72,18 @@ export class OpenSession {
   /** @returns {"IDLE" | "PROCESSING" | "AWAITING_INPUT" | "CLOSED"} */
   get state() {
     return this.#isOver ? "CLOSED" : this.call({ call: "state" });
+  }
+
+  /** The log of its core. */
+  recording() {
+    return recordingOf(this.#runtime);
+  }
+
+  /** It as a file. @returns {Uint8Array} */
+  save() {
+    // What a session cannot say, one that is over says better.
+    if (this.#lost || !this.#core) this.call({ call: "state" });
+    return this.#runtime.call(() => this.#core.save());
   }
 
   /** What stays known of it, once it is over. */
@@ -142,4 +156,14 @@ export class OpenSession {
     const events = [event("ERROR", error), event("SESSION_END", { state: "CLOSED", reason: "error" })];
     part.publish(events, JSON.stringify(events));
   }
+}
+
+/** The log of a core that keeps it. @param {import("./runtime.js").Runtime} runtime @returns {Uint8Array} */
+export function recordingOf(runtime) {
+  const bytes = runtime.recording();
+  if (bytes) return bytes;
+  throw new SessionError(
+    "illegal_state",
+    runtime.isRecorded ? "the log goes to the function that record was given; only with record: true it is kept" : "nothing is recorded; open the session, or create its environment, with record: true",
+  );
 }

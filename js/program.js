@@ -68,6 +68,11 @@ export class Programs {
     return [...this.#programs.keys()];
   }
 
+  /** @returns {Record<string, Program>} */
+  all() {
+    return Object.fromEntries(this.#programs);
+  }
+
   /** Runs one for the core, whose names of states are its own. @param {any} request @param {AbortSignal} signal */
   async run({ since, state, ...request }, signal) {
     const program = this.#programs.get(request.name);

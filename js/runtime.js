@@ -7,6 +7,7 @@ import { CoreError, EnvironmentError, SessionError, isStackEnd, text, typed } fr
 import { Host } from "./host.js";
 import { loaded } from "./load.js";
 import { hear, quiet } from "./quiet.js";
+import { Recording } from "./recording.js";
 
 /** @import { AbortSignal, Response, URL, WasmModule } from "./platform.js" */
 
@@ -50,6 +51,11 @@ export function setPlatform(provided) {
   if (platform && (platform.sandbox || !provided.sandbox)) return;
   platform = provided;
   loading = undefined;
+}
+
+/** The bindings of the core, once it is loaded. @returns {Promise<Platform["bindings"]>} */
+export function loadedBindings() {
+  return load();
 }
 
 /** The bindings of the core that is used; once it is loaded. */
@@ -135,9 +141,12 @@ export class Runtime {
   #scheduled = false;
   #inARow = 0;
   #failure;
+  /** Of its log. @type {Recording | undefined} */
+  #recording;
 
-  static async create() {
-    return new Runtime(await load());
+  /** @param {import("./recording.js").Record} [record] */
+  static async create(record) {
+    return new Runtime(await load(), record);
   }
 
   /** Whether the core can do nothing more. */
@@ -145,12 +154,25 @@ export class Runtime {
     return this.#failure !== undefined;
   }
 
-  /** @param {Platform["bindings"]} bindings of a core that is loaded */
-  constructor(bindings) {
+  /** Whether it writes a log. */
+  get isRecorded() {
+    return this.#recording !== undefined;
+  }
+
+  /**
+   * @param {Platform["bindings"]} bindings of a core that is loaded
+   * @param {import("./recording.js").Record} [record]
+   * @param {(host: Host) => Core} [make] a core that has worked before
+   */
+  constructor(bindings, record, make) {
     this.#bindings = bindings;
     this.#stack = stacks.get(bindings);
+    if (record) {
+      refuseWithoutLogs(bindings, "record");
+      this.#recording = new Recording(record);
+    }
     try {
-      this.#begin();
+      this.#begin(make);
     } catch (error) {
       const failure = noMore(error);
       failed?.(failure);
@@ -158,11 +180,36 @@ export class Runtime {
     }
   }
 
-  #begin() {
-    const seed = globalThis.crypto.getRandomValues(new Uint8Array(32));
+  #begin(make = (host) => new this.#bindings.Core(host, globalThis.crypto.getRandomValues(new Uint8Array(32)), this.isRecorded)) {
     const host = new Host(this);
-    this.#core = this.#guarded(() => new this.#bindings.Core(host, seed));
+    this.#core = this.#guarded(() => make(host));
     this.#host = host;
+  }
+
+  /** What its log holds so far, where that is kept. */
+  recording() {
+    if (!this.#recording) return undefined;
+    if (!this.#failure) this.#drain(true);
+    if (this.#recording.isDropped) {
+      throw new SessionError("illegal_state", "the log became larger than record.maxBytes and was dropped; open the session, or create its environment, with room for more");
+    }
+    return this.#recording.bytes();
+  }
+
+  /** Hands on what was written of the log. @param {boolean} [flush] all that was noted */
+  #drain(flush = false) {
+    if (!this.#recording) return;
+    const core = this.#core;
+    this.#recording.put(this.#guarded(() => core.takeLog(flush)));
+    this.expect(0);
+  }
+
+  /** So many bytes follow, all of which the log has: one that they make too large is dropped. @param {number} bytes */
+  expect(bytes) {
+    if (!this.#recording || this.#failure || this.#recording.fits(bytes)) return;
+    const core = this.#core;
+    this.#guarded(() => core.endLog());
+    this.#recording.drop();
   }
 
   /**
@@ -171,14 +218,7 @@ export class Runtime {
    * @template T @param {() => T} call @returns {T}
    */
   #guarded(call) {
-    const stack = this.#stack;
-    const { value } = stack;
-    try {
-      return call();
-    } catch (error) {
-      stack.value = value;
-      throw error;
-    }
+    return guarded(this.#stack, call);
   }
 
   /**
@@ -323,6 +363,10 @@ export class Runtime {
   free() {
     if (this.#failure) return;
     this.#core.stop();
+    if (this.#recording) {
+      this.#core.endLog();
+      this.#drain();
+    }
     // Not now: the caller may be called by the core.
     macrotask(() => this.#core.free());
     this.#lose(new EnvironmentError("cancelled", "the environment was closed"));
@@ -345,6 +389,7 @@ export class Runtime {
     }
     // It may have failed meanwhile, by a call of somebody whom it told its news.
     if (core !== this.#core) return;
+    this.#drain();
     for (const watcher of this.watchers) watcher();
     if (busy && !this.#scheduled) {
       this.#scheduled = true;
@@ -374,6 +419,7 @@ export class Runtime {
     try {
       const parts = [...this.environments].map(([number, part]) => ({ number, part, rescued: part.rescue?.(old) }));
       this.#begin();
+      this.#recording?.beginAnew();
       this.logs.clear();
       for (const { number, part, rescued } of parts) {
         if (this.#guarded(() => part.add(this.#core, rescued)) !== number) throw new Error(`environment ${number} has another number`);
@@ -394,6 +440,36 @@ export class Runtime {
     for (const session of [...this.sessions.values()]) session.lost(failure, Date.now());
     for (const end of [...this.endings]) end();
   }
+}
+
+/** @template T @param {WebAssembly.Global} stack @param {() => T} call @returns {T} */
+function guarded(stack, call) {
+  const { value } = stack;
+  try {
+    return call();
+  } catch (error) {
+    stack.value = value;
+    throw error;
+  }
+}
+
+/**
+ * Enters a module that is loaded, as a runtime does.
+ * @param {Platform["bindings"]} bindings
+ * @returns {<T>(call: () => T) => T}
+ */
+export function guardOf(bindings) {
+  const stack = stacks.get(bindings);
+  return (call) => guarded(stack, call);
+}
+
+/**
+ * The core without a sandbox writes no logs and reads none.
+ * @param {Platform["bindings"]} bindings @param {string} what
+ */
+export function refuseWithoutLogs(bindings, what) {
+  if (bindings.Replay) return;
+  throw new SessionError("invalid_input", `${what} needs the core with a sandbox; import hermitcrab instead of hermitcrab/slim`);
 }
 
 /** Resolves when `onOutput` has taken everything, or somebody's patience ended. */

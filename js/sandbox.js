@@ -6,9 +6,10 @@ import { collected } from "./collected.js";
 import { asyncDispose } from "./disposable.js";
 import { attachTo } from "./environment.js";
 import { EnvironmentError } from "./errors.js";
-import { entriesOf, exec, exists, statOf, textOf, toBytes } from "./jobs.js";
+import { bytesOf, entriesOf, exec, exists, statOf, textOf, toBytes } from "./jobs.js";
 import { snakeCase } from "./names.js";
 import { Programs } from "./program.js";
+import { recordingOf } from "./open-session.js";
 import { quiet } from "./quiet.js";
 import { Runtime } from "./runtime.js";
 import { Shell } from "./shell.js";
@@ -29,6 +30,10 @@ import { packZip } from "./zip.js";
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]
  * @property {Record<string, Program>} [programs] lent to the shell, by name
+ * @property {Uint8Array | ArrayBuffer | Blob} [saved] what `save()` of a session gave: the sandbox begins as that
+ *   session's was, with its directory, and its limits where none are given
+ * @property {import("./recording.js").Record} [record] writes the log of all that happens in the environment and its
+ *   sessions: `true` keeps it for `recording()`, a function gets it piece by piece
  *
  * @typedef {import("./program.js").Program} Program
  * @typedef {import("./snapshot.js").Snapshot} Snapshot
@@ -39,6 +44,9 @@ import { packZip } from "./zip.js";
 /** Work without a pause that a command may do where it holds up the page or the process: some 1 to 2 s. */
 const WORK_BOUND = 2_400_000;
 
+/** @type {(runtime: Runtime, number: number, programs: Record<string, Program>) => MemoryEnvironment} */
+let adopt;
+
 /** Used by several sessions at once if you like: they share the files. */
 export class MemoryEnvironment {
   #runtime;
@@ -48,22 +56,26 @@ export class MemoryEnvironment {
   #snapshots;
 
   /** @param {MemoryOptions} [options] @returns {Promise<MemoryEnvironment>} */
-  static async create({ files = {}, programs = {}, limits = {}, readOnly, log, ...options } = {}) {
-    const runtime = await Runtime.create();
+  static async create({ files = {}, programs = {}, limits = {}, readOnly, log, record, saved, ...options } = {}) {
+    const begun = saved && (await bytesOf(saved));
+    const runtime = await Runtime.create(record);
     const lent = new Programs(programs);
     const wanted = snakeCase({ utcOffsetMinutes: -new Date().getTimezoneOffset(), ...options, limits: snakeCase({ workBound: WORK_BOUND, ...limits }) });
     try {
+      if (begun) runtime.expect(begun.length);
       const number = runtime.add({
         programs: lent,
         add(core, rescued) {
-          const number = core.addSandbox({ ...wanted, programs: lent.names() });
+          const settings = { ...wanted, programs: lent.names() };
+          const number = begun ? core.addSaved(begun, settings) : core.addSandbox(settings);
           if (rescued) core.restore(number, rescued);
           rescued?.free();
           return number;
         },
         rescue: (core) => core.rescue(number),
       });
-      const environment = new MemoryEnvironment(runtime, number);
+      const again = (more) => MemoryEnvironment.create({ programs: lent.all(), readOnly, log, ...more });
+      const environment = new MemoryEnvironment(runtime, number, again);
       environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
       environment.#readOnly = readOnly;
       await environment.importFiles(files);
@@ -76,13 +88,28 @@ export class MemoryEnvironment {
     }
   }
 
+  static {
+    adopt = (runtime, number, programs) => {
+      const again = (more) => MemoryEnvironment.create({ programs, ...more });
+      runtime.environments.set(number, {
+        programs: new Programs(programs),
+        add() {
+          throw new Error("a fork has no settings to begin anew with");
+        },
+      });
+      const environment = new MemoryEnvironment(runtime, number, again);
+      environment.#workingDirectory = runtime.callSandbox((core) => core.workingDirectory(number));
+      return environment;
+    };
+  }
+
   /** @private use `MemoryEnvironment.create` */
-  constructor(runtime, number) {
+  constructor(runtime, number, again) {
     ours(this);
     this.#runtime = runtime;
     this.#number = number;
     this.#snapshots = new Snapshots(runtime, number, this);
-    attachTo(this, { runtime, number });
+    attachTo(this, { runtime, number }, again);
     collected(this, leaving(runtime));
   }
 
@@ -113,7 +140,9 @@ export class MemoryEnvironment {
 
   /** Replaces or creates a file, with its parents. @param {string} path @param {string | Uint8Array} content */
   async write(path, content) {
-    await this.#call({ call: "write", path }, toBytes(content));
+    const bytes = toBytes(content);
+    this.#runtime.expect(bytes.length);
+    await this.#call({ call: "write", path }, bytes);
   }
 
   /** @param {string} path @returns {Promise<{isDir: boolean, size: number, modifiedMs?: number}>} */
@@ -165,6 +194,7 @@ export class MemoryEnvironment {
     if (Object.values(options).some((option) => option !== undefined)) {
       return this.#import(options, (sink) => importContents(paths, contents, sink));
     }
+    this.#runtime.expect(contents.reduce((sum, { length }) => sum + length, 0));
     this.#runtime.callSandbox((core) => core.importFiles(this.#number, paths, contents));
   }
 
@@ -175,6 +205,7 @@ export class MemoryEnvironment {
    */
   async importTar(archive, options) {
     const bytes = await tarBytes(archive, budgetOf(this.#runtime, this.#number, options), options);
+    this.#runtime.expect(bytes.length);
     this.#runtime.callSandbox((core) => core.importTar(this.#number, bytes));
   }
 
@@ -276,11 +307,13 @@ export class MemoryEnvironment {
 
   /** Replaces all files by those of `exportTree`. @param {Uint8Array} archive */
   async replaceTree(archive) {
+    this.#runtime.expect(archive.length);
     this.#runtime.callSandbox((core) => core.replaceTree(this.#number, archive));
   }
 
   /** Applies what `deltaSince` of a snapshot gave. @param {{archive: Uint8Array, removed: string[]}} delta */
   async applyDelta({ archive, removed }) {
+    this.#runtime.expect(archive.length);
     this.#runtime.callSandbox((core) => core.applyDelta(this.#number, archive, removed));
   }
 
@@ -293,6 +326,15 @@ export class MemoryEnvironment {
     const told = quiet(callback);
     this.#runtime.watchers.add(told);
     return () => void this.#runtime.watchers.delete(told);
+  }
+
+  /**
+   * The log so far, of an environment that was made with `record: true`; whole once that is
+   * disposed of. `replay`, `fork` and `hermitcrab replay FILE` read it.
+   * @returns {Promise<Uint8Array>}
+   */
+  async recording() {
+    return recordingOf(this.#runtime);
   }
 
   /** Gives the memory back. Sessions in it are over. */
@@ -325,6 +367,12 @@ export class MemoryEnvironment {
 }
 
 guardSandbox(MemoryEnvironment);
+
+/**
+ * A sandbox of a core that has worked before.
+ * @param {Runtime} runtime @param {number} number @param {Record<string, Program>} programs
+ */
+export const adoptSandbox = (runtime, number, programs) => adopt(runtime, number, programs);
 
 /** Not made where the environment is in sight: a function keeps all that is. @param {Runtime} runtime */
 const leaving = (runtime) => () => runtime.leave();

@@ -6,9 +6,10 @@ import { NotData, plainData } from "./data.js";
 import { contentOf } from "./content.js";
 import { asyncDispose } from "./disposable.js";
 import { checkAddress, checkCredential, createDoor } from "./door.js";
-import { enter } from "./environment.js";
+import { againOf, enter } from "./environment.js";
 import { SessionError } from "./errors.js";
 import { EventHub, endsInput, late } from "./hub.js";
+import { takenOver, withSaved } from "./jobs.js";
 import { camelCase, snakeCase } from "./names.js";
 import { OpenSession } from "./open-session.js";
 import { outcomeOf } from "./prompt.js";
@@ -89,6 +90,9 @@ import { definition } from "./tool.js";
  * @property {object | object[] | undefined} [history] what `record()` or `history()` of an
  *   earlier session gave: goes on with its conversation; provider, model and
  *   tools may be others
+ * @property {Uint8Array | ArrayBuffer | Blob} [saved] what `save()` of an earlier session, or
+ *   `hermitcrab run --save`, gave: goes on with it, in a sandbox like its own unless there is `env`;
+ *   settings that are given here win over its own
  * @property {(call: ApprovalCall) => boolean | string | Promise<boolean | string>} [approve] `true`:
  *   run it; `false`, or the reason as a string: do not. What it throws is a no whose reason the
  *   model reads
@@ -97,6 +101,9 @@ import { definition } from "./tool.js";
  * @property {string | object} [script] a scripted model plays it instead of the provider's
  *   model, in the provider's format and without a key: docs/script.md
  * @property {AbortSignal} [signal] aborts the session
+ * @property {import("./recording.js").Record} [record] writes the log of the session and its
+ *   environment: `true` keeps it for `recording()`, a function gets it piece by piece. A
+ *   `MemoryEnvironment` that is given must be created with `record`
  *
  * @typedef {OwnOptions & import("./types.js").SessionSettings} SessionOptions
  *
@@ -109,6 +116,7 @@ import { definition } from "./tool.js";
  * @property {Keys} keys its own, to be kept out of what the core is told
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
+ * @property {Pick<SessionOptions, "apiKey" | "apiKeys" | "approve" | "fetch" | "script">} given what a fork of it takes over
  * @property {(request: object, signal: AbortSignal) => Promise<Response>} send
  * @property {(events: object[], json: string) => void} publish the same twice
  * @property {(failure: Error, now: number) => void} lost
@@ -117,30 +125,35 @@ import { definition } from "./tool.js";
 /**
  * Opens a session.
  * @param {SessionOptions} options
- * @param {() => object | Promise<object>} makeEnvironment for one that is given none
+ * @param {(options: {record?: import("./recording.js").Record, saved?: Uint8Array}) => object | Promise<object>} makeEnvironment
+ *   for one that is given none
  * @returns {Promise<Session>}
  */
 export async function createSessionIn(options, makeEnvironment) {
   acceptInSession("createSession", options);
-  return openSession(options, new EventHub(), makeEnvironment);
+  return openSession(await withSaved(options), new EventHub(), makeEnvironment);
 }
 
 /**
  * Opens a session whose events go to `hub`.
  * @param {SessionOptions} options
  * @param {Pick<EventHub, "publish" | "end" | "room" | "subscribe" | "remember">} hub
- * @param {() => any} [makeEnvironment] for one that is given none
+ * @param {(options: {record?: import("./recording.js").Record, saved?: Uint8Array}) => any} [makeEnvironment]
+ *   for one that is given none
  */
 export async function openSession(options, hub, makeEnvironment) {
-  const { env, tools = [], signal, history, apiKey, apiKeys, approve, fetch, script, ...settings } = options;
+  const { env, tools = [], signal, history, saved, apiKey, apiKeys, approve, fetch, script, record: recorded, ...settings } = options;
   signal?.throwIfAborted();
   // Judged and copied before anything happens.
   const told = { ...taken(settings, "options"), tools: tools.map(definition) };
   const record = history === undefined || history === null ? undefined : JSON.stringify(taken(history, "options.history"));
-  const made = env ? undefined : await makeEnvironment();
-  const place = enter(env ?? made);
+  const made = env ? undefined : await makeEnvironment({ ...(recorded && { record: recorded }), ...(saved && { saved }) });
+  const place = enter(env ?? made, recorded);
   try {
     const { runtime, number } = await place.entered;
+    if (recorded && !runtime.isRecorded) {
+      throw new SessionError("invalid_input", "createSession: options.record comes too late, since a log begins with its environment; create that with record");
+    }
     const fetching = await sender(fetch, script);
     // Nothing below waits, so no abort can get lost.
     signal?.throwIfAborted();
@@ -149,15 +162,19 @@ export async function openSession(options, hub, makeEnvironment) {
       ...told,
     });
     const keys = new Keys();
+    const settled = JSON.stringify(config);
+    const opened = (core) => (saved ? core.openSaved(number, saved, settled) : core.openSession(number, settled, record));
+    const inForce = saved ? inNamesOf(settings, () => runtime.call(() => bindings().savedConfig(saved, settled))) : config;
     const part = {
       hub,
       keys,
       env: env ?? made,
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       approve,
-      send: createDoor(fetching, credentials(config, script ? null : apiKey, apiKeys), keys),
+      send: createDoor(fetching, credentials(inForce, script ? null : apiKey, apiKeys), keys),
+      given: { apiKey, apiKeys, approve, fetch, script },
     };
-    const core = inNamesOf(settings, () => runtime.call((core) => core.openSession(number, JSON.stringify(config), record)));
+    const core = inNamesOf(settings, () => runtime.call(opened));
     const open = new OpenSession(runtime, core, part, { made, leave: place.leave });
     abortBy(signal, open);
     return new Session(open, part);
@@ -166,6 +183,35 @@ export async function openSession(options, hub, makeEnvironment) {
     await made?.dispose();
     throw error;
   }
+}
+
+/**
+ * A session that was opened before its core was taken over.
+ * @param {import("./runtime.js").Runtime} runtime @param {string} id
+ * @param {Pick<SessionOptions, "apiKey" | "apiKeys" | "tools" | "approve" | "fetch" | "script" | "signal">} options
+ * @param {{hub: EventHub, env: object, made: {dispose: () => Promise<void>}, seq: number, baseUrl?: string}} place
+ *   keys go to `baseUrl`, or to where the provider itself is: who wrote a log does not decide that
+ */
+export async function sessionAfter(runtime, id, options, { hub, env, made, seq, baseUrl }) {
+  const { tools = [], signal, apiKey, apiKeys, approve, fetch, script } = options;
+  const core = runtime.call((core) => core.sessionOf(id));
+  const config = runtime.call(() => core.call({ call: "config" }));
+  const keys = new Keys();
+  const fetching = await sender(fetch, script);
+  signal?.throwIfAborted();
+  const part = {
+    hub,
+    keys,
+    env,
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    approve,
+    // A scripted model has no key, and is wherever it is asked.
+    send: createDoor(fetching, script ? credentials(config, null) : credentials({ ...config, base_url: baseUrl, endpoints: {} }, apiKey, apiKeys), keys),
+    given: { apiKey, apiKeys, approve, fetch, script },
+  };
+  const open = new OpenSession(runtime, core, part, { made, leave: () => {}, seq });
+  abortBy(signal, open);
+  return new Session(open, part);
 }
 
 /** @param {AbortSignal | undefined} signal @param {OpenSession} open */
@@ -253,18 +299,39 @@ export class Session {
    * @returns {AsyncIterableIterator<SessionEvent>}
    */
   resume(options) {
-    return this.#begin({ call: "resume" }, options);
+    return this.#begin(undefined, options);
   }
 
   /** Goes on as `resume` does, where nobody listens. */
   async proceed() {
-    this.#call({ call: "resume" });
+    this.#goOn();
+  }
+
+  /** One that stands still before a request, as a fork does, sends it. */
+  #goOn() {
+    const isPaused = this.#call({ call: "is_paused" });
+    this.#call(isPaused ? { call: "pause_at", answers: null } : { call: "resume" });
+  }
+
+  /**
+   * Sends no request once the conversation has so many answers of the model; what came before that
+   * is done. Without a number it goes on.
+   * @param {number} [answers]
+   */
+  async pauseAt(answers) {
+    this.#call({ call: "pause_at", answers: answers ?? null });
+  }
+
+  /** Whether it stands still before a request. @returns {Promise<boolean>} */
+  async isPaused() {
+    return this.#call({ call: "is_paused" });
   }
 
   #begin(call, { signal } = {}, content) {
     signal?.throwIfAborted();
     try {
-      this.#call(call, content);
+      if (call) this.#call(call, content);
+      else this.#goOn();
     } catch (error) {
       return late(Promise.reject(error));
     }
@@ -422,6 +489,42 @@ export class Session {
    */
   async record() {
     return structuredClone(this.#open.remains?.record) ?? this.#call({ call: "record" });
+  }
+
+  /**
+   * The session as a file, with all files of its sandbox: `createSession({ saved })` goes on with
+   * it in any process or page, and `hermitcrab run --restore FILE` does. It is a tar archive.
+   * Rejects where the session does not stand still, and while a subagent works. It holds no key.
+   * @returns {Promise<Uint8Array>}
+   */
+  async save() {
+    return this.#open.save();
+  }
+
+  /**
+   * A session more that goes on where this one stands still, in a sandbox like its own: the same
+   * as `createSession({ saved: await session.save(), ...options })`, with the tools, keys, programs
+   * and callbacks of this one where `options` has none. One with an environment of yours shares it.
+   * @param {Omit<SessionOptions, "history" | "saved">} [options]
+   * @returns {Promise<Session>}
+   */
+  async fork(options = {}) {
+    acceptInSession("createSession", options);
+    const saved = await this.save();
+    const again = againOf(this.env);
+    const config = await this.config();
+    const own = { ...takenOver(this.#part.given, config, options), tools: [...this.#part.tools.values()], ...(again ? {} : { env: this.env }) };
+    return openSession({ ...own, ...options, saved }, new EventHub(), again);
+  }
+
+  /**
+   * The log so far, with `record: true`; whole once the session's environment is closed.
+   * `replay`, `fork` and `hermitcrab replay FILE` read it. It holds what the model, the tools and
+   * the files said, and no key.
+   * @returns {Promise<Uint8Array>}
+   */
+  async recording() {
+    return this.#open.recording();
   }
 
   /** Calls with `input` as the core takes it; at once, where nothing of it must be read first. */

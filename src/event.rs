@@ -14,7 +14,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::llm::{Content, Media};
+use crate::llm::{Content, Media, Sampled};
 
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -174,6 +174,10 @@ pub enum EventKind {
         model_ms: u64,
         /// 1 for the first attempt, 2 for the first retry, and so on.
         attempt: u32,
+        /// Token ids and log probabilities, where `provider_options` ask for them and the
+        /// provider gives them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sampled: Option<Box<Sampled>>,
     },
     /// A tool is about to run.
     ToolCallStart {

@@ -64,7 +64,12 @@ pub trait Core: Send {
 
     /// A sandbox's working directory as a tar archive.
     fn export_tar(&mut self, environment: u32) -> CallResult<Bytes> {
-        match self.call(InstanceCall::ExportTar { environment })? {
+        self.archive(InstanceCall::ExportTar { environment })
+    }
+
+    /// Makes a call that answers an archive.
+    fn archive(&mut self, call: InstanceCall) -> CallResult<Bytes> {
+        match self.call(call)? {
             InstanceReply::Archive(archive) => Ok(archive),
             other => Err(out_of_place("an archive", &other)),
         }

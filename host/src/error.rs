@@ -1,6 +1,6 @@
 //! `HostError`: what a call on the host can answer instead of a result.
 
-use std::fmt;
+use std::{fmt, io};
 
 use hermitcrab::environment::EnvironmentError;
 use hermitcrab::session::SessionError;
@@ -70,5 +70,19 @@ impl From<CredentialError> for HostError {
 impl From<EngineError> for HostError {
     fn from(error: EngineError) -> Self {
         Self::Setup(format!("cannot set up the core: {error}"))
+    }
+}
+
+/// Why a file operation failed, for a sentence: without the "(os error 2)" that helps nobody.
+pub fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return "the file would be larger than the system allows (see `ulimit -f`)".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => text.to_owned(),
     }
 }

@@ -8,16 +8,21 @@ use std::sync::Arc;
 
 use hermitcrab::effect::{EffectKind, OutcomeKind};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
-use hermitcrab::llm::{TransportError, TransportErrorKind};
+use hermitcrab::llm::{Content, TransportError, TransportErrorKind};
+use hermitcrab::log::{Delivered, OpenEffect};
+use hermitcrab::session::{SessionConfig, SessionRecord, Turn};
+use serde_json::{Map, Value};
 
+use crate::core::CoreEffect;
 use crate::driver::{Driver, DriverHandle, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::host::{Host, Instance};
-use crate::log::{OpenEffect, Progress, Replay, ReplayError, Stop};
+use crate::http::HttpPerformer;
+use crate::log::{Replay, ReplayError, Stop};
 use crate::memory::EnvironmentHandle;
 use crate::program::{Lent, ProgramFn};
-use crate::session::Session;
+use crate::session::{Controller, EnvironmentChoice, Session, SessionOptions};
 use crate::tool::{ApprovalFn, HostTool};
 
 /// What a run goes on with, beside its log.
@@ -35,6 +40,8 @@ pub struct ForkOptions {
     pub approval: Option<ApprovalFn>,
     /// A new file for the log of the fork, which begins as that of the run.
     pub record: Option<PathBuf>,
+    /// Who performs its HTTP exchanges; absent: the host's transport ([`Host::http`]).
+    pub http: Option<Arc<dyn HttpPerformer>>,
 }
 
 impl fmt::Debug for ForkOptions {
@@ -51,13 +58,101 @@ impl fmt::Debug for ForkOptions {
 pub struct Fork {
     /// The core.
     pub instance: Instance,
-    /// Its first session. Its events are those from now on. While
-    /// [`Stop::is_paused`], it stands still before its next request:
-    /// [`pause_at(None)`](crate::Controller::pause_at) lets it go on, with what it
-    /// heard meanwhile.
+    /// Its first session. Its events are those from now on. It stands still until
+    /// [`Continuation::begin`].
     pub session: Session,
-    /// Where it stands.
+    /// Where the log was left.
     pub stop: Stop,
+    /// How the session goes on from there.
+    pub continuation: Continuation,
+}
+
+/// How a session goes on from where its history ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuation {
+    /// Its last input is done: it needs another one.
+    Input,
+    /// It is paused before a request ([`Controller::pause_at`]).
+    Unpause,
+    /// Its history ends with something that the model has not answered.
+    Resume,
+}
+
+impl Continuation {
+    /// How a session goes on that is opened with `record`.
+    pub fn of(record: &SessionRecord) -> Self {
+        match record.turns.last() {
+            None => Self::Input,
+            Some(Turn::Assistant { tool_calls, .. }) if tool_calls.is_empty() => Self::Input,
+            Some(_) => Self::Resume,
+        }
+    }
+
+    /// Lets the session go on with `message`, which may be empty if it needs no input.
+    ///
+    /// # Errors
+    /// The session is over or at work, or it needs an input.
+    pub async fn begin(self, session: &Controller, message: Content) -> Result<(), HostError> {
+        if self == Self::Input {
+            return session.submit(message).await;
+        }
+        if !message.is_empty() {
+            session.steer(message).await?;
+        }
+        match self {
+            Self::Unpause => session.pause_at(None).await,
+            Self::Input | Self::Resume => session.resume().await,
+        }
+    }
+}
+
+impl Fork {
+    /// Gives the session the settings `wanted`. If one differs that cannot change in an
+    /// open session, another session with the same history and files takes its place,
+    /// and `approval` decides about its calls.
+    ///
+    /// # Errors
+    /// The settings are wrong, or the core is gone.
+    pub async fn configure(
+        self,
+        wanted: SessionConfig,
+        approval: Option<ApprovalFn>,
+    ) -> Result<Self, HostError> {
+        let now = self.session.config().await?;
+        let patch = differences(&now, &wanted)?;
+        if !patch.keys().any(|name| SessionConfig::is_fixed(name)) {
+            self.session.configure(Value::Object(patch)).await?;
+            return Ok(self);
+        }
+        let record = self.session.record().await?;
+        let environment = EnvironmentChoice::Existing(self.session.environment().clone());
+        let mut options = SessionOptions::new(wanted, environment).record(record);
+        options.approval = approval;
+        let other = self.instance.open_session(options).await?;
+        self.session.abort().await?;
+        Ok(Self {
+            session: other,
+            continuation: match self.continuation {
+                Continuation::Unpause => Continuation::Resume,
+                other => other,
+            },
+            ..self
+        })
+    }
+}
+
+/// What of `wanted` differs.
+fn differences(
+    now: &SessionConfig,
+    wanted: &SessionConfig,
+) -> Result<Map<String, Value>, HostError> {
+    let fields = |config: &SessionConfig| match serde_json::to_value(config) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        _ => Err(HostError::Setup("the settings cannot be read".to_owned())),
+    };
+    let now = fields(now)?;
+    let differs = |(name, value): &(String, Value)| now.get(name) != Some(value);
+    Ok(fields(wanted)?.into_iter().filter(differs).collect())
 }
 
 /// Why a run cannot be forked.
@@ -68,6 +163,8 @@ pub enum ForkError {
     /// The run worked in this directory outside of the core, and there is no
     /// [`ForkOptions::environment`].
     NoEnvironment(String),
+    /// This round ended an input, so the session needs another one.
+    NoInput(u32),
     /// The host could not do its part.
     Host(HostError),
 }
@@ -79,6 +176,10 @@ impl fmt::Display for ForkError {
             Self::NoEnvironment(directory) => write!(
                 f,
                 "the run worked in {directory}, outside of the core; give the fork an environment"
+            ),
+            Self::NoInput(round) => write!(
+                f,
+                "round {round} is where an input of the run was done: say what comes next"
             ),
             Self::Host(error) => error.fmt(f),
         }
@@ -101,8 +202,8 @@ impl From<HostError> for ForkError {
 
 impl Host {
     /// Runs the log at `file` again until its first session has `round` answers and
-    /// all that they asked for is done, and goes on live from there. The next request
-    /// begins with the same bytes as in the run. Needs a tokio runtime.
+    /// all that they asked for is done. The next request begins with the same bytes as
+    /// in the run. Needs a tokio runtime.
     ///
     /// # Errors
     /// The log does not lead there, or what the run needs is missing.
@@ -129,7 +230,7 @@ impl Host {
         }
         let mut replay = replay?;
         let stop = replay.until(round, |_| {})?;
-        if let Some(info) = replay.remote.values().next()
+        if let Some(info) = replay.remote().next()
             && options.environment.is_none()
         {
             return Err(ForkError::NoEnvironment(info.working_directory.clone()));
@@ -140,12 +241,13 @@ impl Host {
     fn go_on(&self, replay: Replay, stop: Stop, options: ForkOptions) -> Fork {
         let tools = options.tools.into_iter();
         let tools = tools.map(|tool| (tool.definition.name, tool.execute));
-        let link = SessionLink::after(replay.last_event(), tools.collect(), options.approval);
+        let link = SessionLink::after(replay.inner.last_event(), tools.collect(), options.approval);
         let events = link.events.clone();
-        let remote: Vec<u32> = replay.remote.keys().copied().collect();
-        let sandboxes = replay.sandboxes.clone();
+        let remote: Vec<u32> = replay.inner.remote().keys().copied().collect();
+        let sandboxes = replay.inner.sandboxes().to_vec();
         let (core, open) = replay.into_parts();
-        let session = stop.session.clone();
+        let id: Arc<str> = stop.session.as_str().into();
+        let session = id.clone();
         let set_up = move |driver: &mut Driver| {
             driver.sessions.insert(session, link);
             if let Some(environment) = options.environment {
@@ -161,12 +263,17 @@ impl Host {
                 resume(driver, effect);
             }
         };
-        let driver = DriverHandle::start_with(core, Arc::new(self.http()), set_up);
+        let http = options.http.unwrap_or_else(|| Arc::new(self.http()));
+        let driver = DriverHandle::start_with(core, http, set_up);
         let environment = EnvironmentHandle::new(driver.clone(), stop.environment);
-        let session = Session::attached(driver.clone(), stop.session.clone(), environment, events);
+        let session = Session::attached(driver.clone(), id, environment, events);
         Fork {
             instance: Instance { driver },
             session,
+            continuation: match stop.is_paused {
+                true => Continuation::Unpause,
+                false => Continuation::Input,
+            },
             stop,
         }
     }
@@ -174,11 +281,16 @@ impl Host {
 
 /// Performs an effect that was under way, or says that it was cut off: of what can
 /// change something outside, nobody knows how far it came.
-fn resume(driver: &mut Driver, OpenEffect { effect, progress }: OpenEffect) {
+fn resume(driver: &mut Driver, open: OpenEffect) {
     const CUT_OFF: &str = "cut off, because the run was forked here";
-    match (&effect.kind, progress) {
-        (_, Progress::Cancelled) => driver.end_cancelled(&effect),
-        (EffectKind::Http(_), Progress::Streaming) => driver.answer(
+    let effect = CoreEffect {
+        id: open.id,
+        owner: open.owner.into(),
+        kind: open.kind,
+    };
+    match (&effect.kind, open.delivered) {
+        (_, Delivered::Cancelled) => driver.end_cancelled(&effect),
+        (EffectKind::Http(_), Delivered::Part) => driver.answer(
             &effect,
             OutcomeKind::HttpFailed(TransportError {
                 kind: TransportErrorKind::Broken,
@@ -189,6 +301,6 @@ fn resume(driver: &mut Driver, OpenEffect { effect, progress }: OpenEffect) {
             &effect,
             OutcomeKind::ExecFailed(EnvironmentError::new(EnvironmentErrorKind::Io, CUT_OFF)),
         ),
-        (_, Progress::Begun | Progress::Streaming) => driver.start(effect),
+        (_, Delivered::Nothing | Delivered::Part) => driver.start(effect),
     }
 }

@@ -1,9 +1,12 @@
 //! `Host`: what an embedder builds once, and the instances it starts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hermitcrab::session::InstanceCall;
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Engine, MemoryCreator};
 
@@ -15,14 +18,14 @@ use crate::driver::DriverHandle;
 use crate::embedded;
 use crate::engine::{self, EngineError};
 use crate::environment::HostEnvironment;
-use crate::error::HostError;
+use crate::error::{HostError, reason};
 use crate::http::{HttpPerformer, HttpTransport};
 use crate::journal::Journaled;
-use crate::log::{self, CoreId, Header, Recorder, Replay, ReplayError};
+use crate::log::{CoreId, Header, Recorder, Replay, ReplayError};
 use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
-use crate::program::Lent;
-use crate::session::{EnvironmentChoice, Session, SessionOptions};
+use crate::program::{Lent, ProgramFn};
+use crate::session::{EnvironmentChoice, Session, SessionOptions, TakeoverOptions};
 
 /// Runs sessions: holds the core, the keys and the connections. Clones share
 /// everything. Needs a tokio runtime when a session is opened.
@@ -260,12 +263,17 @@ impl Host {
         HostBuilder::default()
     }
 
-    /// Opens a session in an instance of its own.
+    /// Opens a session in an instance that only it has.
     ///
     /// # Errors
-    /// Settings that the core refuses, or files that do not fit the sandbox.
-    pub async fn open_session(&self, options: SessionOptions) -> Result<Session, HostError> {
-        self.instance()?.open_session(options).await
+    /// Settings that the core refuses, or files that do not fit the sandbox; its log
+    /// cannot be written.
+    pub async fn open_session(&self, mut options: SessionOptions) -> Result<Session, HostError> {
+        let instance = match options.log.take() {
+            Some(file) => self.recorded_instance(&file)?,
+            None => self.instance()?,
+        };
+        instance.open_session(options).await
     }
 
     /// Starts an instance: for sessions that share an environment, and for
@@ -347,9 +355,10 @@ impl Host {
             Some(seed) => seed,
             None => random_seed()?,
         };
+        // First: a core that cannot start leaves no log behind.
+        let mut core = self.journaled(seed)?.hold(place);
         let recorder = options.record.map(|file| self.recorder(&file, &seed));
         let recorder = recorder.transpose()?;
-        let mut core = self.journaled(seed)?.hold(place);
         if let Some(recorder) = recorder {
             core = core.record(recorder);
         }
@@ -363,20 +372,17 @@ impl Host {
 
     /// Begins a log of a core with this seed.
     pub(crate) fn recorder(&self, file: &Path, seed: &[u8; 32]) -> Result<Recorder, HostError> {
-        let header = Header {
-            hermitcrab_log: log::VERSION,
-            core: self.core_id(),
-            seed: cache::hex(seed),
-            memory_bytes: self.0.limits.memory_bytes as u64,
-        };
+        let memory_bytes = self.0.limits.memory_bytes as u64;
+        let header = Header::new(self.core_id(), seed, memory_bytes);
         Recorder::create(file, &header).map_err(|error| {
             let way_out = match error.kind() {
                 std::io::ErrorKind::AlreadyExists => "; name another file, or remove it",
                 _ => "",
             };
             HostError::Setup(format!(
-                "cannot record to {}: {error}{way_out}",
-                file.display()
+                "cannot record to {}: {}{way_out}",
+                file.display(),
+                reason(&error)
             ))
         })
     }
@@ -490,6 +496,17 @@ impl Instance {
             .await
     }
 
+    /// Ends the record of this instance, which goes on: all of it is in the file then.
+    /// Says why it is not whole, if it is not.
+    ///
+    /// # Errors
+    /// The instance has ended.
+    pub async fn end_record(&self) -> Result<Option<std::io::Error>, HostError> {
+        self.driver
+            .call(|driver| Ok(driver.core.end_record()))
+            .await
+    }
+
     /// Adds an environment that `environment` answers for.
     ///
     /// # Errors
@@ -547,13 +564,69 @@ impl Instance {
     /// # Errors
     /// Settings that the core refuses, or files that do not fit the sandbox.
     pub async fn open_session(&self, options: SessionOptions) -> Result<Session, HostError> {
-        let environment = match &options.environment {
-            EnvironmentChoice::Host(environment) => {
-                self.add_environment(environment.clone()).await?
-            }
-            EnvironmentChoice::Memory(memory) => self.add_memory(memory.clone()).await?,
-            EnvironmentChoice::Existing(environment) => environment.clone(),
-        };
+        let environment = self.environment(options.environment.clone()).await?;
         Session::open(self.driver.clone(), environment, options).await
+    }
+
+    /// Opens a session that goes on where a [saved](crate::Controller::save) one was.
+    ///
+    /// # Errors
+    /// The file is no saved session, or one of another version; settings that make no
+    /// sense; its session worked outside of the core, and `options` names no environment.
+    pub async fn restore(
+        &self,
+        saved: impl Into<Bytes>,
+        mut options: TakeoverOptions,
+    ) -> Result<Session, HostError> {
+        let saved = saved.into();
+        let place = match options.environment.take() {
+            Some(choice) => self.environment(choice).await?,
+            None => {
+                let programs = std::mem::take(&mut options.programs);
+                let add = InstanceCall::AddSavedEnvironment {
+                    saved: saved.clone(),
+                    settings: json!({ "programs": programs.keys().collect::<Vec<_>>() }),
+                };
+                self.sandbox(add, programs).await?
+            }
+        };
+        let driver = self.driver.clone();
+        Session::take_over(driver, place, options, |environment, settings| {
+            InstanceCall::OpenSavedSession {
+                environment,
+                saved,
+                settings,
+            }
+        })
+        .await
+    }
+
+    /// Adds a sandbox by `add`.
+    pub(crate) async fn sandbox(
+        &self,
+        add: InstanceCall,
+        programs: BTreeMap<String, ProgramFn>,
+    ) -> Result<EnvironmentHandle, HostError> {
+        let number = self
+            .driver
+            .call(move |driver| {
+                let number = driver.core.small_number(add)?;
+                driver.programs.insert(number, Lent::new(programs));
+                Ok(number)
+            })
+            .await?;
+        Ok(EnvironmentHandle::new(self.driver.clone(), number))
+    }
+
+    /// The environment of a choice; adds it if the instance does not have it.
+    pub(crate) async fn environment(
+        &self,
+        choice: EnvironmentChoice,
+    ) -> Result<EnvironmentHandle, HostError> {
+        match choice {
+            EnvironmentChoice::Host(environment) => self.add_environment(environment).await,
+            EnvironmentChoice::Memory(memory) => self.add_memory(memory).await,
+            EnvironmentChoice::Existing(environment) => Ok(environment),
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! was a command that ended it, the fresh one ends that command and goes on: its
 //! sessions notice nothing but the result of a call.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use hermitcrab::effect::{Outcome, OutcomeKind};
@@ -122,6 +123,11 @@ impl Journaled {
         self.recorder.as_ref()?.failed().map(ToString::to_string)
     }
 
+    /// Ends the record. Says why it is not whole, if it is not.
+    pub(crate) fn end_record(&mut self) -> Option<io::Error> {
+        self.recorder.take()?.finish().err()
+    }
+
     /// The core as it was before the call that ended it, once; none if it
     /// lives, or if there is no journal.
     pub(crate) fn recover(&mut self) -> Option<CallResult<Box<dyn Core>>> {
@@ -209,11 +215,15 @@ fn weight_of_call(call: &InstanceCall) -> usize {
         _ => 0,
     };
     match call {
-        InstanceCall::ImportTar { archive, .. } => archive.len(),
+        InstanceCall::ImportTar { archive, .. }
+        | InstanceCall::ReplaceTree { archive, .. }
+        | InstanceCall::ApplyDelta { archive, .. } => archive.len(),
         InstanceCall::ImportFiles { files, .. } => {
             let bytes = files.iter().map(|(_, content)| content.len() + ENTRY_BYTES);
             bytes.sum()
         }
+        InstanceCall::AddSavedEnvironment { saved, .. }
+        | InstanceCall::OpenSavedSession { saved, .. } => saved.len(),
         InstanceCall::StartExec { request, .. } => request.command.len(),
         InstanceCall::StartCall { request, .. } => in_environment(request),
         InstanceCall::Act { action, .. } => match action {

@@ -29,6 +29,7 @@ mod program;
 pub mod serve_model;
 mod session;
 mod tool;
+pub mod trajectory;
 pub mod tree;
 
 pub use cache::{compile_core, prepare_core};
@@ -39,9 +40,9 @@ pub use core::{
 };
 pub use credential::{CredentialError, Credentials};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};
-pub use error::HostError;
+pub use error::{HostError, reason};
 pub use event::Event;
-pub use fork::{Fork, ForkError, ForkOptions};
+pub use fork::{Continuation, Fork, ForkError, ForkOptions};
 pub use hermitcrab::memory::EndReason;
 pub use hermitcrab::session::AgentInfo;
 pub use host::{Host, HostBuilder, Instance, InstanceOptions};
@@ -51,7 +52,7 @@ pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use model_client::ModelClient;
 pub use native_core::NativeCore;
 pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder, WasiCommand};
-pub use session::{Controller, EnvironmentChoice, Session, SessionOptions};
+pub use session::{Controller, EnvironmentChoice, Session, SessionOptions, TakeoverOptions};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::{
     ApprovalFn, ApprovalRequest, HostTool, Progress, ToolEnvironment, ToolFn, ToolInvocation,

@@ -17,7 +17,7 @@ use crate::core::{CommandPolicy, Core as _, out_of_place};
 use crate::driver::DriverHandle;
 use crate::error::HostError;
 use crate::job::{self, Target};
-use crate::program::ProgramFn;
+use crate::program::{Lent, ProgramFn};
 
 /// What a sandbox starts from.
 #[derive(Clone)]
@@ -238,6 +238,35 @@ impl EnvironmentHandle {
             driver: self.driver.clone(),
             number: snapshot,
         })))
+    }
+
+    /// A sandbox more that is as this one is now: files, clock, random numbers and lent
+    /// programs. Takes constant time. Wrappers stay behind. Sandbox only.
+    ///
+    /// # Errors
+    /// The environment is not a sandbox.
+    pub async fn copy(&self) -> Result<Self, HostError> {
+        let environment = self.number;
+        let copy = self
+            .driver
+            .call(move |driver| {
+                let call = InstanceCall::CopyEnvironment { environment };
+                let copy = driver.core.small_number(call)?;
+                let lent = driver.programs.get(&environment);
+                let programs = lent.map(|lent| lent.programs.clone()).unwrap_or_default();
+                driver.programs.insert(copy, Lent::new(programs));
+                Ok(copy)
+            })
+            .await?;
+        Ok(Self::new(self.driver.clone(), copy))
+    }
+
+    /// Whether it is a sandbox.
+    pub(crate) async fn is_sandbox(&self) -> Result<bool, HostError> {
+        let number = self.number;
+        self.driver
+            .call(move |driver| Ok(driver.programs.contains_key(&number)))
+            .await
     }
 
     /// Puts the sandbox back to `snapshot`.

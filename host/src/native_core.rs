@@ -104,7 +104,7 @@ impl Core for NativeCore {
     }
 
     fn call(&mut self, call: InstanceCall) -> CallResult<InstanceReply> {
-        if let InstanceCall::AddMemoryEnvironment { .. } | InstanceCall::EndCommands { .. } = call {
+        if call.adds_sandbox() || matches!(call, InstanceCall::EndCommands { .. }) {
             return Err(CoreError::Environment(EnvironmentError::new(
                 EnvironmentErrorKind::Unsupported,
                 "the native core has no sandbox; use the component",

@@ -2,6 +2,7 @@
 //! steers it from elsewhere.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,14 +15,16 @@ use hermitcrab::session::{
     AgentCall, AgentInfo, InstanceCall, SessionCall, SessionConfig, SessionError, SessionErrorKind,
     SessionRecord, SessionReply, Turn,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::core::{Core as _, out_of_place};
 use crate::driver::{DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
+use crate::host::Instance;
 use crate::memory::{EnvironmentHandle, MemoryOptions};
+use crate::program::ProgramFn;
 use crate::tool::{ApprovalFn, HostTool, ToolFn};
 
 /// What a session starts from.
@@ -38,6 +41,10 @@ pub struct SessionOptions {
     pub approval: Option<ApprovalFn>,
     /// Earlier session whose conversation it goes on with.
     pub record: Option<SessionRecord>,
+    /// A new file for the [log](crate::log) of its instance, for
+    /// [`Host::open_session`](crate::Host::open_session): an instance that runs already
+    /// has one from its start, or none.
+    pub log: Option<PathBuf>,
 }
 
 impl SessionOptions {
@@ -49,7 +56,14 @@ impl SessionOptions {
             tools: Vec::new(),
             approval: None,
             record: None,
+            log: None,
         }
+    }
+
+    /// Writes the log of the run to a new file.
+    pub fn log(mut self, file: impl Into<PathBuf>) -> Self {
+        self.log = Some(file.into());
+        self
     }
 
     /// Adds a tool that the host executes.
@@ -75,6 +89,36 @@ impl std::fmt::Debug for SessionOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SessionOptions")
             .field("config", &self.config)
+            .field("environment", &self.environment)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a session takes over with that goes on where another one is: a saved one
+/// ([`Instance::restore`](crate::Instance::restore)), or one that goes on itself
+/// ([`Controller::fork`]).
+#[derive(Clone, Default)]
+pub struct TakeoverOptions {
+    /// Settings that are other than they were, a JSON object; null: none are. Another
+    /// provider's session does not take over what is about a model.
+    pub settings: Value,
+    /// Where its tools run; absent: in a sandbox as that one's is, or, where that one
+    /// works outside of the core, in the same place.
+    pub environment: Option<EnvironmentChoice>,
+    /// Tools that the host executes.
+    pub tools: Vec<HostTool>,
+    /// Decides about calls, as in [`SessionOptions`].
+    pub approval: Option<ApprovalFn>,
+    /// Programs that the host lends to the shell of a saved sandbox, by name. A copy has
+    /// those of its original.
+    pub programs: BTreeMap<String, ProgramFn>,
+}
+
+impl std::fmt::Debug for TakeoverOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TakeoverOptions")
+            .field("settings", &self.settings)
             .field("environment", &self.environment)
             .field("tools", &self.tools)
             .finish_non_exhaustive()
@@ -150,18 +194,36 @@ impl Session {
             tools,
             approval,
             record,
+            log,
             ..
         } = options;
-        let mut functions: BTreeMap<String, ToolFn> = BTreeMap::new();
-        for tool in tools {
-            functions.insert(tool.definition.name.clone(), tool.execute);
-            config.tools.push(tool.definition);
+        if log.is_some() {
+            return Err(HostError::Setup(
+                "a log begins with its instance: open the session with Host::open_session, or \
+                 start the instance with Host::recorded_instance"
+                    .to_owned(),
+            ));
         }
+        let functions = functions(&tools);
+        config
+            .tools
+            .extend(tools.into_iter().map(|tool| tool.definition));
         let open = InstanceCall::OpenSession {
             environment: environment.number(),
             config: to_json(&config)?,
             record: record.as_ref().map(to_json).transpose()?,
         };
+        Self::begin(driver, environment, open, functions, approval).await
+    }
+
+    /// Opens a session by `open`, with the host's part of it.
+    async fn begin(
+        driver: DriverHandle,
+        environment: EnvironmentHandle,
+        open: InstanceCall,
+        functions: BTreeMap<String, ToolFn>,
+        approval: Option<ApprovalFn>,
+    ) -> Result<Self, HostError> {
         let (id, events) = driver
             .call(move |driver| {
                 let id = driver.core.id(open)?;
@@ -172,6 +234,32 @@ impl Session {
             })
             .await?;
         Ok(Self::attached(driver, id, environment, events))
+    }
+
+    /// Opens a session that goes on where another one is, by the call that `open` makes
+    /// of the number of its environment and of its settings.
+    pub(crate) async fn take_over(
+        driver: DriverHandle,
+        environment: EnvironmentHandle,
+        options: TakeoverOptions,
+        open: impl FnOnce(u32, Value) -> InstanceCall,
+    ) -> Result<Self, HostError> {
+        let mut settings = match options.settings {
+            Value::Null => Map::new(),
+            Value::Object(settings) => settings,
+            _ => {
+                return Err(SessionError::new(
+                    SessionErrorKind::InvalidConfig,
+                    "the settings must be a JSON object",
+                )
+                .into());
+            }
+        };
+        let definitions: Vec<_> = options.tools.iter().map(|tool| &tool.definition).collect();
+        settings.insert("tools".to_owned(), to_json(&definitions)?);
+        let open = open(environment.number(), Value::Object(settings));
+        let functions = functions(&options.tools);
+        Self::begin(driver, environment, open, functions, options.approval).await
     }
 
     /// A handle to a session that the driver has.
@@ -346,6 +434,49 @@ impl Controller {
             SessionReply::Flag(flag) => Ok(flag),
             other => Err(out_of_place("yes or no", &other).into()),
         }
+    }
+
+    /// The session as a file, with all files of its sandbox if it works in one:
+    /// [`Instance::restore`](crate::Instance::restore) goes on with it, in any process,
+    /// and the package does in Node and in a page. It is a tar archive. There is no key
+    /// in it.
+    ///
+    /// # Errors
+    /// The session does not stand still, or is closed.
+    pub async fn save(&self) -> Result<Bytes, HostError> {
+        let session = self.0.id.to_string();
+        let save = InstanceCall::SaveSession { session };
+        self.0.driver.core(|core| core.archive(save)).await
+    }
+
+    /// Another session in the same instance that goes on where this one stands still, in
+    /// a copy of its sandbox. It takes about as long as copying the conversation.
+    ///
+    /// # Errors
+    /// The session does not stand still, or is closed; settings that make no sense.
+    pub async fn fork(&self, mut options: TakeoverOptions) -> Result<Session, HostError> {
+        let Link {
+            driver,
+            id,
+            environment,
+        } = &*self.0;
+        let instance = Instance {
+            driver: driver.clone(),
+        };
+        let place = match options.environment.take() {
+            Some(choice) => instance.environment(choice).await?,
+            None if environment.is_sandbox().await? => environment.copy().await?,
+            None => environment.clone(),
+        };
+        let session = id.to_string();
+        Session::take_over(driver.clone(), place, options, |environment, settings| {
+            InstanceCall::CopySession {
+                session,
+                environment,
+                settings,
+            }
+        })
+        .await
     }
 
     /// Ends the session from any state, gracefully.
@@ -527,6 +658,12 @@ fn read_turns(json: &[u8]) -> Result<Vec<Turn>, HostError> {
 fn read_record(json: &[u8]) -> Result<SessionRecord, HostError> {
     serde_json::from_slice(json)
         .map_err(|error| HostError::Setup(format!("the core's record is broken: {error}")))
+}
+
+/// What executes the tools, by their names.
+fn functions(tools: &[HostTool]) -> BTreeMap<String, ToolFn> {
+    let function = |tool: &HostTool| (tool.definition.name.clone(), tool.execute.clone());
+    tools.iter().map(function).collect()
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Value, HostError> {

@@ -438,6 +438,12 @@ fn lines_and_harbor() {
             "h/solve.json",
             &script(&[shell("ls /solution solution; echo 2 >> a.txt")]),
         ),
+        (
+            "f/task.toml",
+            "schema_version = \"1.4\"\nmulti_step_reward_strategy = \"final\"\n\
+             steps = [{ name = \"one\" }, { name = \"two\", min_reward = 0.5 }]\n",
+        ),
+        ("f/environment/a.txt", ""),
         ("d/task.toml", "schema_version = \"1.4\"\n"),
         ("d/instruction.md", "x"),
         ("d/environment/Dockerfile", "FROM scratch"),
@@ -453,10 +459,47 @@ fn lines_and_harbor() {
     );
     assert_eq!(
         ran.stderr,
-        "skipped d: it needs a container: environment/Dockerfile\n"
+        "skipped d: it needs a container: environment/Dockerfile\n\
+         skipped f: its multi_step_reward_strategy is final, and step one need not pass: give it a \
+         min_reward of 1\n"
     );
     let trajectory = place.read("harbors/trials/h.1/trajectory.json");
     assert!(trajectory.contains("cannot access"), "{trajectory}");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_of_checkers_keep_links_and_modes() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let place = Place::new();
+    let check = "cat '/tests/a b/link/x' && test -d /tests/empty && /tests/tool && ! test -x /tests/check.sh";
+    place.task("t", "", &[words_and_nothing()], check);
+    let inside = |name: &str| format!("suite/t/check/{name}");
+    place.write(&inside("real/x"), "");
+    place.write(&inside("tool"), "#!/bin/sh\nexit 0\n");
+    fs::create_dir(place.path(&inside("a b"))).expect("a folder");
+    symlink("../real", place.path(&inside("a b/link"))).expect("a link");
+    fs::create_dir(place.path(&inside("empty"))).expect("a folder");
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(place.path(&inside("tool")), mode).expect("a mode");
+    let ran = place.run(&[]);
+    assert_eq!(ends(&place.rows("out")), [("t", "passed", None)], "{ran:?}");
+}
+
+#[test]
+fn a_checker_in_python_gives_no_verdict_without_python() {
+    let place = Place::new();
+    place.task("t", "", &[words_and_nothing()], "");
+    fs::remove_file(place.path("suite/t/check.sh")).expect("a file");
+    place.write("suite/t/check.py", "");
+    place.run(&[]);
+    let row = &place.rows("out")[0];
+    assert_eq!(
+        (&row["outcome"], &row["passed"]),
+        (&json!("infra_error"), &Value::Null)
+    );
+    let reason = row["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("the task needs Python"), "{reason}");
 }
 
 #[test]
@@ -479,8 +522,46 @@ fn shards_are_merged_and_runs_compared() {
     assert_eq!(merged.code, Some(0), "{merged:?}");
     assert_eq!(place.rows("all").len(), 9);
     assert!(place.path("all/trials/c.3/trajectory.json").exists());
+    assert_eq!(merged.stderr, "");
+    let half = place.eval(&["merge", "s2", "--out", "half"]);
+    assert_eq!(half.code, Some(1));
+    assert_eq!(half.stderr, "hermitcrab: no shard 1/2 is among them\n");
+    let settings = place
+        .read("s1/run.json")
+        .replace("\"ended\": true", "\"ended\": false");
+    place.write("s1/run.json", &settings);
+    let early = place.eval(&["merge", "s1", "s2", "--out", "early"]);
+    assert_eq!(
+        early.stderr,
+        "hermitcrab: s1 has not ended: run it again with --resume\n"
+    );
+    place.write(
+        "s1/run.json",
+        &settings.replace("\"ended\": false", "\"ended\": true"),
+    );
+    let rows = place.read("s1/results.jsonl");
+    place.write("s1/results.jsonl", rows.split_once('\n').expect("rows").1);
+    let moved = place.path("s2/trials/b.1");
+    fs::rename(&moved, place.path("elsewhere")).expect("moved");
+    let lost = place.eval(&["merge", "s1", "s2", "--out", "lost"]);
+    assert_eq!(
+        lost.stderr,
+        "hermitcrab: s1 has 4 of its 5 results: run it again with --resume\n\
+         hermitcrab: s2/trials/b.1 is missing: its files are lost\n"
+    );
+    place.write("s1/results.jsonl", &rows);
+    fs::rename(place.path("elsewhere"), moved).expect("moved");
+    // What is graded again is this run's, not that of the shards whose files it links.
+    let before = place.read("s1/trials/a.1/check.json");
+    place.write("suite/a/check.sh", "exit 1");
+    assert_eq!(place.eval(&["regrade", "all"]).code, Some(0));
+    assert_ne!(place.read("all/trials/a.1/check.json"), before);
+    assert_eq!(place.read("s1/trials/a.1/check.json"), before);
+    place.write("suite/a/check.sh", "test -f x");
+    assert_eq!(place.eval(&["regrade", "all"]).code, Some(0));
     let twice = place.eval(&["merge", "s1", "s1", "--out", "twice"]);
     assert_eq!(twice.code, Some(2));
+    assert!(!place.path("twice").exists(), "nothing is left of it");
     assert_eq!(
         twice.stderr,
         "hermitcrab: s1 and s1 both have trial 1 of a\n"

@@ -3,6 +3,10 @@
 
 #![cfg(unix)]
 
+#[path = "run/compare.rs"]
+mod compare;
+#[path = "run/foreign.rs"]
+mod foreign;
 #[path = "run/fork.rs"]
 mod fork;
 #[path = "run/git.rs"]
@@ -13,6 +17,8 @@ mod limits;
 mod people;
 #[path = "run/record.rs"]
 mod record;
+#[path = "run/saved.rs"]
+mod saved;
 #[path = "run/terminal.rs"]
 mod terminal;
 
@@ -425,6 +431,37 @@ fn a_killed_run_takes_its_commands_along() {
             break;
         }
         assert!(Instant::now() < guard, "somebody is left alive");
+    }
+}
+
+/// It may be dead before it knows what it has started.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_its_command_kills_takes_that_along() {
+    // A number of seconds that nothing else sleeps.
+    let seconds = 90_000_000 + u64::from(std::process::id());
+    let kill = shell(&format!("kill -9 $PPID; exec sleep {seconds}"));
+    let sleepers = || {
+        let processes = std::fs::read_dir("/proc").expect("/proc");
+        let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+        let lines = processes.filter_map(|entry| line(entry.ok()?));
+        let wanted = format!("sleep\0{seconds}\0");
+        lines.filter(|line| *line == wanted.as_bytes()).count()
+    };
+    for _ in 0..20 {
+        let model = serve(json!([kill]));
+        let directory = scratch();
+        let child = command(&model.url(), directory.path(), &["x"])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("the binary");
+        let output = child.wait_with_output().expect("an end");
+        assert_eq!(output.status.code(), None, "{output:?}");
+    }
+    let guard = Instant::now() + GUARD;
+    while sleepers() > 0 {
+        assert!(Instant::now() < guard, "{} are left alive", sleepers());
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -6,6 +6,7 @@ import { openProjectIn } from "../projects.js";
 import { connection } from "./connection.js";
 import { ROOT } from "./link.js";
 import { MemoryEnvironment } from "./sandbox.js";
+import { openIn } from "./session.js";
 
 export { MemoryEnvironment };
 export { Project } from "../project.js";
@@ -13,7 +14,7 @@ export { deleteProject, listProjects } from "../projects.js";
 export { RunError } from "../prompt.js";
 export { scriptedFetch } from "./script.js";
 export { Session, createSession } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+export { CoreError, EnvironmentError, HermitcrabError, ReplayError, SessionError } from "../errors.js";
 export { defineTool } from "../tool.js";
 
 /**
@@ -34,6 +35,24 @@ export async function warmUp() {
   } catch {
     // Whoever calls the worker next is told why there is none.
   }
+}
+
+/** @type {typeof import("../api.js").replay} */
+export async function replay(log, options = {}) {
+  acceptInSession("replay", log, options);
+  return connection.call(await connection.link(), ROOT, "replay", [log, options]);
+}
+
+/** @type {typeof import("../api.js").fork} */
+export async function fork(log, options) {
+  acceptInSession("fork", log, options);
+  const { at, files, settings, programs, env, record, ...own } = options;
+  own.signal?.throwIfAborted();
+  const asked = { at, ...(files && { files }), ...(settings && { settings }), hasEnv: Boolean(env) };
+  const saved = await connection.call(await connection.link(), ROOT, "savedFork", [log, asked]);
+  // As in the file, no address of the log's stays: keys go where the settings say.
+  const all = { baseUrl: settings?.baseUrl, ...own, ...(env && { env }), ...(record && { record }), saved };
+  return openIn(all, (made) => MemoryEnvironment.create({ ...(programs && { programs }), ...made }));
 }
 
 /** @type {typeof import("../api.js").openProject} */

@@ -38,6 +38,7 @@ export class Keeper {
   /** Brings the sandbox to where another worker left it. @param {{archive: Uint8Array, removed: string[]}[]} deltas */
   restore(deltas) {
     for (const { archive, removed } of deltas) {
+      this.#runtime.expect(archive.length);
       this.#core((core) => core.applyDelta(this.#number, archive, removed));
       this.#count(archive.length);
     }

@@ -3,7 +3,7 @@
 // responses, objects with methods) travels as a marker and is put together on
 // the other side. One class serves both ends.
 
-import { CoreError, EnvironmentError, HermitcrabError, SessionError } from "../errors.js";
+import { CoreError, EnvironmentError, HermitcrabError, ReplayError, SessionError } from "../errors.js";
 import { MARK, Outgoing, Scope, everProxies, isPlain, mapValues } from "./outgoing.js";
 
 /** @import { ReadableStream, Transferable } from "../platform.js" */
@@ -394,7 +394,8 @@ function whenAll(promises, then) {
   else void Promise.all(promises).then(then);
 }
 
-function decodeError({ name, message, kind, code, cause }, decode) {
+function decodeError({ name, message, kind, code, cause, difference }, decode) {
+  if (difference) return new ReplayError({ kind, message, ...difference });
   const Class = ERRORS[name];
   const options = cause === undefined ? undefined : { cause: decode(cause) };
   if (Class === CoreError) return CoreError.saying(message, options);

@@ -1,7 +1,7 @@
 // What leaves by a link: values as structured clone takes them, with markers for
 // what it does not take, and what moves or has to be kept along with them.
 
-import { EnvironmentError, HermitcrabError, text } from "../errors.js";
+import { EnvironmentError, HermitcrabError, ReplayError, text } from "../errors.js";
 
 /** Marks what stands for something else. Data that has it is wrapped. */
 export const MARK = "$hermitcrab";
@@ -140,9 +140,11 @@ export class Outgoing {
     return { [MARK]: "signal", id, aborted: signal.aborted, reason };
   }
 
-  #error({ name, message, kind, code, cause }) {
+  #error(error) {
+    const { name, message, kind, code, cause } = error;
     const inner = cause === undefined ? undefined : this.encode(cause);
-    return { [MARK]: "error", name, message: String(message), kind, code, cause: inner };
+    const difference = error instanceof ReplayError ? { ...error } : undefined;
+    return { [MARK]: "error", name, message: String(message), kind, code, cause: inner, difference };
   }
 
   #response({ status, statusText, headers, redirected, type, bodyUsed, body }) {

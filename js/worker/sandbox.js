@@ -29,6 +29,7 @@ class Sandbox {
   #number = connection.nextNumber();
   #scope = new Scope();
   #options;
+  #log;
   #deltas = [];
   #made;
   #here;
@@ -43,8 +44,16 @@ class Sandbox {
   /** Whether a worker has had it. */
   wasMade = false;
 
-  constructor({ files, log, ...options }) {
-    this.#options = { ...options, log: log && oneWay(quiet(log)) };
+  /** What another one like it has, too. */
+  get wrapping() {
+    const { programs, readOnly } = this.#options;
+    return { ...(programs && { programs }), ...(readOnly !== undefined && { readOnly }), ...(this.#log && { log: this.#log }) };
+  }
+
+  constructor({ files, log, record, ...options }) {
+    this.#log = log;
+    const recorded = typeof record === "function" ? oneWay(quiet(record)) : record;
+    this.#options = { ...options, log: log && oneWay(quiet(log)), record: recorded };
     // First: it reads what the caller gave, which may throw.
     const parcel = pack(files);
     connection.addSandbox(this.#number, this);
@@ -382,6 +391,12 @@ class Shell {
 }
 
 guardShell(Shell);
+
+/** As in ../environment.js. @param {object} env */
+export function againOf(env) {
+  const sandbox = sandboxes.get(env);
+  return sandbox && ((options) => MemoryEnvironment.create({ ...sandbox.wrapping, ...options }));
+}
 
 /**
  * What the worker's `createSession` needs to find the environment.

@@ -35,6 +35,11 @@ export function serve(api, port, listen) {
   port.postMessage({ type: "ready" });
 }
 
+const never = () => Promise.reject(new Error("a fork that is only saved does nothing"));
+
+/** Stands for an environment of the page's, in which nothing happens yet. */
+const NOBODY = Object.fromEntries(["read", "write", "stat", "list", "remove", "rename", "makeDir", "exec"].map((name) => [name, never]));
+
 /** Work without a pause that a command may do in a worker: some 2 to 4 s. */
 const WORK_BOUND = 4_000_000;
 
@@ -71,6 +76,20 @@ class Root {
     this.#hubs.set(number, hub);
     session.closed.then(() => this.#hubs.delete(number));
     return { session, id: session.id };
+  }
+
+  replay(log, options) {
+    return this.#api.replay(log, options);
+  }
+
+  /** A fork of a log, as a file: the page opens it. */
+  async savedFork(log, { hasEnv, ...options }) {
+    const stopped = await this.#api.fork(log, hasEnv ? { ...options, env: NOBODY } : options);
+    try {
+      return await stopped.save();
+    } finally {
+      await stopped.close();
+    }
   }
 
   /** A scripted model. */

@@ -4,18 +4,28 @@ import { acceptInSession, guardSession, ours } from "../arguments.js";
 import { collected, weakly } from "../collected.js";
 import { asyncDispose } from "../disposable.js";
 import { EventHub, endsInput, isSessionEnd, late } from "../hub.js";
+import { takenOver, withSaved } from "../jobs.js";
 import { outcomeOf } from "../prompt.js";
 import { definition, runTool } from "../tool.js";
 import { complete, connection } from "./connection.js";
-import { ROOT } from "./link.js";
+import { ROOT, oneWay } from "./link.js";
+import { quiet } from "../quiet.js";
 import { Scope } from "./outgoing.js";
-import { MemoryEnvironment, place } from "./sandbox.js";
+import { MemoryEnvironment, againOf, place } from "./sandbox.js";
 import { playerOf } from "./script.js";
 
 /** @type {typeof import("../api.js").createSession} */
 export async function createSession(given = {}) {
   acceptInSession("createSession", given);
-  const { env, fetch, signal, ...options } = given;
+  return openIn(await withSaved(given), (options) => MemoryEnvironment.create(options));
+}
+
+/**
+ * @param {import("../session.js").SessionOptions} given
+ * @param {(options: object) => Promise<MemoryEnvironment>} makeEnvironment for one that is given none
+ */
+export async function openIn(given, makeEnvironment) {
+  const { env, fetch, signal, record, ...options } = given;
   signal?.throwIfAborted();
   const { tools, ...rest } = options;
   const told = tools && { tools: tools.map(bound) };
@@ -23,10 +33,15 @@ export async function createSession(given = {}) {
   const scope = new Scope();
   const number = connection.nextNumber();
   // Made here, so that another worker has it, too.
-  const made = env ? undefined : await MemoryEnvironment.create();
-  const session = new Session(number, link, scope, { env: env ?? made, made });
+  const { saved } = options;
+  const made = env ? undefined : await makeEnvironment({ ...(record && { record }), ...(saved && { saved }) });
+  const { apiKey, apiKeys, approve, script } = options;
+  const own = { apiKey, apiKeys, approve, script, fetch, tools };
+  const session = new Session(number, link, scope, { env: env ?? made, made, given: own });
   try {
-    const asked = { ...rest, ...told, ...(await place(session.env, link)), ...(await playerOf(fetch, link)) };
+    // The sandbox that was made for it is recorded already.
+    const recorded = record && env ? { record: typeof record === "function" ? oneWay(quiet(record)) : record } : {};
+    const asked = { ...rest, ...told, ...recorded, ...(await place(session.env, link)), ...(await playerOf(fetch, link)) };
     session.open(await connection.call(link, ROOT, "createSession", [number, asked], { scope }));
   } catch (error) {
     connection.remove(number);
@@ -67,10 +82,13 @@ export class Session {
   #marks = new Map();
   /** The sandbox that was made for it. */
   #made;
+  /** What a fork of it takes over. @type {Partial<import("../session.js").SessionOptions>} */
+  #given;
   env;
 
-  constructor(number, link, scope, { env, made }) {
+  constructor(number, link, scope, { env, made, given }) {
     ours(this);
+    this.#given = given;
     this.#number = number;
     this.#link = link;
     this.#scope = scope;
@@ -174,6 +192,21 @@ export class Session {
 
   async registerTool(tool) {
     await this.#call("registerTool", [bound(tool)]);
+    this.#given = { ...this.#given, tools: [...(this.#given.tools ?? []).filter(({ name }) => name !== tool.name), tool] };
+  }
+
+  async unregisterTool(name) {
+    const removed = await this.#call("unregisterTool", [name]);
+    this.#given = { ...this.#given, tools: (this.#given.tools ?? []).filter((tool) => tool.name !== name) };
+    return removed;
+  }
+
+  async fork(options = {}) {
+    acceptInSession("createSession", options);
+    const saved = await this.#call("save", []);
+    const again = againOf(this.env);
+    const config = await this.#call("config", []);
+    return openIn({ ...takenOver(this.#given, config, options), ...(again ? {} : { env: this.env }), ...options, saved }, again);
   }
 
   async configure(settings) {

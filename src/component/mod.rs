@@ -9,9 +9,11 @@ mod convert;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use serde_json::Value;
+
 use crate::effect::Effect;
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};
-use crate::memory::{EndReason, MemoryEnvironment, Snapshot, clock};
+use crate::memory::{Delta, EndReason, MemoryEnvironment, Snapshot, clock};
 use crate::session::{
     Instance, JobReport, Session, SessionError as CoreError, SessionErrorKind as CoreErrorKind,
     SessionEvent, Step,
@@ -126,13 +128,21 @@ impl EnvironmentHandle {
     fn sandbox(&self, call: &str) -> Result<Rc<MemoryEnvironment>, EnvironmentError> {
         INSTANCE.with_borrow(|instance| match instance {
             Some(instance) => instance.sandbox_for(call, self.number),
-            // An environment was made by an instance.
-            None => Err(EnvironmentError::new(
-                EnvironmentErrorKind::Io,
-                "the instance is not open",
-            )),
+            None => Err(not_open()),
         })
     }
+}
+
+/// Makes a call that fails as those on environments do.
+fn in_instance<T>(
+    call: impl FnOnce(&mut Instance) -> Result<T, EnvironmentError>,
+) -> Result<T, EnvironmentError> {
+    INSTANCE.with_borrow_mut(|instance| call(instance.as_mut().ok_or_else(not_open)?))
+}
+
+/// An environment was made by an instance.
+fn not_open() -> EnvironmentError {
+    EnvironmentError::new(EnvironmentErrorKind::Io, "the instance is not open")
 }
 
 impl wit::GuestEnvironment for EnvironmentHandle {
@@ -155,6 +165,25 @@ impl wit::GuestEnvironment for EnvironmentHandle {
                 number: instance.add_remote_environment(info.into()),
             }))
         })
+    }
+
+    fn saved(
+        saved: Vec<u8>,
+        options_json: String,
+    ) -> Result<wit::Environment, wit::EnvironmentError> {
+        let settings = serde_json::from_str(&options_json).map_err(|error| {
+            EnvironmentError::new(
+                EnvironmentErrorKind::InvalidInput,
+                format!("invalid sandbox settings: {error}"),
+            )
+        })?;
+        let number = in_instance(|instance| instance.add_saved_environment(&saved, settings))?;
+        Ok(wit::Environment::new(Self { number }))
+    }
+
+    fn copy(&self) -> Result<wit::Environment, wit::EnvironmentError> {
+        let number = in_instance(|instance| instance.copy_environment(self.number))?;
+        Ok(wit::Environment::new(Self { number }))
     }
 
     fn number(&self) -> u32 {
@@ -183,6 +212,37 @@ impl wit::GuestEnvironment for EnvironmentHandle {
             .map(|file| (file.path, file.content.into()))
             .collect();
         Ok(self.sandbox("import_files")?.import_files(files)?)
+    }
+
+    fn replace_tree(&self, archive: Vec<u8>) -> Result<(), wit::EnvironmentError> {
+        Ok(self.sandbox("replace_tree")?.replace_tree(&archive)?)
+    }
+
+    fn apply_delta(
+        &self,
+        archive: Vec<u8>,
+        removed: Vec<String>,
+    ) -> Result<(), wit::EnvironmentError> {
+        let delta = Delta { archive, removed };
+        Ok(self.sandbox("apply_delta")?.apply(&delta)?)
+    }
+
+    fn lend_program(&self, name: String) -> Result<(), wit::EnvironmentError> {
+        self.sandbox("lend_program")?.lend(&name);
+        Ok(())
+    }
+
+    fn open_terminal(&self) -> Result<wit::Environment, wit::EnvironmentError> {
+        let number = in_instance(|instance| instance.open_terminal(self.number))?;
+        Ok(wit::Environment::new(Self { number }))
+    }
+
+    fn close_terminal(&self) {
+        INSTANCE.with_borrow_mut(|instance| {
+            if let Some(instance) = instance {
+                instance.close_terminal(self.number);
+            }
+        });
     }
 
     fn snapshot(&self) -> Result<wit::Snapshot, wit::EnvironmentError> {
@@ -235,13 +295,49 @@ impl wit::GuestSession for SessionHandle {
         })
     }
 
+    fn open_saved(
+        environment: wit::EnvironmentBorrow<'_>,
+        saved: Vec<u8>,
+        settings_json: String,
+    ) -> Result<wit::Session, wit::SessionError> {
+        let number = environment.get::<EnvironmentHandle>().number;
+        with_instance(|instance| {
+            let settings = settings(&settings_json)?;
+            let session = instance.open_saved_session(number, &saved, &settings)?;
+            Ok(wit::Session::new(Self(session)))
+        })
+    }
+
     fn id(&self) -> String {
         self.0.id().to_string()
+    }
+
+    fn save(&self) -> Result<Vec<u8>, wit::SessionError> {
+        with_instance(|instance| Ok(instance.save_session(&self.0)?.into()))
+    }
+
+    fn copy(
+        &self,
+        environment: wit::EnvironmentBorrow<'_>,
+        settings_json: String,
+    ) -> Result<wit::Session, wit::SessionError> {
+        let number = environment.get::<EnvironmentHandle>().number;
+        with_instance(|instance| {
+            let settings = settings(&settings_json)?;
+            let session = instance.copy_session(&self.0, number, &settings)?;
+            Ok(wit::Session::new(Self(session)))
+        })
     }
 
     fn call(&self, call: wit::SessionCall) -> Result<wit::SessionReply, wit::SessionError> {
         Ok(self.0.call(call.try_into()?)?.into())
     }
+}
+
+/// Settings that a call names.
+fn settings(json: &str) -> Result<Value, CoreError> {
+    serde_json::from_str(json)
+        .map_err(|error| CoreError::new(CoreErrorKind::InvalidConfig, error.to_string()))
 }
 
 impl From<Step> for wit::StepResult {

@@ -35,7 +35,7 @@ pub use message::{
 pub use model::{Capability, ModelInfo, ThinkingControl, latest_model, list_models, model_info};
 pub use price::{Cost, LongPrompt, Prices};
 pub use request::{Endpoint, Request, ResponseFormat, Warning};
-pub use response::{FinishKind, FinishReason, RateLimit, Response, Usage};
+pub use response::{FinishKind, FinishReason, RateLimit, Response, Sampled, Usage};
 pub use retry::{RetryDecision, RetryPolicy, retry_delay_ms};
 pub use sse::{SseDecoder, SseItem};
 pub use stream::{StreamAccumulator, StreamDecoder, StreamEvent};

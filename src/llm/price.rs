@@ -51,6 +51,12 @@ impl Cost {
         self.0 as f64 / 1e9
     }
 
+    /// An amount in US dollars; what is no amount counts as nothing.
+    pub fn from_usd(usd: f64) -> Self {
+        // The conversion keeps to the range of the number.
+        Self((usd * 1e9).round() as u64)
+    }
+
     /// Both amounts together.
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))

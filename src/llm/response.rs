@@ -33,6 +33,26 @@ pub struct Response {
     /// State of the rate limits, where the provider tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
+    /// Token ids and log probabilities, where the provider options ask for them and the
+    /// provider gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Box<Sampled>>,
+}
+
+/// The tokens of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Sampled {
+    /// Ids of the tokens of the prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prompt_token_ids: Vec<u64>,
+    /// Ids of the tokens of the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub token_ids: Vec<u64>,
+    /// Log probability of each of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logprobs: Vec<f64>,
 }
 
 impl Response {

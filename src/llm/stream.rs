@@ -269,5 +269,6 @@ pub(crate) fn empty_response(provider: &str, model: &str) -> Response {
         usage: Usage::default(),
         warnings: Vec::new(),
         rate_limit: None,
+        sampled: None,
     }
 }

@@ -78,7 +78,7 @@ impl Encoder {
     pub(super) fn output(&mut self, line: &mut Vec<u8>, output: &Output<'_>) {
         line.extend_from_slice(br#"{"events":"#);
         // They are JSON already.
-        list(line, &output.events, |line, json| {
+        list(line, &output.events, |line, (_, json)| {
             line.extend_from_slice(json);
         });
         line.extend_from_slice(br#","effects":"#);

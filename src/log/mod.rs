@@ -10,9 +10,10 @@
 //!
 //! | line | holds |
 //! |---|---|
-//! | `{"hermitcrab_log": 1, …}` | [`Header`] |
+//! | `{"hermitcrab_log": 2, …}` | [`Header`] |
 //! | `{"call": …}` | an [`InstanceCall`](crate::session::InstanceCall) that may have changed something |
 //! | `{"step": {"now_ms", "outcomes"}, "output": {"events", "effects", "reports", "log", "busy"}}` | a step |
+//! | `{"content", "text"}` | a text of more than 16 KiB; lines behind it name it where it stood, as `content:` and the SHA-256 of its JSON. Since version 2 |
 //! | `{"end": {"steps"}}` | the last line |
 //!
 //! A request to a model repeats nearly all of the one before it. Its body stands
@@ -20,12 +21,15 @@
 //! that the last body began with, the text between, and the bytes that it ended with.
 
 mod compare;
+mod content;
 mod encode;
 mod read;
+mod replay;
 mod write;
 
 pub use compare::{Comparison, Difference};
 pub use read::{Entry, LogError, LogReader};
+pub use replay::{Delivered, OpenEffect, Progress, Replay, ReplayError, Replayable, Stop};
 pub use write::LogWriter;
 
 use bytes::Bytes;
@@ -35,7 +39,7 @@ use crate::effect::EffectKind;
 use crate::session::{JobReportKind, LogLine, Step};
 
 /// Version of the format that this library writes; it reads all up to it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a log begins with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,20 +54,33 @@ pub struct Header {
     pub memory_bytes: u64,
 }
 
+impl Header {
+    /// Of a core with this seed and so much memory.
+    pub fn new(core: CoreId, seed: &[u8; 32], memory_bytes: u64) -> Self {
+        Self {
+            hermitcrab_log: VERSION,
+            core,
+            seed: seed.iter().map(|byte| format!("{byte:02x}")).collect(),
+            memory_bytes,
+        }
+    }
+}
+
 /// Which core it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreId {
     /// Version of the package.
     pub version: String,
-    /// SHA-256 of the component or module, or `native` for the core as a library.
+    /// SHA-256 of the component, `native` for the core as a library, or `web` for that of
+    /// the package.
     pub hash: String,
 }
 
 /// What a step output, whichever way the core runs.
 #[derive(Clone, Debug)]
 pub struct Output<'a> {
-    /// Events as JSON, in order.
-    pub events: Vec<&'a Bytes>,
+    /// Sessions and their events as JSON, in order.
+    pub events: Vec<(&'a str, &'a Bytes)>,
     /// Effects with their ids and owners, in order.
     pub effects: Vec<(u64, &'a str, &'a EffectKind)>,
     /// News of jobs with their ids, in order.
@@ -76,10 +93,13 @@ pub struct Output<'a> {
 
 impl<'a> From<&'a Step> for Output<'a> {
     fn from(step: &'a Step) -> Self {
+        let events = step.events.iter();
         let effects = step.effects.iter();
         let reports = step.reports.iter();
         Self {
-            events: step.events.iter().map(|event| &event.json).collect(),
+            events: events
+                .map(|event| (&*event.session_id, &event.json))
+                .collect(),
             effects: effects
                 .map(|effect| (effect.id, &*effect.owner, &effect.kind))
                 .collect(),

@@ -8,6 +8,7 @@ use flate2::bufread::GzDecoder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::content::Known;
 use super::{Header, VERSION};
 use crate::effect::Outcome;
 use crate::session::InstanceCall;
@@ -16,6 +17,8 @@ use crate::session::InstanceCall;
 const GZIP: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 /// Between the text of a line and its sum.
 const SUM: &str = ",\"sum\":\"";
+/// What a line with a content begins with.
+const CONTENT: &str = "{\"content\":";
 /// Bytes of a line at most.
 const LINE_BYTES: u64 = 1 << 30;
 
@@ -77,6 +80,8 @@ struct Line {
     step: Option<Step>,
     output: Option<Box<RawValue>>,
     end: Option<serde::de::IgnoredAny>,
+    content: Option<String>,
+    text: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +93,7 @@ struct Step {
 /// Reads a log.
 pub struct LogReader<R> {
     lines: Lines<R>,
+    contents: Known,
     header: Header,
     /// Whether it ended, and was closed by who wrote it.
     closed: Option<bool>,
@@ -129,6 +135,7 @@ impl<R: Read> LogReader<R> {
         }
         Ok(Self {
             lines,
+            contents: Known::default(),
             header: serde_json::from_str(&line).map_err(|_| LogError::NotALog)?,
             closed: None,
         })
@@ -166,29 +173,44 @@ impl<R: Read> LogReader<R> {
         if self.closed.is_some() {
             return Ok(None);
         }
-        let Some(text) = self.lines.next()? else {
-            self.closed = Some(false);
-            return Ok(None);
-        };
-        let line: Line = serde_json::from_str(&text).map_err(|_| self.lines.damaged())?;
-        match line {
-            Line {
-                call: Some(call), ..
-            } => Ok(Some(Entry::Call(call))),
-            Line {
-                step: Some(step),
-                output: Some(output),
-                ..
-            } => Ok(Some(Entry::Step {
-                now_ms: step.now_ms,
-                outcomes: step.outcomes,
-                output: output.get().to_owned(),
-            })),
-            Line { end: Some(_), .. } => {
-                self.closed = Some(self.lines.are_over()?);
-                Ok(None)
-            }
-            _ => Err(self.lines.damaged()),
+        loop {
+            let Some(text) = self.lines.next()? else {
+                self.closed = Some(false);
+                return Ok(None);
+            };
+            let is_plain = self.header.hermitcrab_log < 2 || text.starts_with(CONTENT);
+            let text = match is_plain {
+                true => text,
+                false => {
+                    let whole = self.contents.put_back(text);
+                    whole.ok_or_else(|| self.lines.damaged())?
+                }
+            };
+            let line: Line = serde_json::from_str(&text).map_err(|_| self.lines.damaged())?;
+            return match line {
+                Line {
+                    call: Some(call), ..
+                } => Ok(Some(Entry::Call(call))),
+                Line {
+                    step: Some(step),
+                    output: Some(output),
+                    ..
+                } => Ok(Some(Entry::Step {
+                    now_ms: step.now_ms,
+                    outcomes: step.outcomes,
+                    output: output.get().to_owned(),
+                })),
+                Line {
+                    content: Some(name),
+                    text: Some(text),
+                    ..
+                } if self.contents.add(&name, text.get().to_owned()) => continue,
+                Line { end: Some(_), .. } => {
+                    self.closed = Some(self.lines.are_over()?);
+                    Ok(None)
+                }
+                _ => Err(self.lines.damaged()),
+            };
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use flate2::write::GzEncoder;
 use flate2::{Compression, Crc};
 
+use super::content::{self, LARGE, Written};
 use super::encode::{self, Encoder};
 use super::{Header, Output};
 use crate::effect::{EffectKind, Outcome};
@@ -17,6 +18,7 @@ const FLUSH_AFTER_MS: u64 = 250;
 pub struct LogWriter<W: Write> {
     to: Option<GzEncoder<W>>,
     encoder: Encoder,
+    contents: Written,
     sum: Crc,
     steps: u64,
     flushed_ms: u64,
@@ -34,6 +36,7 @@ impl<W: Write> LogWriter<W> {
         let mut writer = Self {
             to: Some(GzEncoder::new(to, Compression::new(1))),
             encoder: Encoder::default(),
+            contents: Written::default(),
             sum: Crc::new(),
             steps: 0,
             flushed_ms: 0,
@@ -77,8 +80,34 @@ impl<W: Write> LogWriter<W> {
         self.failed.as_ref()
     }
 
-    /// Writes the line, which lacks its `sum` and its end.
+    /// Ends the log. One that is dropped ends, too, but cannot say whether it is whole.
+    ///
+    /// # Errors
+    /// It is not whole.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.end();
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes the line, which lacks its `sum` and its end, and before it the large
+    /// contents that are new in it.
     fn end_line(&mut self) {
+        if self.line.len() > LARGE || content::is_named_in(&self.line) {
+            let mut line = std::mem::take(&mut self.line);
+            let mut contents = std::mem::take(&mut self.contents);
+            contents.take_out(&mut line, |name, text| {
+                // Into memory: it is always written.
+                let _ = write!(self.line, r#"{{"content":"{name}","text":"#);
+                self.line.extend_from_slice(text);
+                self.put_line();
+            });
+            self.contents = contents;
+            self.line = line;
+        }
+        self.put_line();
+    }
+
+    fn put_line(&mut self) {
         self.sum.update(&self.line);
         let sum = self.sum.sum();
         let mut line = std::mem::take(&mut self.line);
@@ -90,7 +119,8 @@ impl<W: Write> LogWriter<W> {
         self.line = line;
     }
 
-    fn flush(&mut self) {
+    /// Hands on what was noted so far.
+    pub fn flush(&mut self) {
         self.write(io::Write::flush);
     }
 
@@ -101,17 +131,26 @@ impl<W: Write> LogWriter<W> {
             self.to = None;
         }
     }
-}
 
-impl<W: Write> Drop for LogWriter<W> {
-    fn drop(&mut self) {
+    fn end(&mut self) {
+        if self.to.is_none() {
+            return;
+        }
         self.line.clear();
         // Into memory: it is always written.
         let _ = write!(self.line, r#"{{"end":{{"steps":{}}}"#, self.steps);
         self.end_line();
-        if let Some(to) = self.to.take() {
-            // A log without its end is read as one whose writer was killed.
-            let _ = to.finish();
+        if let Some(to) = self.to.take()
+            && let Err(error) = to.finish()
+        {
+            self.failed = Some(error);
         }
+    }
+}
+
+impl<W: Write> Drop for LogWriter<W> {
+    fn drop(&mut self) {
+        // A log without its end is read as one whose writer was killed.
+        self.end();
     }
 }

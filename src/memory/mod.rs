@@ -9,14 +9,14 @@ pub mod archive;
 pub mod clock;
 pub mod containment;
 pub mod drive;
-mod heap;
-mod import;
-pub mod narrow;
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
     allow(dead_code)
 )]
-mod now;
+mod filter;
+mod heap;
+mod import;
+pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
@@ -26,6 +26,7 @@ mod program;
 pub mod random;
 mod settings;
 pub mod tree;
+#[cfg(feature = "analysis")]
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
     allow(dead_code)
@@ -48,7 +49,7 @@ mod shell;
 mod terminal;
 
 pub use archive::Delta;
-pub use clock::{STEP_WORK, TimeSource, work};
+pub use clock::{ClockState, STEP_WORK, TimeSource, work};
 pub use import::{Import, ImportNode};
 pub use settings::MemorySettings;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -67,7 +68,7 @@ use crate::environment::{
     EnvironmentReply, ExecRequest, ExecStatus, ExecutionEnvironment, Metadata, OutputSink,
     ProgramPort, Scope, absolute_path,
 };
-use clock::{Clock, ClockState};
+use clock::Clock;
 use random::{Random, RandomState};
 use tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
@@ -181,6 +182,11 @@ impl Snapshot {
     /// The files.
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// What its clock showed.
+    pub fn clock(&self) -> ClockState {
+        self.clock
     }
 
     /// What changed since `old`, with contents.
@@ -297,6 +303,24 @@ impl MemoryEnvironment {
         Ok(())
     }
 
+    /// Becomes what another sandbox was: its files, as [`Self::replace_tree`] takes
+    /// them, and its time. Of its lent programs those named by `programs` are there.
+    pub(crate) fn take_over(
+        &self,
+        tree: &[u8],
+        clock: ClockState,
+        programs: &[String],
+    ) -> Result<(), EnvironmentError> {
+        self.clock.restore(clock);
+        self.replace_tree(tree)?;
+        let mut tree = self.tree.borrow_mut();
+        program::take_off_path(&mut tree, programs, self.clock.now_us());
+        for name in programs {
+            program::put_on_path(&mut tree, name, self.clock.now_us());
+        }
+        Ok(())
+    }
+
     /// The working directory as tar bytes.
     pub fn export_tar(&self) -> Result<Vec<u8>, EnvironmentError> {
         archive::export_tar(&self.tree.borrow(), &self.info.working_directory)
@@ -327,8 +351,8 @@ impl MemoryEnvironment {
     }
 
     /// Has the shell call a program of the host's under `name` from now on.
-    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
     pub fn lend(&self, name: &str) {
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
         self.shells.lend(name);
         let time = self.clock.now_us();
         program::put_on_path(&mut self.tree.borrow_mut(), name, time);

@@ -19,7 +19,7 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use super::tree::{ChangeKind, Content, NodeKind, Tree, TreeLimits};
+use super::tree::{ChangeKind, Content, Node, NodeKind, Tree, TreeLimits};
 use crate::environment::{FileChange, FileNode};
 use answer::apply;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -134,6 +134,26 @@ pub(crate) fn put_on_path(tree: &mut Tree, name: &str, now_us: u64) {
     let _ = tree
         .write_with_parents(&path, Content::from(script(name).as_bytes()), now_us)
         .and_then(|()| tree.set_mode(&path, 0o755));
+}
+
+/// Removes the files of lent programs that are not among `names`.
+pub(crate) fn take_off_path(tree: &mut Tree, names: &[String], now_us: u64) {
+    let Ok(entries) = tree.list(PATH.trim_end_matches('/')) else {
+        return;
+    };
+    let is_stub = |name: &str, node: &Node| match &node.kind {
+        NodeKind::File(content) => content.as_slice() == script(name).as_bytes(),
+        _ => false,
+    };
+    let gone: Vec<String> = entries
+        .iter()
+        .filter(|(name, node)| is_stub(name, node) && !names.iter().any(|kept| kept == name))
+        .map(|(name, _)| format!("{PATH}{name}"))
+        .collect();
+    for path in gone {
+        // It has just been found there.
+        let _ = tree.remove(&path, now_us);
+    }
 }
 
 fn script(name: &str) -> String {

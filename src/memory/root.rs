@@ -14,7 +14,7 @@ use bashkit::{
 };
 
 use super::filesystem::TreeFileSystem;
-use super::{clock, now};
+use super::{clock, filter, unsupported};
 
 /// First names of the paths that bashkit's layer knows.
 const PLACES: [&str; 6] = ["bin", "dev", "etc", "proc", "root", "usr"];
@@ -88,12 +88,17 @@ impl FileSystem for RootFileSystem {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
         let mut content = self.of(path).read_file(path).await?;
         let timeline = clock::current().zip(path.to_str());
-        if let Some((timeline, path)) = timeline
-            && timeline.is_filter_file(path)
-            && now::says_now(&content)
-        {
-            let definition = now::definition(timeline.peek_us());
-            content.splice(..0, definition.into_bytes());
+        if let Some((timeline, path)) = timeline {
+            if timeline.is_filter_file(path) {
+                let definitions = filter::definitions(&content, timeline.peek_us());
+                content.splice(..0, definitions.into_bytes());
+            }
+            if timeline.is_script_file(path)
+                && let Ok(script) = std::str::from_utf8(&content)
+                && let Some(instead) = unsupported::instead_of_script(path, script)
+            {
+                content = instead.into_bytes();
+            }
         }
         Ok(content)
     }

@@ -1,13 +1,13 @@
 //! What a host says about a sandbox that it opens: every field may be left out.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::MemoryOptions;
 
 /// Settings of a sandbox, as every face reads them; what is left out is as in
 /// [`MemoryOptions`], a limit as in [`super::MemoryLimits`]. Unknown names are
 /// errors.
-#[derive(Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySettings {
     working_directory: Option<String>,
@@ -16,7 +16,7 @@ pub struct MemorySettings {
     limits: Limits,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Limits {
     total_bytes: Option<u64>,
@@ -29,6 +29,30 @@ struct Limits {
 }
 
 impl MemorySettings {
+    /// These, with what `changes` says; its programs are all that there are.
+    pub(crate) fn changed(self, changes: Self) -> Self {
+        let (limits, new) = (self.limits, changes.limits);
+        Self {
+            working_directory: changes.working_directory.or(self.working_directory),
+            utc_offset_minutes: changes.utc_offset_minutes.or(self.utc_offset_minutes),
+            programs: changes.programs,
+            limits: Limits {
+                total_bytes: new.total_bytes.or(limits.total_bytes),
+                file_bytes: new.file_bytes.or(limits.file_bytes),
+                entries: new.entries.or(limits.entries),
+                path_bytes: new.path_bytes.or(limits.path_bytes),
+                output_bytes: new.output_bytes.or(limits.output_bytes),
+                work_bound: new.work_bound.or(limits.work_bound),
+                idle_shells: new.idle_shells.or(limits.idle_shells),
+            },
+        }
+    }
+
+    /// Names of the programs that are lent.
+    pub(crate) fn programs(&self) -> &[String] {
+        &self.programs
+    }
+
     /// The options of a sandbox with these settings and `seed`.
     pub fn into_options(self, seed: [u8; 32]) -> MemoryOptions {
         fn set<T>(place: &mut T, value: Option<T>) {

@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::poll_fn;
-use std::hash::RandomState;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +18,7 @@ use bashkit::{
     Bash, BashBuilder, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory,
     SessionLimits, ShellState,
 };
+use futures_util::FutureExt as _;
 
 #[cfg(feature = "web")]
 use super::Snapshot;
@@ -26,8 +26,8 @@ use super::builtins;
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
+use super::filter::{self, Filter};
 use super::narrow::Narrow;
-use super::now::{self, Filter};
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
 use super::root::RootFileSystem;
@@ -192,7 +192,8 @@ impl Ground {
                         timeline.set_refusal(sentence);
                         return HookAction::Cancel("not supported".to_owned());
                     }
-                    tell_time(&mut event, &timeline);
+                    define(&mut event, &timeline);
+                    timeline.set_script_file(unsupported::script_file(&event.name, &event.args));
                     let is_grep = event.name == "grep";
                     timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
@@ -201,14 +202,14 @@ impl Ground {
     }
 }
 
-/// Gives the filter of `jq` the time, if it asks for it ([`now`]).
-fn tell_time(event: &mut ToolEvent, timeline: &Timeline) {
-    let file = match now::filter_of(&event.name, &event.args) {
+/// Gives the filter of `jq` the definitions that it needs ([`filter`]).
+fn define(event: &mut ToolEvent, timeline: &Timeline) {
+    let file = match filter::filter_of(&event.name, &event.args) {
         Some(Filter::Argument { index, from }) => {
             let filter = &mut event.args[index];
-            if now::says_now(&filter.as_bytes()[from..]) {
-                filter.insert_str(from, &now::definition(timeline.peek_us()));
-            }
+            let rest = &filter.as_bytes()[from..];
+            let definitions = filter::definitions(rest, timeline.peek_us());
+            filter.insert_str(from, &definitions);
             None
         }
         Some(Filter::File(index)) => Some(event.args[index].clone()),
@@ -267,8 +268,9 @@ impl Shells {
         // A command can keep the core busy for seconds, and end it: what began
         // it is told before.
         clock::end_step().await;
+        warm_up(&request.command);
         let timeline = self.timeline(clock, random, scope, &request);
-        let bash = clock::enter(&timeline, || self.shell(&timeline, &directory, &request));
+        let bash = clock::enter(&timeline, || self.shell(&directory, &request));
         let reusable = self.is_reusable(&request.command);
         // bashkit seeds `$RANDOM` from a hash state that is equal in every
         // instance; assigning it is the only way to seed it. In front of the
@@ -450,7 +452,7 @@ impl Shells {
     }
 
     /// A shell in pristine state for `request`.
-    fn shell(&self, timeline: &Rc<Timeline>, directory: &str, request: &ExecRequest) -> Bash {
+    fn shell(&self, directory: &str, request: &ExecRequest) -> Bash {
         // A used shell remembers its commands.
         let idle = if ["history", "fc"]
             .iter()
@@ -461,9 +463,6 @@ impl Shells {
             self.ground.idle.borrow_mut().pop()
         };
         let mut bash = idle.unwrap_or_else(|| self.ground.build());
-        if request.command.contains("mktemp") || request.command.contains("sort") {
-            shake(timeline.random());
-        }
         let mut pristine = self.ground.pristine.borrow_mut();
         let pristine = pristine.get_or_insert_with(|| bash.shell_state());
         // Overwritten by every command; a copy would cost as much as restoring.
@@ -511,12 +510,14 @@ pub(crate) fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// bashkit's `mktemp` and `sort -R` draw from std's hash keys, which on wasm32
-/// are the same in every instance and count up by one at each use. Using up a
-/// number of them that the seed decides makes those tools follow the seed.
-fn shake(random: &Random) {
-    for _ in 0..random.next_u32() % 4_096 {
-        std::hint::black_box(RandomState::new());
+/// Has bashkit make what its `rg` makes once in a process, the table of file types:
+/// the first command would be charged for it, and no replay of it in a process that
+/// has it already.
+fn warm_up(command: &str) {
+    static IS_WARM: AtomicBool = AtomicBool::new(false);
+    if command.contains("rg") && !IS_WARM.swap(true, Ordering::Relaxed) {
+        // It lists them, which waits for nothing.
+        let _ = Bash::new().exec("rg --type-list").now_or_never();
     }
 }
 

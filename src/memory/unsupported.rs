@@ -3,12 +3,13 @@
 //! sentence.
 
 mod arithmetic;
+mod expansions;
 mod sed;
 
 #[cfg_attr(not(target_arch = "wasm32"), allow(unused_imports))]
 pub(super) use sed::SedCall;
 
-use super::now::{Filter, filter_of};
+use super::filter::{Filter, filter_of};
 
 /// Words that one `{1..9}` may have in bashkit, which leaves a longer one as it
 /// is.
@@ -35,7 +36,50 @@ pub(super) fn in_command(command: &str) -> Option<String> {
         .or_else(|| long_product(command))
         .or_else(|| exported_function(command))
         .or_else(|| cut_substitution(command))
+        .or_else(|| misread(command))
         .map(|problem| format!("hermitcrab: {problem}\n"))
+}
+
+/// A script in place of the one at `path`, that says why that cannot be run.
+pub(super) fn instead_of_script(path: &str, script: &str) -> Option<String> {
+    let problem = misread(script)?;
+    let sentence = format!("hermitcrab: {path}: {problem}").replace('\'', "'\\''");
+    Some(format!(
+        "printf '%s\\n' '{sentence}' >&2; return 1 2>/dev/null || exit 1\n"
+    ))
+}
+
+/// The file that the builtin `name` runs as a script.
+pub(super) fn script_file(name: &str, args: &[String]) -> Option<String> {
+    let is_shell = ["bash", "sh", "source", "."].contains(&name);
+    let file = args.iter().find(|arg| !arg.starts_with('-'));
+    file.filter(|_| is_shell && script_of(name, args).is_none())
+        .cloned()
+}
+
+fn misread(script: &str) -> Option<String> {
+    let what = expansions::misread(script)?;
+    Some(format!(
+        "{what} is not supported in the sandbox; put its value into a variable first"
+    ))
+}
+
+/// The text that the builtin `name` runs as a script.
+fn script_of(name: &str, args: &[String]) -> Option<String> {
+    match name {
+        "eval" => Some(args.join(" ")),
+        "trap" => args.iter().find(|arg| !arg.starts_with('-')).cloned(),
+        "bash" | "sh" => {
+            let options = args.iter().take_while(|arg| arg.starts_with('-'));
+            let is_text = |arg: &String| !arg.starts_with("--") && arg.contains('c');
+            let at = options.enumerate().find(|(_, arg)| is_text(arg))?.0;
+            args[at + 1..]
+                .iter()
+                .find(|arg| !arg.starts_with('-'))
+                .cloned()
+        }
+        _ => None,
+    }
 }
 
 /// Why the builtin `name` cannot be run with `args`.
@@ -52,6 +96,9 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
                 .to_owned(),
         );
     }
+    if name == "sort" && is_random(args) {
+        return Some("hermitcrab: sort: -R is not supported in the sandbox; use shuf\n".to_owned());
+    }
     if let Some(Filter::File(index)) = filter_of(name, args)
         && args[index].starts_with("/dev/")
     {
@@ -59,6 +106,9 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
             "hermitcrab: {name}: a filter from {} is not supported in the sandbox; put it into a file\n",
             args[index]
         ));
+    }
+    if let Some(problem) = script_of(name, args).and_then(|script| misread(&script)) {
+        return Some(format!("hermitcrab: {name}: {problem}\n"));
     }
     if !NESTING.contains(&name) {
         return None;
@@ -77,6 +127,45 @@ pub(super) fn in_arguments(name: &str, args: &[String]) -> Option<String> {
         }
     }
     None
+}
+
+/// Whether `sort` is to sort at random: bashkit's order follows from nothing that a
+/// replay has.
+fn is_random(args: &[String]) -> bool {
+    let mut options = args.iter().take_while(|argument| *argument != "--");
+    while let Some(argument) = options.next() {
+        let (is_key, value) = if let Some(long) = argument.strip_prefix("--") {
+            if long == "sort=random" || long.len() > 7 && "random-sort".starts_with(long) {
+                return true;
+            }
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            (!name.is_empty() && "key".starts_with(name), value)
+        } else if let Some(short) = argument.strip_prefix('-') {
+            let flags = short.find(['t', 'o', 'S', 'T', 'k']);
+            if short[..flags.unwrap_or(short.len())].contains('R') {
+                return true;
+            }
+            let Some(at) = flags else { continue };
+            let value = Some(&short[at + 1..]).filter(|value| !value.is_empty());
+            if value.is_none() && !short.ends_with('k') {
+                // The value of another option.
+                options.next();
+            }
+            (short[at..].starts_with('k'), value)
+        } else {
+            continue;
+        };
+        if is_key {
+            let key = value.or_else(|| options.next().map(String::as_str));
+            if key.is_some_and(|key| key.contains('R')) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Whether this argument of `ln` asks for a symbolic link, or only for help.
@@ -392,6 +481,25 @@ mod tests {
                 "hermitcrab: {1..10001} has more than 10000 words, which this shell does not expand; use seq\n"
             )
         );
+    }
+
+    #[test]
+    fn texts_that_builtins_run() {
+        let check = |name: &str, args: &[&str], expected: Option<&str>| {
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            assert_eq!(
+                script_of(name, &args).as_deref(),
+                expected,
+                "{name} {args:?}"
+            );
+        };
+        check("eval", &["echo", "$x"], Some("echo $x"));
+        check("trap", &["--", "ls $x", "EXIT"], Some("ls $x"));
+        check("bash", &["-c", "ls", "a"], Some("ls"));
+        check("sh", &["-e", "-xc", "ls"], Some("ls"));
+        check("bash", &["--norc", "run.sh", "-c", "x"], None);
+        check("bash", &["run.sh"], None);
+        check("echo", &["-c", "x"], None);
     }
 
     #[test]

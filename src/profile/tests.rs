@@ -469,6 +469,18 @@ fn capabilities_come_from_the_catalogue() {
         ..expected
     };
     assert_eq!(unknown, expected);
+    for (id, window) in [
+        ("anthropic", 200_000),
+        ("openai", 128_000),
+        ("gemini", 1_048_576),
+    ] {
+        let unknown = profile(id).capabilities("my-model");
+        assert_eq!(
+            (unknown.context_window, unknown.context_window_known),
+            (window, false),
+            "{id}"
+        );
+    }
 }
 
 fn check_options(id: &str, given: Value, expected: Value) {

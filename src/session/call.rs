@@ -16,12 +16,13 @@ use super::error::{SessionError, SessionErrorKind};
 use super::instance::Instance;
 use super::job::Action;
 use super::record::SessionRecord;
+use super::saved;
 use super::state::Session;
 use crate::environment::{EnvironmentCall, EnvironmentError, EnvironmentInfo, ExecRequest};
 use crate::event::SessionState;
 use crate::llm::Content;
 use crate::memory::clock;
-use crate::memory::{Change, EndReason};
+use crate::memory::{Change, Delta, EndReason, MemorySettings};
 
 /// A call on an [`Instance`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,43 @@ pub enum InstanceCall {
         /// Paths and contents.
         #[serde(with = "crate::text::blob::files")]
         files: Vec<(String, Bytes)>,
+    },
+    /// Replaces all files of a sandbox by those of a tar archive of a whole tree →
+    /// `Done`.
+    ReplaceTree {
+        /// Number of the sandbox.
+        environment: u32,
+        /// The archive, with names relative to the root.
+        #[serde(with = "crate::text::blob")]
+        archive: Bytes,
+    },
+    /// Applies changes, see [`crate::memory::Delta`]; all or none → `Done`.
+    ApplyDelta {
+        /// Number of the sandbox.
+        environment: u32,
+        /// What is added or changed, as a tar archive.
+        #[serde(with = "crate::text::blob")]
+        archive: Bytes,
+        /// Paths that are removed before.
+        removed: Vec<String>,
+    },
+    /// Has a sandbox's shell call a program of the host's from now on → `Done`.
+    LendProgram {
+        /// Number of the sandbox.
+        environment: u32,
+        /// Name of the program.
+        name: String,
+    },
+    /// Opens a shell that keeps its state from command to command, over the files of
+    /// a sandbox → its number, which is that of an environment.
+    OpenTerminal {
+        /// Number of the sandbox.
+        environment: u32,
+    },
+    /// Forgets such a shell; unknown numbers are ignored → `Done`.
+    CloseTerminal {
+        /// Its number.
+        terminal: u32,
     },
     /// A sandbox's working directory → a tar archive. Changes nothing.
     ExportTar {
@@ -137,6 +175,46 @@ pub enum InstanceCall {
         /// Session to go on with, see [`SessionRecord`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<Value>,
+    },
+    /// A sandbox more that is as another one is now: files, clock and random numbers;
+    /// takes constant time → its number.
+    CopyEnvironment {
+        /// Number of the other one.
+        environment: u32,
+    },
+    /// A session, and the sandbox that it works in, as a file → an archive. It must stand
+    /// still. Changes nothing.
+    SaveSession {
+        /// Id of the session.
+        session: String,
+    },
+    /// Adds the sandbox of a saved session → its number.
+    AddSavedEnvironment {
+        /// What `SaveSession` gave.
+        #[serde(with = "crate::text::blob")]
+        saved: Bytes,
+        /// Settings that are other than they were, as those of `AddMemoryEnvironment`;
+        /// its programs are those that the host lends now.
+        settings: Value,
+    },
+    /// Opens a session that goes on where a saved one was → its id.
+    OpenSavedSession {
+        /// Number of the environment.
+        environment: u32,
+        /// What `SaveSession` gave.
+        #[serde(with = "crate::text::blob")]
+        saved: Bytes,
+        /// Settings that are other than they were, an object.
+        settings: Value,
+    },
+    /// Opens a session that goes on where another one stands still now → its id.
+    CopySession {
+        /// Id of the other one.
+        session: String,
+        /// Number of the environment.
+        environment: u32,
+        /// Settings that are other than its, an object.
+        settings: Value,
     },
     /// A call on a session → `Session`.
     Session {
@@ -288,6 +366,17 @@ pub enum CallError {
     Environment(EnvironmentError),
 }
 
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(f),
+            Self::Environment(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
 impl From<SessionError> for CallError {
     fn from(error: SessionError) -> Self {
         Self::Refused(error)
@@ -304,9 +393,43 @@ impl InstanceCall {
     /// Whether the call changes nothing: a core that was never asked is the same.
     pub fn is_question(&self) -> bool {
         match self {
-            Self::ExportTar { .. } | Self::Changes { .. } => true,
+            Self::ExportTar { .. } | Self::Changes { .. } | Self::SaveSession { .. } => true,
             Self::Session { ask, .. } => ask.is_question(),
             _ => false,
+        }
+    }
+
+    /// Whether the call answers the number of a new sandbox.
+    pub fn adds_sandbox(&self) -> bool {
+        matches!(
+            self,
+            Self::AddMemoryEnvironment { .. }
+                | Self::AddSavedEnvironment { .. }
+                | Self::CopyEnvironment { .. }
+        )
+    }
+
+    /// Number of the environment, if the call opens a session.
+    pub fn opens_session_in(&self) -> Option<u32> {
+        match self {
+            Self::OpenSession { environment, .. }
+            | Self::OpenSavedSession { environment, .. }
+            | Self::CopySession { environment, .. } => Some(*environment),
+            _ => None,
+        }
+    }
+
+    /// The settings of the session that the call opens, where it names all of them.
+    ///
+    /// # Errors
+    /// Those of a saved session cannot be read.
+    pub fn opening_config(&self) -> Result<Option<Value>, SessionError> {
+        match self {
+            Self::OpenSession { config, .. } => Ok(Some(config.clone())),
+            Self::OpenSavedSession {
+                saved, settings, ..
+            } => saved::config_of(saved, settings).map(Some),
+            _ => Ok(None),
         }
     }
 }
@@ -364,12 +487,7 @@ impl Instance {
         let id = |id: std::rc::Rc<str>| Reply::Id(id.to_string());
         Ok(match call {
             InstanceCall::AddMemoryEnvironment { settings } => {
-                let settings = serde_json::from_value(settings).map_err(|error| {
-                    SessionError::new(
-                        SessionErrorKind::InvalidConfig,
-                        format!("invalid sandbox settings: {error}"),
-                    )
-                })?;
+                let settings = memory_settings(settings)?;
                 Reply::Number(self.add_memory_environment(settings).into())
             }
             InstanceCall::AddRemoteEnvironment { info } => {
@@ -396,6 +514,38 @@ impl Instance {
             InstanceCall::ImportFiles { environment, files } => {
                 self.sandbox_for("import_files", environment)?
                     .import_files(files)?;
+                Reply::Done
+            }
+            InstanceCall::ReplaceTree {
+                environment,
+                archive,
+            } => {
+                self.sandbox_for("replace_tree", environment)?
+                    .replace_tree(&archive)?;
+                Reply::Done
+            }
+            InstanceCall::ApplyDelta {
+                environment,
+                archive,
+                removed,
+            } => {
+                let delta = Delta {
+                    archive: archive.into(),
+                    removed,
+                };
+                self.sandbox_for("apply_delta", environment)?
+                    .apply(&delta)?;
+                Reply::Done
+            }
+            InstanceCall::LendProgram { environment, name } => {
+                self.sandbox_for("lend_program", environment)?.lend(&name);
+                Reply::Done
+            }
+            InstanceCall::OpenTerminal { environment } => {
+                Reply::Number(self.open_terminal(environment)?.into())
+            }
+            InstanceCall::CloseTerminal { terminal } => {
+                self.close_terminal(terminal);
                 Reply::Done
             }
             InstanceCall::ExportTar { environment } => Reply::Archive(
@@ -451,6 +601,33 @@ impl Instance {
                 let record = record.map(|record| record.to_string());
                 let session =
                     self.open_from_json(environment, &config.to_string(), record.as_deref())?;
+                Reply::Id(self.keep_session(session))
+            }
+            InstanceCall::CopyEnvironment { environment } => {
+                Reply::Number(self.copy_environment(environment)?.into())
+            }
+            InstanceCall::SaveSession { session } => {
+                Reply::Archive(self.save_session(self.session(&session)?)?)
+            }
+            InstanceCall::AddSavedEnvironment { saved, settings } => {
+                let settings = memory_settings(settings)?;
+                Reply::Number(self.add_saved_environment(&saved, settings)?.into())
+            }
+            InstanceCall::OpenSavedSession {
+                environment,
+                saved,
+                settings,
+            } => {
+                let session = self.open_saved_session(environment, &saved, &settings)?;
+                Reply::Id(self.keep_session(session))
+            }
+            InstanceCall::CopySession {
+                session,
+                environment,
+                settings,
+            } => {
+                let session = self.session(&session)?.clone();
+                let session = self.copy_session(&session, environment, &settings)?;
                 Reply::Id(self.keep_session(session))
             }
             InstanceCall::Session { session, ask } => {
@@ -526,6 +703,13 @@ impl Session {
     }
 }
 
+fn memory_settings(settings: Value) -> Result<MemorySettings, SessionError> {
+    serde_json::from_value(settings).map_err(|error| {
+        let message = format!("invalid sandbox settings: {error}");
+        SessionError::new(SessionErrorKind::InvalidConfig, message)
+    })
+}
+
 /// Settings, turns and records are strings, numbers and JSON values: they always
 /// serialise.
 fn json(value: &impl Serialize) -> SessionReply {
@@ -593,6 +777,36 @@ mod tests {
                     "files": [["a", "b"], ["c", {"base64": "/w=="}]]}),
         );
         check(
+            &Call::ReplaceTree {
+                environment,
+                archive: Bytes::from_static(b"\xff\0"),
+            },
+            &json!({"call": "replace_tree", "environment": 1, "archive": {"base64": "/wA="}}),
+        );
+        check(
+            &Call::ApplyDelta {
+                environment,
+                archive: "a".into(),
+                removed: vec!["/b".to_owned()],
+            },
+            &json!({"call": "apply_delta", "environment": 1, "archive": "a", "removed": ["/b"]}),
+        );
+        check(
+            &Call::LendProgram {
+                environment,
+                name: "python3".to_owned(),
+            },
+            &json!({"call": "lend_program", "environment": 1, "name": "python3"}),
+        );
+        check(
+            &Call::OpenTerminal { environment },
+            &json!({"call": "open_terminal", "environment": 1}),
+        );
+        check(
+            &Call::CloseTerminal { terminal: 2 },
+            &json!({"call": "close_terminal", "terminal": 2}),
+        );
+        check(
             &Call::Restore {
                 environment,
                 snapshot: 2,
@@ -631,6 +845,40 @@ mod tests {
                 record: None,
             },
             &json!({"call": "open_session", "environment": 1, "config": {"model": "m"}}),
+        );
+        let session = || "s".to_owned();
+        check(
+            &Call::CopyEnvironment { environment },
+            &json!({"call": "copy_environment", "environment": 1}),
+        );
+        check(
+            &Call::SaveSession { session: session() },
+            &json!({"call": "save_session", "session": "s"}),
+        );
+        check(
+            &Call::AddSavedEnvironment {
+                saved: "a".into(),
+                settings: json!({"programs": ["python3"]}),
+            },
+            &json!({"call": "add_saved_environment", "saved": "a",
+                    "settings": {"programs": ["python3"]}}),
+        );
+        check(
+            &Call::OpenSavedSession {
+                environment,
+                saved: "a".into(),
+                settings: json!({"model": "m"}),
+            },
+            &json!({"call": "open_saved_session", "environment": 1, "saved": "a",
+                    "settings": {"model": "m"}}),
+        );
+        check(
+            &Call::CopySession {
+                session: session(),
+                environment,
+                settings: json!({}),
+            },
+            &json!({"call": "copy_session", "session": "s", "environment": 1, "settings": {}}),
         );
         check(
             &Call::ForgetSession {

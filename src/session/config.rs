@@ -211,6 +211,18 @@ const FIXED: [&str; 12] = [
 ];
 
 impl SessionConfig {
+    /// These settings without where requests go. Keys go there, too: who goes on with a
+    /// session that somebody recorded or saved says where that is, not the file.
+    #[must_use]
+    pub fn without_address(self) -> Self {
+        Self {
+            base_url: None,
+            credential: None,
+            endpoints: Default::default(),
+            ..self
+        }
+    }
+
     /// Parses a JSON object; the error names the field.
     pub fn from_json(json: &str) -> Result<Self, SessionError> {
         let given: Value = serde_json::from_str(json)

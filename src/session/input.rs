@@ -54,8 +54,10 @@ pub(super) async fn run(session: Rc<Shared>) {
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
     session.place.environment.enter(&environment).await?;
-    let orientation = look_around(session, life).await;
-    prompt::start(session, orientation);
+    if !prompt::is_known(session) {
+        let orientation = look_around(session, life).await;
+        prompt::start(session, orientation);
+    }
     Ok(())
 }
 

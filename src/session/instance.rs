@@ -22,6 +22,8 @@ use crate::environment::{
     Scope,
 };
 use crate::llm::ToolDefinition;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+use crate::memory::Terminal;
 use crate::memory::{MemoryEnvironment, MemorySettings, Snapshot, clock};
 use crate::text::SortedMap;
 use crate::tool::{HostTool, RegisterError, Tool};
@@ -50,6 +52,20 @@ pub struct LogLine {
     pub line: String,
 }
 
+/// A sandbox, with what it was made of.
+struct Sandbox {
+    environment: Rc<MemoryEnvironment>,
+    settings: MemorySettings,
+    read_only: Option<ReadOnly>,
+}
+
+/// That an environment rejects writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadOnly {
+    /// Whether commands run nevertheless.
+    commands: bool,
+}
+
 /// One core: sessions, environments and jobs on one executor.
 pub struct Instance {
     executor: Executor,
@@ -58,7 +74,9 @@ pub struct Instance {
     outbox: Outbox,
     reports: Rc<RefCell<Vec<JobReport>>>,
     environments: SortedMap<u32, Rc<SharedEnvironment>>,
-    sandboxes: SortedMap<u32, Rc<MemoryEnvironment>>,
+    sandboxes: SortedMap<u32, Sandbox>,
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    terminals: SortedMap<u32, Rc<Terminal>>,
     next_environment: u32,
     snapshots: SortedMap<u64, Snapshot>,
     next_snapshot: u64,
@@ -81,6 +99,8 @@ impl Instance {
             reports: Rc::default(),
             environments: SortedMap::new(),
             sandboxes: SortedMap::new(),
+            #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+            terminals: SortedMap::new(),
             next_environment: 1,
             snapshots: SortedMap::new(),
             next_snapshot: 1,
@@ -102,7 +122,7 @@ impl Instance {
     pub fn add_memory_environment(&mut self, settings: MemorySettings) -> u32 {
         let port = self.port.clone();
         let programs = Rc::new(port.clone());
-        let mut options = settings.into_options(self.random.bytes());
+        let mut options = settings.clone().into_options(self.random.bytes());
         let mut made = None;
         let number = self.add_environment(|id| {
             options.id = id;
@@ -111,15 +131,68 @@ impl Instance {
             made = Some(sandbox.clone());
             sandbox
         });
-        if let Some(sandbox) = made {
+        if let Some(environment) = made {
+            let sandbox = Sandbox {
+                environment,
+                settings,
+                read_only: None,
+            };
             self.sandboxes.insert(number, sandbox);
         }
         number
     }
 
+    /// Adds a sandbox that is as another one is now: its files, its clock, its random
+    /// numbers. Takes constant time. What is read-only stays so; logs stay behind.
+    /// Returns its number.
+    ///
+    /// # Errors
+    /// That one is no sandbox.
+    pub fn copy_environment(&mut self, number: u32) -> Result<u32, EnvironmentError> {
+        let original = self.sandbox_for("copy_environment", number)?;
+        let (settings, read_only) = match self.sandboxes.get(&number) {
+            Some(sandbox) => (sandbox.settings.clone(), sandbox.read_only),
+            None => Default::default(),
+        };
+        let copy = self.add_memory_environment(settings);
+        self.sandbox_for("copy_environment", copy)?
+            .restore(&original.snapshot());
+        self.keep_read_only(copy, read_only);
+        Ok(copy)
+    }
+
+    /// Makes a new sandbox as read-only as the one that it goes on from.
+    pub(super) fn keep_read_only(&mut self, number: u32, read_only: Option<ReadOnly>) {
+        if let Some(ReadOnly { commands }) = read_only {
+            // It was added a moment ago.
+            let _ = self.make_read_only(number, commands);
+        }
+    }
+
+    /// Forgets an environment that nobody works in.
+    pub(super) fn forget_environment(&mut self, number: u32) {
+        self.sandboxes.remove(&number);
+        self.environments.remove(&number);
+    }
+
+    /// The sandbox that a session works in, with what it was made of.
+    pub(super) fn sandbox_of(
+        &self,
+        session: &Session,
+    ) -> Option<(&MemoryEnvironment, &MemorySettings, Option<ReadOnly>)> {
+        let place = &session.0.place.environment;
+        let (number, _) = self
+            .environments
+            .iter()
+            .find(|(_, environment)| Rc::ptr_eq(environment, place))?;
+        let sandbox = self.sandboxes.get(number)?;
+        Some((&sandbox.environment, &sandbox.settings, sandbox.read_only))
+    }
+
     /// The sandbox of this number, if it is one.
     pub fn sandbox(&self, number: u32) -> Option<Rc<MemoryEnvironment>> {
-        self.sandboxes.get(&number).cloned()
+        let sandbox = self.sandboxes.get(&number)?;
+        Some(sandbox.environment.clone())
     }
 
     /// The same for `call`.
@@ -134,6 +207,43 @@ impl Instance {
                 format!("{call}: environment {number} is not a sandbox"),
             )
         })
+    }
+
+    /// Opens a shell that keeps its state, over the files of a sandbox; returns its
+    /// number.
+    pub(crate) fn open_terminal(&mut self, sandbox: u32) -> Result<u32, EnvironmentError> {
+        let sandbox = self.sandbox_for("open_terminal", sandbox)?;
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+        {
+            let terminal = Rc::new(Terminal::new(sandbox));
+            let made = terminal.clone();
+            let number = self.add_environment(|_| made);
+            self.terminals.insert(number, terminal);
+            Ok(number)
+        }
+        #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
+        {
+            let _ = sandbox;
+            Err(EnvironmentError::new(
+                EnvironmentErrorKind::Unsupported,
+                "open_terminal: this core has no shell",
+            ))
+        }
+    }
+
+    pub(crate) fn close_terminal(&mut self, number: u32) {
+        #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+        if self.terminals.remove(&number).is_some() {
+            self.environments.remove(&number);
+        }
+        #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
+        let _ = number;
+    }
+
+    /// The shell of this number, if it is one.
+    #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+    pub fn terminal(&self, number: u32) -> Option<Rc<Terminal>> {
+        self.terminals.get(&number).cloned()
     }
 
     /// Keeps a snapshot for later calls; returns its number.
@@ -169,6 +279,11 @@ impl Instance {
             .ok_or_else(|| SessionError::new(SessionErrorKind::NotFound, missing()))
     }
 
+    /// A session that calls name by its id, if it is still kept.
+    pub fn session_of(&self, id: &str) -> Option<Session> {
+        self.sessions.get(id).cloned()
+    }
+
     pub(super) fn forget_session(&mut self, id: &str) {
         self.sessions.remove(id);
     }
@@ -183,13 +298,6 @@ impl Instance {
         let shared = SharedEnvironment::new(make(id));
         self.environments.insert(id, Rc::new(shared));
         id
-    }
-
-    /// Forgets an environment. Sessions and jobs that work in it go on; says
-    /// whether there was one.
-    pub fn remove_environment(&mut self, id: u32) -> bool {
-        self.sandboxes.remove(&id);
-        self.environments.remove(&id).is_some()
     }
 
     /// Puts a wrapper around an environment (spec 4.4), for all later calls.
@@ -210,7 +318,14 @@ impl Instance {
                 true => ReadOnlyEnvironment::allowing_commands(inner),
                 false => ReadOnlyEnvironment::new(inner),
             })
-        })
+        })?;
+        if let Some(sandbox) = self.sandboxes.get_mut(&id) {
+            let allowed = sandbox.read_only.is_none_or(|before| before.commands);
+            sandbox.read_only = Some(ReadOnly {
+                commands: commands && allowed,
+            });
+        }
+        Ok(())
     }
 
     /// Logs the calls to an environment from now on: steps give a line before

@@ -41,6 +41,19 @@ impl Meter {
         }))
     }
 
+    /// Goes on from what an earlier session used.
+    pub(super) fn take_over(&self, used: &Totals) {
+        let counts = &self.0;
+        counts.cost.set(match used.cost_usd {
+            Some(usd) => Priced::Known(Cost::from_usd(usd)),
+            None => Priced::Unknown,
+        });
+        *counts.totals.borrow_mut() = Totals {
+            cost_usd: None,
+            ..used.clone()
+        };
+    }
+
     /// Counts a model response.
     pub(super) fn add(&self, usage: &Usage, cost: Option<Cost>) {
         let counts = &self.0;

@@ -23,6 +23,7 @@ mod prompt;
 mod record;
 mod repetition;
 mod round;
+mod saved;
 mod state;
 mod transport;
 mod turn;
@@ -36,6 +37,7 @@ pub use instance::{Instance, LogLine, Step};
 pub use job::{Action, JobReport, JobReportKind};
 pub use orientation::project_around;
 pub use record::{RecordedMessage, SessionRecord};
+pub use saved::{SavedSession, config_of as saved_config};
 pub use state::Session;
 pub use turn::Turn;
 

@@ -273,6 +273,7 @@ fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) 
         cost_usd: cost.map(Cost::usd),
         model_ms: session.port.now_ms().saturating_sub(started_ms),
         attempt,
+        sampled: response.sampled.clone(),
     });
 }
 

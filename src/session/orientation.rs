@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 
 use futures_util::future::{Either, FusedFuture, FutureExt as _, join, select};
+use serde::{Deserialize, Serialize};
 
 use super::state::Shared;
 use crate::environment::{Environment, EnvironmentErrorKind, Scope, all, git, is_within};
@@ -40,7 +41,8 @@ const STATUS: &str = "git status --porcelain=v1 --ignore-submodules=dirty";
 const LOG: &str = "git log -n 8 --format='%h %s'";
 
 /// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Orientation {
     /// The repository around the working directory, if there is one.
     pub(super) git: Option<GitSnapshot>,

@@ -5,6 +5,8 @@
 
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use super::agent;
 use super::model::model_name;
 use super::orientation::Orientation;
@@ -21,10 +23,10 @@ pub(super) struct SystemPrompt {
 }
 
 /// What was found when the session started.
-#[derive(Default)]
-struct Found {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Found {
     orientation: Orientation,
-    /// The session's start, ms since 1970-01-01 UTC.
+    /// The session's start, ms since 1970-01-01 UTC; 0 before it.
     now_ms: u64,
 }
 
@@ -37,6 +39,24 @@ impl Default for SystemPrompt {
             found: Found::default(),
         }
     }
+}
+
+impl SystemPrompt {
+    /// What it is built from.
+    pub(super) fn found(&self) -> Found {
+        self.found.clone()
+    }
+}
+
+/// Has the prompt built from what an earlier session found; nothing, if that had not
+/// begun.
+pub(super) fn take_over(session: &Shared, found: Found) {
+    session.prompt.borrow_mut().found = found;
+}
+
+/// Whether there is no need to look around: an earlier session did.
+pub(super) fn is_known(session: &Shared) -> bool {
+    session.prompt.borrow().found.now_ms > 0
 }
 
 /// Builds the first prompt from what was found.

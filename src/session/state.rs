@@ -23,13 +23,13 @@ use super::ground::Place;
 use super::history::History;
 use super::meter::Meter;
 use super::open;
-use super::prompt::SystemPrompt;
+use super::prompt::{self, Found, SystemPrompt};
 use super::record::{RecordedMessage, SessionRecord};
 use super::repetition::Repetition;
 use super::turn::Turn;
 use crate::effect::{EffectPort, Random, Spawner};
 use crate::environment::{Cancel, CancelReason, Environment, Scope};
-use crate::event::{Attachment, CloseReason, EndReason, EventKind, SessionState};
+use crate::event::{Attachment, CloseReason, EndReason, EventKind, SessionState, Totals};
 use crate::llm::{Content, ToolDefinition, ToolResult};
 use crate::profile::Profile;
 use crate::tool::{HostTool, Registry, Tool};
@@ -663,6 +663,12 @@ impl Session {
             self.0.set_state(SessionState::AwaitingInput);
         }
         Ok(())
+    }
+
+    /// Takes over what an earlier session found at its start and has used.
+    pub(super) fn go_on_with(&self, found: Found, used: &Totals) {
+        prompt::take_over(&self.0, found);
+        self.0.meter.take_over(used);
     }
 
     fn open(&self, call: &str) -> Result<(), SessionError> {

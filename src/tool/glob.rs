@@ -272,8 +272,8 @@ mod tests {
         );
         check(
             json!({"pattern": "{a"}),
-            "Tool error (glob): invalid glob \"{a\": unclosed alternate group; missing '}' (`\\{` \
-             is the character)",
+            "Tool error (glob): invalid glob \"{a\": unclosed alternate group; missing '}' \
+             (maybe escape '{' with '[{]'?)",
         );
     }
 }

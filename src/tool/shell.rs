@@ -85,7 +85,10 @@ impl Tool for Shell {
             })
             .await;
         match result {
-            Ok(status) if status.cancelled => Err(interrupted(output)),
+            Ok(status) if status.cancelled => {
+                let how = format!("before it ended {}", last_line(&status));
+                Err(ToolError::stopped(how).after(output.finish()))
+            }
             Ok(status) => {
                 let parameter = self.declared.advertised("timeout_ms");
                 let max_chars = arguments.max_output_chars;
@@ -94,14 +97,22 @@ impl Tool for Shell {
                     ..report(output, &status, timeout_ms, parameter)
                 })
             }
-            Err(error) if error.kind == EnvironmentErrorKind::Cancelled => Err(interrupted(output)),
+            Err(error) if error.kind == EnvironmentErrorKind::Cancelled => {
+                Err(ToolError::stopped("before it ended").after(output.finish()))
+            }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn interrupted(output: Combined) -> ToolError {
-    ToolError::stopped("before it ended").after(output.finish())
+/// Exit code and duration.
+fn last_line(status: &ExecStatus) -> String {
+    let (exit_code, tenths) = (status.exit_code, status.duration_ms / 100);
+    format!(
+        "[exit code: {exit_code}, duration: {}.{} s]",
+        tenths / 10,
+        tenths % 10
+    )
 }
 
 /// The output, then how the command ended: whether in time, its exit code and
@@ -140,12 +151,7 @@ fn report(
              {retry}]"
         ));
     }
-    let (exit_code, tenths) = (status.exit_code, status.duration_ms / 100);
-    add(format!(
-        "[exit code: {exit_code}, duration: {}.{} s]",
-        tenths / 10,
-        tenths % 10
-    ));
+    add(last_line(status));
     result
 }
 
@@ -327,15 +333,17 @@ mod tests {
             cancelled: true,
             ..ExecStatus::default()
         };
-        let message = "Tool error (shell): interrupted before it ended";
-        let partial = format!("{message}\nPartial output:\nhalf");
+        let unknown = "Tool error (shell): interrupted before it ended";
+        let message = format!("{unknown} [exit code: 143, duration: 0.0 s]");
+        let partial = |message: &str| format!("{message}\nPartial output:\nhalf");
         check(
             vec![out(b"half"), OutcomeKind::ExecEnd(status.clone())],
-            &partial,
+            &partial(&message),
             true,
         );
-        check(vec![out(b"half"), OutcomeKind::Cancelled], &partial, true);
-        check(vec![OutcomeKind::ExecEnd(status)], message, true);
+        let cancelled = vec![out(b"half"), OutcomeKind::Cancelled];
+        check(cancelled, &partial(unknown), true);
+        check(vec![OutcomeKind::ExecEnd(status)], &message, true);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
-use super::{Core, convert, copied, invalid, thrown};
+use super::{Core, convert, copied, invalid};
 use crate::environment::{EnvironmentCall, ExecRequest};
-use crate::session::Action;
+use crate::session::{Action, InstanceCall};
 
 #[wasm_bindgen]
 impl Core {
@@ -16,10 +16,10 @@ impl Core {
     #[wasm_bindgen(js_name = startExec)]
     pub fn start_exec(&self, environment: u32, request: JsValue) -> Result<String, JsValue> {
         let request = command(&request)?;
-        let job = self
-            .driver
-            .with(|instance| instance.start_exec(environment, request));
-        job.map(|job| job.to_string()).map_err(thrown)
+        self.begun(InstanceCall::StartExec {
+            environment,
+            request,
+        })
     }
 
     /// Starts a call; `call` is an object `{call, …}` with the fields of an
@@ -32,11 +32,11 @@ impl Core {
         call: JsValue,
         content: Option<Uint8Array>,
     ) -> Result<String, JsValue> {
-        let call = environment_call(&call, content)?;
-        let job = self
-            .driver
-            .with(|instance| instance.start_call(environment, call));
-        job.map(|job| job.to_string()).map_err(thrown)
+        let request = environment_call(&call, content)?;
+        self.begun(InstanceCall::StartCall {
+            environment,
+            request,
+        })
     }
 
     /// Starts a command for the tool that runs as `effect`, as
@@ -59,16 +59,16 @@ impl Core {
     }
 
     fn act(&self, effect: f64, action: Action) -> Result<String, JsValue> {
-        let job = self
-            .driver
-            .with(|instance| instance.act(effect as u64, action));
-        job.map(|job| job.to_string()).map_err(thrown)
+        let effect = effect as u64;
+        self.begun(InstanceCall::Act { effect, action })
     }
 
     /// Ends a job early; its last report still comes.
     #[wasm_bindgen(js_name = cancelJob)]
     pub fn cancel_job(&self, job: &str) {
-        self.driver.with(|instance| instance.cancel_job(job));
+        let job = job.to_owned();
+        // Unknown ones are ignored.
+        let _ = self.carry_out(InstanceCall::CancelJob { job });
     }
 }
 

@@ -19,6 +19,10 @@ mod http;
 mod job;
 mod model;
 mod perform;
+#[cfg(feature = "log")]
+mod recording;
+#[cfg(feature = "log")]
+mod replay;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 #[cfg(feature = "sandbox")]
@@ -30,13 +34,15 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use js_sys::Uint8Array;
+use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
 use self::driver::Driver;
 use self::host::Host;
 use crate::effect::OutcomeKind;
 use crate::session::{
-    Instance, Session, SessionCall, SessionError, SessionErrorKind, SessionReply,
+    CallError, InstanceCall, InstanceReply, Session, SessionCall, SessionError, SessionErrorKind,
+    SessionReply, saved_config,
 };
 
 /// Runs once when the module is loaded: a panic becomes a JavaScript error
@@ -53,24 +59,29 @@ fn start() {
 #[wasm_bindgen]
 pub struct Core {
     driver: Rc<Driver>,
-    #[cfg(feature = "sandbox")]
-    terminals: terminal::Terminals,
 }
 
 #[wasm_bindgen]
 impl Core {
-    /// An instance whose random numbers follow from the 32 bytes of `seed`.
+    /// An instance whose random numbers follow from the 32 bytes of `seed`. With
+    /// `record` it writes a log, where the core can.
     #[wasm_bindgen(constructor)]
-    pub fn new(host: Host, seed: &[u8]) -> Result<Core, JsValue> {
+    pub fn new(host: Host, seed: &[u8], record: bool) -> Result<Core, JsValue> {
         let seed = seed
             .try_into()
             .map_err(|_| invalid("the seed must be 32 bytes"))?;
         #[cfg(feature = "sandbox")]
         containment::offer(&host);
+        let driver = Driver::new(host, seed);
+        #[cfg(feature = "log")]
+        let driver = match record {
+            true => driver.record(recording::Recording::begin(&seed)),
+            false => driver,
+        };
+        #[cfg(not(feature = "log"))]
+        let _ = record;
         Ok(Self {
-            driver: Driver::new(host, seed),
-            #[cfg(feature = "sandbox")]
-            terminals: terminal::Terminals::default(),
+            driver: Rc::new(driver),
         })
     }
 
@@ -91,25 +102,22 @@ impl Core {
     pub fn add_environment(&self, info: JsValue) -> Result<u32, JsValue> {
         let info = convert::from_object(&info)
             .map_err(|error| invalid(format!("invalid environment: {error}")))?;
-        Ok(self
-            .driver
-            .with(|instance| instance.add_remote_environment(info)))
+        self.small_number(InstanceCall::AddRemoteEnvironment { info })
     }
 
-    /// See [`Instance::make_read_only`].
+    /// See [`InstanceCall::MakeReadOnly`].
     #[wasm_bindgen(js_name = makeReadOnly)]
     pub fn make_read_only(&self, environment: u32, commands: bool) -> Result<(), JsValue> {
-        self.driver
-            .with(|instance| instance.make_read_only(environment, commands))
-            .map_err(thrown)
+        self.carry_out(InstanceCall::MakeReadOnly {
+            environment,
+            allow_commands: commands,
+        })
     }
 
-    /// See [`Instance::log_calls`]; the lines go to the host's `logLine`.
+    /// See [`InstanceCall::LogCalls`]; the lines go to the host's `logLine`.
     #[wasm_bindgen(js_name = logCalls)]
     pub fn log_calls(&self, environment: u32) -> Result<u32, JsValue> {
-        self.driver
-            .with(|instance| instance.log_calls(environment))
-            .map_err(thrown)
+        self.small_number(InstanceCall::LogCalls { environment })
     }
 
     /// Opens a session; `config` is the JSON of a [`SessionConfig`], `record`
@@ -121,14 +129,37 @@ impl Core {
         config: &str,
         record: Option<String>,
     ) -> Result<CoreSession, JsValue> {
-        let open = |instance: &mut Instance| {
-            instance.open_from_json(environment, config, record.as_deref())
-        };
-        let session = self.driver.with(open).map_err(thrown)?;
-        Ok(CoreSession {
-            session,
-            driver: self.driver.clone(),
-        })
+        let session = self.driver.open(environment, config, record.as_deref());
+        CoreSession::of(&self.driver, session)
+    }
+
+    /// Opens a saved session; `settings` is the JSON of those that are other than they
+    /// were.
+    #[wasm_bindgen(js_name = openSaved)]
+    pub fn open_saved(
+        &self,
+        environment: u32,
+        saved: &Uint8Array,
+        settings: &str,
+    ) -> Result<CoreSession, JsValue> {
+        let saved = copied(saved)?.into();
+        let session = self.driver.open_saved(environment, saved, json(settings)?);
+        CoreSession::of(&self.driver, session)
+    }
+
+    /// What was written of the log since the last time; with `flush`, all that was
+    /// noted so far. Empty for a core that records nothing.
+    #[cfg(feature = "log")]
+    #[wasm_bindgen(js_name = takeLog)]
+    pub fn take_log(&self, flush: bool) -> Vec<u8> {
+        self.driver.recording().take(flush)
+    }
+
+    /// Closes the log.
+    #[cfg(feature = "log")]
+    #[wasm_bindgen(js_name = endLog)]
+    pub fn end_log(&self) {
+        self.driver.recording().end();
     }
 
     /// Output of the command that effect `id` runs; `stream` is `stdout` or
@@ -147,6 +178,29 @@ impl Core {
     #[wasm_bindgen(js_name = toolOutput)]
     pub fn tool_output(&self, id: f64, text: String) {
         self.driver.stream(id as u64, OutcomeKind::ToolOutput(text));
+    }
+}
+
+impl Core {
+    /// Makes a call that answers nothing.
+    fn carry_out(&self, call: InstanceCall) -> Result<(), JsValue> {
+        self.driver.tell(call).map(drop).map_err(refused)
+    }
+
+    /// Makes a call that answers the number of an environment or of a log.
+    fn small_number(&self, call: InstanceCall) -> Result<u32, JsValue> {
+        match self.driver.tell(call).map_err(refused)? {
+            InstanceReply::Number(number) => Ok(number as u32),
+            _ => Err(out_of_place()),
+        }
+    }
+
+    /// Makes a call that answers the id of what it begins.
+    fn begun(&self, call: InstanceCall) -> Result<String, JsValue> {
+        match self.driver.tell(call).map_err(refused)? {
+            InstanceReply::Id(id) => Ok(id),
+            _ => Err(out_of_place()),
+        }
     }
 }
 
@@ -171,6 +225,12 @@ impl CoreSession {
         self.session.id().to_string()
     }
 
+    /// The session, and its sandbox if it works in one, as a file.
+    pub fn save(&self) -> Result<Vec<u8>, JsValue> {
+        let saved = self.driver.save(&self.session).map_err(thrown)?;
+        Ok(saved.into())
+    }
+
     /// Makes a call: `call` is an object, see [`SessionCall`], without what is said
     /// to a model. That is `content`, a string or a list of parts, see
     /// [`convert::content`]. Returns what answers the call, as plain data.
@@ -179,21 +239,47 @@ impl CoreSession {
         if let Some(said) = call.content_mut() {
             *said = convert::content(&content).map_err(invalid)?;
         }
-        let is_question = call.is_question();
-        let reply = self.session.call(call).map_err(thrown);
-        if !is_question {
-            self.driver.wake();
-        }
-        Ok(match reply? {
-            SessionReply::Done => JsValue::UNDEFINED,
-            SessionReply::State(state) => convert::to_object(&state),
-            SessionReply::Number(number) => (number as f64).into(),
-            SessionReply::Flag(flag) => flag.into(),
-            SessionReply::Agents(agents) => convert::to_object(&agents),
-            SessionReply::Names(names) => convert::to_object(&names),
-            SessionReply::Json(json) => convert::parsed(&json),
+        let reply = self.driver.ask(&self.session, call).map_err(thrown)?;
+        answered(reply)
+    }
+}
+
+impl CoreSession {
+    fn of(
+        driver: &Rc<Driver>,
+        session: Result<Session, SessionError>,
+    ) -> Result<CoreSession, JsValue> {
+        Ok(CoreSession {
+            session: session.map_err(thrown)?,
+            driver: driver.clone(),
         })
     }
+}
+
+/// The settings of a saved session, with those of `settings` in their places; both as
+/// JSON objects.
+#[wasm_bindgen(js_name = savedConfig)]
+#[allow(unreachable_pub, reason = "wasm-bindgen exports public functions only")]
+pub fn saved_config_of(saved: &Uint8Array, settings: &str) -> Result<JsValue, JsValue> {
+    let config = saved_config(&copied(saved)?, &json(settings)?).map_err(thrown)?;
+    Ok(convert::to_object(&config))
+}
+
+fn json(text: &str) -> Result<Value, JsValue> {
+    serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
+}
+
+/// What answers a call on a session, as plain data.
+fn answered(reply: SessionReply) -> Result<JsValue, JsValue> {
+    Ok(match reply {
+        SessionReply::Done => JsValue::UNDEFINED,
+        SessionReply::State(state) => convert::to_object(&state),
+        SessionReply::Number(number) => (number as f64).into(),
+        SessionReply::Flag(flag) => flag.into(),
+        SessionReply::Agents(agents) => convert::to_object(&agents),
+        SessionReply::Names(names) => convert::to_object(&names),
+        SessionReply::Json(json) => convert::parsed(&json),
+    })
 }
 
 /// Where `provider`'s own API lives, for the credential that belongs there.
@@ -205,6 +291,18 @@ pub fn provider_url(provider: &str) -> Option<String> {
 
 fn thrown(error: SessionError) -> JsValue {
     convert::session_error(&error)
+}
+
+fn refused(error: CallError) -> JsValue {
+    match error {
+        CallError::Refused(error) => thrown(error),
+        CallError::Environment(error) => convert::to_object(&error),
+    }
+}
+
+/// A call that answered something else than it promises.
+fn out_of_place() -> JsValue {
+    JsValue::from_str("the core answered something else than was asked")
 }
 
 /// As [`convert::copied`], with what an export throws.

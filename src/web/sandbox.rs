@@ -1,20 +1,42 @@
 //! The sandbox exports: environments that live inside the core, their bulk
 //! import and export, and their snapshots.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use super::{Core, convert, copied, invalid};
+use super::driver::Driver;
+use super::{Core, convert, copied, invalid, out_of_place, refused};
 use crate::environment::{EnvironmentError, EnvironmentErrorKind, ExecutionEnvironment as _};
 use crate::memory::tree::NodeKind;
-use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment, MemorySettings};
+use crate::memory::{ChangeKind, Delta, ImportNode, MemoryEnvironment};
+use crate::session::{InstanceCall, InstanceReply};
 
 /// A remembered state of a sandbox: files, clock and randomness.
 #[wasm_bindgen]
-pub struct Snapshot(crate::memory::Snapshot);
+pub struct Snapshot {
+    state: crate::memory::Snapshot,
+    /// Its number in a core that is recorded.
+    kept: Option<Kept>,
+}
+
+/// A snapshot that a core keeps, too, so that its log can name it.
+struct Kept {
+    driver: Weak<Driver>,
+    number: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // A core that has failed must not be looked at.
+        if let Some(driver) = self.driver.upgrade().filter(|driver| !driver.is_stopped()) {
+            let snapshot = self.number;
+            let _ = driver.call(InstanceCall::ForgetSnapshot { snapshot });
+        }
+    }
+}
 
 #[wasm_bindgen]
 impl Snapshot {
@@ -23,24 +45,27 @@ impl Snapshot {
     /// `file`, `directory` or `link`; a link has its `target`.
     pub fn entries(&self, directory: &str) -> Result<Array, JsValue> {
         let records = Array::new();
-        let walked = self.0.tree().walk(directory, u32::MAX, &mut |path, node| {
-            let record = convert::Record::new()
-                .text("path", path)
-                .number("mode", f64::from(node.mode))
-                .number("modifiedMs", (node.modified_us / 1_000) as f64);
-            let record = match &node.kind {
-                NodeKind::File(content) => record
-                    .text("type", "file")
-                    .number("size", content.as_slice().len() as f64),
-                NodeKind::Directory(_) => record.text("type", "directory").number("size", 0.0),
-                NodeKind::Link(target) => record
-                    .text("type", "link")
-                    .number("size", 0.0)
-                    .text("target", target),
-            };
-            records.push(record.object());
-            true
-        });
+        let walked = self
+            .state
+            .tree()
+            .walk(directory, u32::MAX, &mut |path, node| {
+                let record = convert::Record::new()
+                    .text("path", path)
+                    .number("mode", f64::from(node.mode))
+                    .number("modifiedMs", (node.modified_us / 1_000) as f64);
+                let record = match &node.kind {
+                    NodeKind::File(content) => record
+                        .text("type", "file")
+                        .number("size", content.as_slice().len() as f64),
+                    NodeKind::Directory(_) => record.text("type", "directory").number("size", 0.0),
+                    NodeKind::Link(target) => record
+                        .text("type", "link")
+                        .number("size", 0.0)
+                        .text("target", target),
+                };
+                records.push(record.object());
+                true
+            });
         match walked {
             Ok(()) => Ok(records),
             Err(error) => Err(invalid(format!("cannot list {directory}: {error}"))),
@@ -49,7 +74,7 @@ impl Snapshot {
 
     /// Content of the file at `path`, absolute; no link is followed.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, JsValue> {
-        let content = self.0.tree().read(path);
+        let content = self.state.tree().read(path);
         content
             .map(|content| content.as_slice().to_vec())
             .map_err(|error| invalid(format!("cannot read {path}: {error}")))
@@ -58,7 +83,9 @@ impl Snapshot {
     /// The files below `directory`, absolute, as a tar archive.
     #[wasm_bindgen(js_name = exportTar)]
     pub fn export_tar(&self, directory: &str) -> Result<Vec<u8>, JsValue> {
-        self.0.export_tar(directory).map_err(|error| thrown(&error))
+        self.state
+            .export_tar(directory)
+            .map_err(|error| thrown(&error))
     }
 
     /// What changed since `old`, as `deltaSince` of [`Core`] gives it.
@@ -67,7 +94,10 @@ impl Snapshot {
         if self.is_same(old) {
             return Ok(JsValue::UNDEFINED);
         }
-        let delta = self.0.delta_since(&old.0).map_err(|error| thrown(&error))?;
+        let delta = self
+            .state
+            .delta_since(&old.state)
+            .map_err(|error| thrown(&error))?;
         Ok(delta_object(&delta))
     }
 
@@ -75,7 +105,7 @@ impl Snapshot {
     /// looking inside.
     #[wasm_bindgen(js_name = isSame)]
     pub fn is_same(&self, other: &Snapshot) -> bool {
-        self.0.tree().is_same(other.0.tree())
+        self.state.tree().is_same(other.state.tree())
     }
 }
 
@@ -136,18 +166,26 @@ impl Core {
     /// Adds a sandbox; `options` is an object, see [`MemorySettings`]. Returns its number.
     #[wasm_bindgen(js_name = addSandbox)]
     pub fn add_sandbox(&self, options: JsValue) -> Result<u32, JsValue> {
-        let settings: MemorySettings = convert::from_object(&options)
+        let settings = convert::from_object(&options)
             .map_err(|error| invalid(format!("invalid sandbox options: {error}")))?;
-        Ok(self
-            .driver
-            .with(|instance| instance.add_memory_environment(settings)))
+        self.small_number(InstanceCall::AddMemoryEnvironment { settings })
+    }
+
+    /// Adds the sandbox of a saved session; `options` are as those of `addSandbox`, and
+    /// win over its own. Returns its number.
+    #[wasm_bindgen(js_name = addSaved)]
+    pub fn add_saved(&self, saved: &Uint8Array, options: JsValue) -> Result<u32, JsValue> {
+        let settings = convert::from_object(&options)
+            .map_err(|error| invalid(format!("invalid sandbox options: {error}")))?;
+        let saved = copied(saved)?.into();
+        self.small_number(InstanceCall::AddSavedEnvironment { saved, settings })
     }
 
     /// Has the shell call a program of the host's under `name` from now on.
     #[wasm_bindgen(js_name = lendProgram)]
     pub fn lend_program(&self, environment: u32, name: &str) -> Result<(), JsValue> {
-        self.sandbox(environment)?.lend(name);
-        Ok(())
+        let name = name.to_owned();
+        self.change(InstanceCall::LendProgram { environment, name })
     }
 
     /// The working directory of a sandbox, absolute.
@@ -160,9 +198,11 @@ impl Core {
     /// Unpacks a tar archive below the working directory; all or nothing.
     #[wasm_bindgen(js_name = importTar)]
     pub fn import_tar(&self, environment: u32, archive: &Uint8Array) -> Result<(), JsValue> {
-        self.sandbox(environment)?
-            .import_tar(&copied(archive)?)
-            .map_err(|error| thrown(&error))
+        let archive = copied(archive)?.into();
+        self.change(InstanceCall::ImportTar {
+            environment,
+            archive,
+        })
     }
 
     /// Packs the working directory as a tar archive.
@@ -206,7 +246,7 @@ impl Core {
                 Ok((path, Bytes::from(copied(&content)?)))
             });
         let files = files.collect::<Result<Vec<_>, JsValue>>()?;
-        sandbox.import_files(files).map_err(|error| thrown(&error))
+        self.change(InstanceCall::ImportFiles { environment, files })
     }
 
     /// Collects files for the working directory of a sandbox.
@@ -219,7 +259,21 @@ impl Core {
     #[wasm_bindgen(js_name = commitImport)]
     pub fn commit_import(&self, environment: u32, import: Import) -> Result<(), JsValue> {
         let sandbox = self.sandbox(environment)?;
-        sandbox.commit(import.0).map_err(|error| thrown(&error))
+        if !self.driver.recording().is_on() {
+            return sandbox.commit(import.0).map_err(|error| thrown(&error));
+        }
+        // The log has what comes of it.
+        let before = sandbox.snapshot();
+        let committed = sandbox.commit(import.0);
+        let delta = sandbox.delta_since(&before);
+        sandbox.restore(&before);
+        committed.map_err(|error| thrown(&error))?;
+        let delta = delta.map_err(|error| thrown(&error))?;
+        self.change(InstanceCall::ApplyDelta {
+            environment,
+            archive: delta.archive.into(),
+            removed: delta.removed,
+        })
     }
 
     /// What still fits a sandbox: `{bytes, fileBytes, entries}`.
@@ -238,15 +292,28 @@ impl Core {
     /// Replaces all files of a sandbox by those of a tar archive of a whole tree.
     #[wasm_bindgen(js_name = replaceTree)]
     pub fn replace_tree(&self, environment: u32, archive: &Uint8Array) -> Result<(), JsValue> {
-        let sandbox = self.sandbox(environment)?;
-        sandbox
-            .replace_tree(&copied(archive)?)
-            .map_err(|error| thrown(&error))
+        let archive = copied(archive)?.into();
+        self.change(InstanceCall::ReplaceTree {
+            environment,
+            archive,
+        })
     }
 
     /// Remembers a sandbox as it is now, in constant time.
     pub fn snapshot(&self, environment: u32) -> Result<Snapshot, JsValue> {
-        Ok(Snapshot(self.sandbox(environment)?.snapshot()))
+        let state = self.sandbox(environment)?.snapshot();
+        if !self.driver.recording().is_on() {
+            return Ok(Snapshot { state, kept: None });
+        }
+        let call = InstanceCall::Snapshot { environment };
+        match self.driver.call(call).map_err(refused)? {
+            InstanceReply::Number(number) => {
+                let driver = Rc::downgrade(&self.driver);
+                let kept = Some(Kept { driver, number });
+                Ok(Snapshot { state, kept })
+            }
+            _ => Err(out_of_place()),
+        }
     }
 
     /// What is left of a sandbox of a core that has failed, for another core:
@@ -254,21 +321,38 @@ impl Core {
     pub fn rescue(&self, environment: u32) -> Result<Snapshot, JsValue> {
         let rescued = self.sandbox(environment)?.rescue();
         rescued
-            .map(Snapshot)
+            .map(|state| Snapshot { state, kept: None })
             .ok_or_else(|| invalid("the core failed in the middle of a change of its files"))
     }
 
     /// Puts a sandbox back, in constant time.
     pub fn restore(&self, environment: u32, snapshot: &Snapshot) -> Result<(), JsValue> {
-        self.sandbox(environment)?.restore(&snapshot.0);
-        Ok(())
+        if !self.driver.recording().is_on() {
+            self.sandbox(environment)?.restore(&snapshot.state);
+            return Ok(());
+        }
+        let own = |kept: &&Kept| kept.driver.ptr_eq(&Rc::downgrade(&self.driver));
+        match snapshot.kept.as_ref().filter(own) {
+            Some(Kept { number, .. }) => self.change(InstanceCall::Restore {
+                environment,
+                snapshot: *number,
+            }),
+            // Of a core that has failed: the files alone, as a log can have them.
+            None => {
+                let archive = snapshot.export_tar("/")?.into();
+                self.change(InstanceCall::ReplaceTree {
+                    environment,
+                    archive,
+                })
+            }
+        }
     }
 
     /// What changed since `snapshot`: `[{path, change}]`, sorted by path, where
     /// `change` is `added`, `changed` or `removed`.
     #[wasm_bindgen(js_name = changesSince)]
     pub fn changes_since(&self, environment: u32, snapshot: &Snapshot) -> Result<Array, JsValue> {
-        let changes = self.sandbox(environment)?.changes_since(&snapshot.0);
+        let changes = self.sandbox(environment)?.changes_since(&snapshot.state);
         let records = changes.iter().map(|change| {
             let kind = match change.kind {
                 ChangeKind::Added => "added",
@@ -287,11 +371,11 @@ impl Core {
     #[wasm_bindgen(js_name = deltaSince)]
     pub fn delta_since(&self, environment: u32, snapshot: &Snapshot) -> Result<JsValue, JsValue> {
         let sandbox = self.sandbox(environment)?;
-        if sandbox.tree().is_same(snapshot.0.tree()) {
+        if sandbox.tree().is_same(snapshot.state.tree()) {
             return Ok(JsValue::UNDEFINED);
         }
         let delta = sandbox
-            .delta_since(&snapshot.0)
+            .delta_since(&snapshot.state)
             .map_err(|error| thrown(&error))?;
         Ok(delta_object(&delta))
     }
@@ -304,13 +388,17 @@ impl Core {
         archive: &Uint8Array,
         removed: Vec<String>,
     ) -> Result<(), JsValue> {
-        let delta = Delta {
-            archive: copied(archive)?,
+        let archive = copied(archive)?.into();
+        self.change(InstanceCall::ApplyDelta {
+            environment,
+            archive,
             removed,
-        };
-        self.sandbox(environment)?
-            .apply(&delta)
-            .map_err(|error| thrown(&error))
+        })
+    }
+
+    /// Makes a call that needs no step.
+    fn change(&self, call: InstanceCall) -> Result<(), JsValue> {
+        self.driver.call(call).map(drop).map_err(refused)
     }
 
     pub(super) fn sandbox(&self, number: u32) -> Result<Rc<MemoryEnvironment>, JsValue> {

@@ -1,17 +1,13 @@
 //! The terminal exports: shells for people over the files of a sandbox. A line
 //! runs through [`Core::start_exec`] with the terminal's number.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 
 use super::{Core, convert, invalid};
 use crate::memory::Terminal;
-
-/// The terminals of a core, by number.
-pub(super) type Terminals = RefCell<BTreeMap<u32, Rc<Terminal>>>;
+use crate::session::InstanceCall;
 
 #[wasm_bindgen]
 impl Core {
@@ -19,21 +15,14 @@ impl Core {
     /// that of an environment.
     #[wasm_bindgen(js_name = openTerminal)]
     pub fn open_terminal(&self, environment: u32) -> Result<u32, JsValue> {
-        let terminal = Rc::new(Terminal::new(self.sandbox(environment)?));
-        let made = terminal.clone();
-        let number = self
-            .driver
-            .with(|instance| instance.add_environment(|_| made));
-        self.terminals.borrow_mut().insert(number, terminal);
-        Ok(number)
+        self.small_number(InstanceCall::OpenTerminal { environment })
     }
 
     /// Forgets a shell.
     #[wasm_bindgen(js_name = closeTerminal)]
     pub fn close_terminal(&self, terminal: u32) {
-        self.terminals.borrow_mut().remove(&terminal);
-        self.driver
-            .with(|instance| instance.remove_environment(terminal));
+        // Unknown ones are ignored.
+        let _ = self.carry_out(InstanceCall::CloseTerminal { terminal });
     }
 
     /// What a prompt shows: an object, see [`crate::memory::TerminalState`].
@@ -55,7 +44,7 @@ impl Core {
     }
 
     fn terminal(&self, number: u32) -> Result<Rc<Terminal>, JsValue> {
-        let terminal = self.terminals.borrow().get(&number).cloned();
+        let terminal = self.driver.look(|instance| instance.terminal(number));
         terminal.ok_or_else(|| invalid(format!("there is no terminal {number}; it was closed")))
     }
 }

@@ -12,6 +12,12 @@ globalThis.faces = FACES;
 /** @param {keyof typeof FACES} face @param {object} spec of a case */
 globalThis.playCase = (face, spec) => play({ api: FACES[face], serveModel }, spec);
 
+/** @param {string} name of a kept log */
+globalThis.replayLog = async (name) => {
+  const { rounds, closed } = await page.replay(await (await fetch(`/tests/logs/${name}`)).blob());
+  return { rounds, closed };
+};
+
 /** The test's server starts the model; the page talks to it like to any other. */
 async function serveModel(script) {
   const { url } = await (await fetch("/model", { method: "POST", body: JSON.stringify(script) })).json();

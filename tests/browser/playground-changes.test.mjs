@@ -73,7 +73,7 @@ test("commands that run at once are shown as who may have done it, also in a run
   await page.reload();
   await ready(page);
   assert.deepEqual(await cards(page), expected);
-  const { content } = await downloaded(page, "Share this run…");
+  const { content } = await downloaded(page, "Share run as JSON");
   await chosen(page, "Open a run…", [file("shared.json", content)]);
   await page.waitForSelector("body.replaying");
   await page.waitForFunction(() => document.querySelectorAll(".tool .path").length === 3);

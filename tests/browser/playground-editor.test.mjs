@@ -158,7 +158,7 @@ test("a file that its user deletes is closed, with what was not saved", async (t
 test("a save does not overwrite what a running command has written", async (t) => {
   const { page, problems } = await begin(t);
   const agent = await serveModel(t, { steps: [
-    callStep("shell", { command: "echo AGENT > n.txt; echo written; while [ ! -e go ]; do sleep 0.1; done; cat n.txt" }, "a"),
+    callStep("shell", { command: "echo AGENT > n.txt; echo written; while [ ! -e go ]; do :; done; cat n.txt" }, "a"),
     { text: "Done." },
   ] });
   await choose(page, { baseUrl: agent.url });

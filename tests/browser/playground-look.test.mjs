@@ -289,8 +289,8 @@ test("the main path needs no mouse", async (t) => {
   await tabTo("project", "Shift+Tab");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.activeElement.closest(".menu"));
-  // From the other end: two links, two entries about runs.
-  for (let count = 0; count < 5; count += 1) await page.keyboard.press("ArrowUp");
+  // From the other end: two links, three entries about runs.
+  for (let count = 0; count < 6; count += 1) await page.keyboard.press("ArrowUp");
   assert.equal(await focused(), "New conversation");
   await page.keyboard.press("Enter");
   await page.waitForSelector(".hello:not([hidden])");

@@ -52,7 +52,7 @@ test("a run that is open leaves the project of its reader alone", async (t) => {
   assert.match(await page.innerText(".menu p"), /^A shared run is open/);
   const disabled = await page.locator(".menu button:disabled").allInnerTexts();
   await page.keyboard.press("Escape");
-  assert.deepEqual(disabled.filter((label) => label !== "Export to a folder…"), ["Import files or archives…", "Import a folder…", "Export as zip", "New conversation", "Share this run…"]);
+  assert.deepEqual(disabled.filter((label) => label !== "Export to a folder…"), ["Import files or archives…", "Import a folder…", "Export as zip", "New conversation", "Share run", "Share run as JSON"]);
   assert.equal(await page.locator(".pane-terminal").isVisible(), false);
   await close(page);
   await page.waitForSelector('.tree [data-path="app.js"]');

@@ -134,7 +134,8 @@ test("what came of an answer stays when it breaks, and the message can be tried 
   const notice = page.locator(".notice.error");
   await notice.waitFor({ timeout: 60_000 });
   assert.equal(await page.locator(".answer").count(), 1);
-  assert.match(await page.locator(".answer").innerText(), /^The first half of it\s+cut off/);
+  // It is marked in the frame behind the one that shows the notice.
+  await page.waitForFunction(() => /^The first half of it\s+cut off/.test(/** @type {HTMLElement} */ (document.querySelector(".answer")).innerText));
   await notice.locator("button:text-is('Try again')").click();
   await page.waitForSelector(".answer:has-text('The whole of it.')");
   assert.match(await page.locator(".answer").first().innerText(), /The first half of it/);
@@ -157,7 +158,7 @@ test("a run goes on from the point that one looks at, with its conversation", as
     await page.waitForSelector(`.answer:has-text("${answer}")`);
     await state(page, "IDLE");
   }
-  const { content } = await downloaded(page, "Share this run…");
+  const { content } = await downloaded(page, "Share run as JSON");
   const { log } = JSON.parse(content);
   const at = log.findIndex(({ event }) => event?.kind === "PROCESSING_END") + 1;
   const other = await serveModel(t, { steps: [{ text: "I know page one." }, { text: "Still." }] });
@@ -185,7 +186,7 @@ test("a run goes on from the point that one looks at, with its conversation", as
   assert.match(await page.innerText(".cm-content"), /<p>one<\/p>/);
   // It can be handed on, and shows what was changed since.
   await state(page, "IDLE");
-  const again = JSON.parse((await downloaded(page, "Share this run…")).content);
+  const again = JSON.parse((await downloaded(page, "Share run as JSON")).content);
   assert.deepEqual(Object.keys(again.files), []);
   assert.deepEqual(problems, []);
 });

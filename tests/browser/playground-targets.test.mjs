@@ -102,6 +102,8 @@ async function terminalBehind(page) {
   await terminal(page, "for i in $(seq 30000); do :; done; echo theirs > slug.sh", { wait: false });
   await page.click('.dock [data-pane="editor"]');
   await page.click(".cm-content");
-  await page.keyboard.type("mine ");
-  await page.waitForSelector(".conflict:not([hidden])");
+  // What is typed is saved soon, so the typing goes on until the command has written.
+  const conflict = page.locator(".conflict:not([hidden])");
+  for (let letters = 0; letters < 5_000 && !(await conflict.isVisible()); letters += 1) await page.keyboard.type("m");
+  await conflict.waitFor();
 }

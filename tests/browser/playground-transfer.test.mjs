@@ -185,7 +185,7 @@ test("a run is shared as one file and played again", async (t) => {
   await page.click("#run-demo");
   await page.waitForSelector(".answer:has-text('All four tests pass.')");
   await state(page, "IDLE");
-  const { name, content } = await downloaded(page, "Share this run…");
+  const { name, content } = await downloaded(page, "Share run as JSON");
   assert.equal(name, "tide-pool.run.json");
   await create(page, "other");
   await chosen(page, "Open a run…", { name, mimeType: "application/json", buffer: content });
@@ -348,7 +348,7 @@ test("edits of long texts are in a run that is shared", async (t) => {
   await terminal(page, "rm huge.txt");
   const after = await sums(page);
   assert.notEqual(after, before);
-  const { name, content } = await downloaded(page, "Share this run…");
+  const { name, content } = await downloaded(page, "Share run as JSON");
   await chosen(page, "Open a run…", { name, mimeType: "application/json", buffer: content });
   await page.waitForSelector(".replay");
   assert.deepEqual(await heads(), LONG.map(([, head]) => head));
@@ -373,7 +373,7 @@ test("a key that a server repeats in pieces is not in a run that is shared", asy
   await say(page, "hello");
   await page.waitForSelector(`.answer:has-text('${key}')`);
   await state(page, "IDLE");
-  const { content } = await downloaded(page, "Share this run…");
+  const { content } = await downloaded(page, "Share run as JSON");
   const { log } = JSON.parse(content.toString());
   assert.equal(log.findLast(({ event }) => event?.kind === "ASSISTANT_TEXT_END").event.data.text, "Your key is [redacted].");
   assert.equal(JSON.stringify(log).includes(JSON.stringify(key).slice(1, -1)), false);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { createSession } from "../../js/node.js";
-import { historyOf } from "../../www/src/history.js";
+import { eventsOf, historyOf } from "../../www/src/history.js";
 
 const script = { steps: [
   { text: "I look around.", tool_calls: [
@@ -41,6 +41,14 @@ async function runLog() {
 test("a log gives the turns of its session", async () => {
   const { log, turns } = await runLog();
   assert.deepEqual(historyOf(log).map(told), turns.map(told));
+});
+
+test("events of turns give the turns again", async () => {
+  const { turns } = await runLog();
+  const log = eventsOf(turns).map((event) => ({ event }));
+  assert.deepEqual(historyOf(log).map(told), turns.map(told));
+  const parts = [{ turn: "user", content: [{ type: "text", text: "see" }, { type: "image" }], timestamp_ms: 0 }];
+  assert.equal(eventsOf(parts)[0].data.content, "see");
 });
 
 test("a session goes on with the turns of a log", async () => {

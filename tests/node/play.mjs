@@ -38,6 +38,7 @@ export async function play(place, spec) {
   await run.act();
   await run.checkFiles();
   await run.checkRequests();
+  await run.checkLog();
   return run.transcript();
 }
 
@@ -63,12 +64,14 @@ class Run {
 
   static async start({ api, serveModel }, spec) {
     const run = new Run();
+    run.replay = api.replay;
     run.spec = spec;
     run.model = await serveModel(replaceAll(spec.script, { "<dir>": WORK }));
     const files = Object.entries(spec.files ?? {}).map(([path, content]) => [path, bytes(content)]);
     const programs = Object.entries(spec.programs ?? {}).map(([name, spec]) => [name, program(spec)]);
     run.env = await api.MemoryEnvironment.create({
       workingDirectory: WORK,
+      record: api.replay !== undefined,
       files: Object.fromEntries(files),
       programs: Object.fromEntries(programs),
     });
@@ -238,6 +241,14 @@ class Run {
     for (const path of paths) {
       assert.deepEqual([...(await this.env.readBytes(path))], [...bytes(wanted[path])], path);
     }
+  }
+
+  /** Its log says the same again, where the face reads logs. */
+  async checkLog() {
+    if (!this.replay) return;
+    const kinds = [];
+    await this.replay(await this.env.recording(), { onEvent: ({ kind }) => void kinds.push(kind) });
+    assert.deepEqual(kinds, this.log.map(({ kind }) => kind), "the events of the replay");
   }
 
   async checkRequests() {

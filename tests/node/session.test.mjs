@@ -397,6 +397,9 @@ test("a subagent on another provider, with its key and options", async (t) => {
     baseUrl: model.url,
     endpoints: { openai: { baseUrl: `${model.url}/v1`, options: { organization: "org-1" } } },
     fetch: (url, init) => {
+      // Plain data: whatever `fetch` stands behind takes it.
+      assert.equal(Object.getPrototypeOf(init.headers), Object.prototype);
+      assert.equal(typeof init.body, "string");
       const header = (name) => init.headers[name];
       sent.push([new URL(url).pathname, header("x-api-key") ?? header("authorization"), header("openai-organization")]);
       return fetch(url, init);

@@ -58,7 +58,7 @@ const PUBLIC = [
   ...["session", "prompt", "environment", "sandbox", "archive", "program", "snapshot", "shell", "project", "projects", "storage"],
   ...["runtime", "types", "events", "node-environment", "content", "model"],
 ];
-const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs", "CorePart"];
+const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs", "CorePart", "Again"];
 
 /** Names of the types that a program needs. An event is told apart by `kind`: the union has them all. */
 async function publicTypes(types) {

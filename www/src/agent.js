@@ -11,7 +11,7 @@ import { sealedWorker } from "./sealed.js";
 
 export { folderName } from "../../js/storage.js";
 export { tarEntries } from "../../js/tar.js";
-export { deleteProject, listProjects } from "hermitcrab/worker";
+export { deleteProject, listProjects, replay } from "hermitcrab/worker";
 
 /** Where projects live in the sandbox. */
 export const ROOT = "/workspace";
@@ -77,12 +77,15 @@ const python = pythonProgram({
 });
 const programs = { python3: python, python, node: jsProgram({ worker: sealedWorker }) };
 
+/** Bytes of a log that the worker keeps: one that holds more files takes seconds to write. */
+const MOST_LOG_BYTES = 64_000_000;
+
 /**
- * A project of this browser's, or a new one with `files`.
+ * A project of this browser's, or a new one with `files`. Its log is kept until it is closed.
  * @param {string} name @param {import("../../js/projects.js").ProjectOptions & {files?: object}} options
  */
 export function openStored(name, options) {
-  return openProject(name, { workingDirectory: ROOT, programs, ...options });
+  return openProject(name, { workingDirectory: ROOT, programs, record: { maxBytes: MOST_LOG_BYTES }, ...options });
 }
 
 /** When the agent asks before it acts: docs/approval.md, "Three policies". */

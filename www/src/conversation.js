@@ -3,13 +3,12 @@
 
 import { SCRIPTED, model, openSession, policy } from "./agent.js";
 import { Approvals, Waiting, isCommand } from "./approvals.js";
-import { credited, isAgents, mayChange } from "./credit.js";
-import { Room, without } from "./excerpt.js";
+import { entriesOf, isAgents, mayChange } from "./credit.js";
+import { Room } from "./excerpt.js";
 import { sentence, unreachable } from "./explain.js";
 import { historyOf, startOf } from "./history.js";
-import { decode } from "./project.js";
 import { answers } from "./reach.js";
-import { Run, callOf } from "./run.js";
+import { PIECES, Run, callOf, joined } from "./run.js";
 import { toBase64 } from "./share.js";
 
 /** How long a message is on its way before it is shown so, in ms. */
@@ -21,6 +20,8 @@ export class Conversation extends EventTarget {
   /** Files that changed since the first entry, as they were: base64; `null`: there was none. @type {Map<string, string | null>} */
   #originals;
   run = new Run(model);
+  /** Whether its session is in the log of the sandbox. */
+  isRecorded = false;
   #project;
   #settings;
   #ask;
@@ -247,6 +248,7 @@ export class Conversation extends EventTarget {
     }
     this.#session = session;
     this.#opened = wanted;
+    this.isRecorded = true;
     this.#project.kept.keep(session);
     if (hadInput && !goesOn && !isAsked) this.#note("A new session begins; it knows the files, not the conversation above.");
     void this.#listen(session);
@@ -263,6 +265,8 @@ export class Conversation extends EventTarget {
       if (this.#over) return;
       this.#keep(reached === undefined ? { event } : { event, answers: reached });
       this.#watch(event);
+      // Another core has begun another log.
+      if (event.kind === "ERROR" && event.data.code === "core") this.isRecorded = false;
       if (!event.agent_id && REMEMBERED.has(event.kind)) void this.#remember(session);
       if (event.kind === "PROCESSING_END" && !event.agent_id) {
         void this.#project.sync().catch(() => {});
@@ -319,19 +323,14 @@ export class Conversation extends EventTarget {
     for (const { path, before } of files) {
       if (!this.#originals.has(path)) this.#originals.set(path, before ? toBase64(before) : null);
     }
-    const diffs = files.map(({ path, before, after }) => {
-      const texts = { before: decode(before), after: decode(after) };
-      const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
-      return binary ? without({ path, before, after }, "binary") : { path, ...texts };
-    });
     const given = new Map(who.calls);
-    for (const { changes: own, ...rest } of credited(diffs, who)) {
-      const entry = { changes: own.map((change) => this.#room.fit(change)), ...rest };
+    for (const entry of entriesOf(files, who, this.#room)) {
       this.#keep(entry);
       if (!isAgents(entry)) continue;
-      const paths = new Set(own.map(({ path }) => path));
+      const { call } = entry;
+      const paths = new Set(entry.changes.map(({ path }) => path));
       // What a call says that it writes is what the agent edits; commands may write anything.
-      const edited = rest.call !== undefined && !isCommand(given.get(rest.call)) ? files.filter(({ path }) => paths.has(path)) : [];
+      const edited = call !== undefined && !isCommand(given.get(call)) ? files.filter(({ path }) => paths.has(path)) : [];
       this.dispatchEvent(new CustomEvent("credit", { detail: { paths: [...paths], edited } }));
     }
   };
@@ -402,17 +401,3 @@ const REMEMBERED = new Set(["USER_INPUT", "STEERING_INJECTED", "TOOL_CALL_END", 
 
 /** What has come of a text is kept at least so often, in ms. */
 const PIECES_MS = 1_000;
-
-/** Pieces of one text within this time are one entry of the log, in ms. */
-const JOINED_MS = 100;
-const PIECES = new Set(["ASSISTANT_TEXT_DELTA", "REASONING_DELTA", "TOOL_CALL_OUTPUT_DELTA"]);
-
-/** Adds a piece to the entry before, if it goes on there. */
-function joined(last, { event }) {
-  const before = last?.event;
-  if (!event || !PIECES.has(event.kind) || before?.kind !== event.kind) return false;
-  if (before.agent_id !== event.agent_id || before.data.call_id !== event.data.call_id) return false;
-  if (Date.parse(event.timestamp) - Date.parse(before.timestamp) > JOINED_MS) return false;
-  last.event = { ...before, data: { ...before.data, text: before.data.text + event.data.text } };
-  return true;
-}

@@ -4,6 +4,8 @@
 
 import { ROOT } from "./agent.js";
 import { isCommand } from "./approvals.js";
+import { without } from "./excerpt.js";
+import { decode } from "./project.js";
 import { above } from "./run-check.js";
 
 /** @typedef {import("./run.js").FileDiff} FileDiff */
@@ -22,11 +24,25 @@ export function isAgents({ call, calls, terminal }) {
 }
 
 /**
+ * Changed files as entries of a log.
+ * @param {import("./project.js").Change[]} files @param {import("./ran.js").Who} who
+ * @param {import("./excerpt.js").Room} room of the log
+ */
+export function entriesOf(files, who, room) {
+  const diffs = files.map(({ path, before, after }) => {
+    const texts = { before: decode(before), after: decode(after) };
+    const binary = (before && texts.before === undefined) || (after && texts.after === undefined);
+    return binary ? without({ path, before, after }, "binary") : { path, ...texts };
+  });
+  return credited(diffs, who).map(({ changes, ...rest }) => ({ changes: changes.map((change) => room.fit(change)), ...rest }));
+}
+
+/**
  * What has changed, with whole texts, as entries of a log, in an order in which they can be done again.
  * @param {FileDiff[]} diffs @param {import("./ran.js").Who} who
  * @returns {{changes: FileDiff[], call?: string, calls?: string[], terminal?: boolean}[]}
  */
-export function credited(diffs, { calls, terminal }) {
+function credited(diffs, { calls, terminal }) {
   const commands = calls.filter(([, given]) => isCommand(given));
   const writers = calls.filter(([, given]) => !isCommand(given));
   const shared = (possible) => {

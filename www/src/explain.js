@@ -9,6 +9,7 @@ const FOR_PEOPLE = [
   [/; raise maxRatio if it is none$/, "; if it is none, unpack it outside and import the folder"],
   [/\bset baseUrl to a proxy of yours that does$/, "put the address of a proxy of yours that does into the settings"],
   [/\bcheck the network and baseUrl$/, "check the network and the address in the settings"],
+  [/^the log became larger than record\.maxBytes .*$/, "the log of this project is larger than 64 MB, which is more than the page keeps; share the run as JSON"],
   [/^resume: .*nothing was cut off; use submit\(\)$/, "nothing was cut off; send a message to go on"],
   [/; close it there, open it with readOnly, or take it over$/, "; close it there, or take it over"],
 ];

@@ -1,5 +1,6 @@
 // The turns of a conversation from the log of its run: what a model has to know
-// to go on where there is no record of the session, as in a shared run.
+// to go on where there is no record of the session, as in a shared run. And the
+// other way round: what a log shows of turns that came before it.
 
 /** Characters of a tool's output that the model gets; of longer ones the beginning and the end. */
 const MOST_CHARS = 30_000;
@@ -54,6 +55,49 @@ function add(turns, { kind, data, timestamp }) {
       if (last.turn === "tool_results") last.results.push(result);
       else turns.push({ turn: "tool_results", results: [result], ...time });
     }
+  }
+}
+
+/**
+ * Events that show turns; what the turns do not tell is left out.
+ * @param {import("../../js/types.js").Turn[]} turns
+ */
+export function eventsOf(turns) {
+  return turns.flatMap(({ turn, timestamp_ms: at, ...told }) => {
+    const timestamp = new Date(at).toISOString();
+    const event = (kind, data) => ({ kind, data, timestamp });
+    switch (turn) {
+      case "user":
+        return [event("USER_INPUT", { content: textOf(told.content) })];
+      case "steering":
+        return [event("STEERING_INJECTED", { content: textOf(told.content) })];
+      case "assistant":
+        return [
+          event("ASSISTANT_TEXT_END", { text: told.content, reasoning: told.reasoning }),
+          ...told.tool_calls.map((call) => event("TOOL_CALL_START", { call_id: call.id, tool_name: call.name, arguments: argumentsOf(call) })),
+        ];
+      case "tool_results":
+        return told.results.map(({ tool_call_id: id, content, is_error }) => {
+          const output = textOf(content);
+          return event("TOOL_CALL_END", { call_id: id, output, is_error, duration_ms: 0, output_bytes: output.length, output_complete: true });
+        });
+      default:
+        return [];
+    }
+  });
+}
+
+/** The texts of a content. @param {string | {text?: string}[]} content */
+function textOf(content) {
+  return typeof content === "string" ? content : content.map(({ text }) => text).filter(Boolean).join("\n");
+}
+
+/** What a model wrote as arguments, read if that is possible. */
+function argumentsOf({ arguments: text }) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
 }
 

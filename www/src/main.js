@@ -7,6 +7,7 @@ import "./style/parts.css";
 import { start as startAgent } from "./agent.js";
 import { h } from "./dom.js";
 import { Settings } from "./settings.js";
+import { RUN_FILES } from "./share.js";
 import { applyTheme } from "./theme.js";
 import { toast } from "./toast.js";
 import { Workbench } from "./workbench.js";
@@ -17,6 +18,9 @@ document.getElementById("boot-late")?.remove();
 
 const settings = new Settings();
 applyTheme(settings);
+
+/** @type {Workbench | undefined} */
+let opened;
 
 async function start() {
   const bar = document.getElementById("boot-bar");
@@ -32,6 +36,7 @@ async function start() {
   await workbench.start();
   document.getElementById("boot").remove();
   document.body.dataset.ready = "yes";
+  opened = workbench;
   if (!globalThis.isSecureContext) toast(PLAIN, "error");
 }
 
@@ -50,14 +55,21 @@ start().catch((error) => {
   label.className = "failed";
 });
 
-// What misses the tree would otherwise take the place of the page.
+// A file that misses the tree would otherwise take the place of the page. First here: the editor
+// would take the text of a run.
 for (const kind of ["dragover", "drop"]) {
   addEventListener(kind, (event) => {
-    // The editor takes the text of files.
-    if (event.defaultPrevented || event.target.closest?.(".cm-editor") || !event.dataTransfer?.types.includes("Files")) return;
+    const { target, dataTransfer: data } = event;
+    if (!data?.types.includes("Files") || target.closest?.(".files")) return;
+    const files = [...data.files];
+    // While files are dragged their names are not known.
+    if (target.closest?.(".cm-editor") && !files.some(({ name }) => RUN_FILES.test(name))) return;
     event.preventDefault();
-    event.dataTransfer.dropEffect = "none";
-  });
+    data.dropEffect = opened ? "copy" : "none";
+    if (kind === "dragover") return;
+    event.stopPropagation();
+    void opened?.dropped(files);
+  }, { capture: true });
 }
 
 // Not in the dev server, whose files change.

@@ -286,7 +286,8 @@ function relative(path) {
   return path.startsWith(`${ROOT}/`) ? path.slice(ROOT.length + 1) : undefined;
 }
 
-function equal(a, b) {
+/** @param {Uint8Array | undefined} a @param {Uint8Array | undefined} b */
+export function equal(a, b) {
   if (a === undefined || b === undefined || a.length !== b.length) return a === b;
   return a.every((byte, index) => byte === b[index]);
 }

@@ -37,6 +37,20 @@ export function callOf({ agent_id: agent, data }) {
   return agent ? `${agent}/${data.call_id}` : data.call_id;
 }
 
+/** Pieces of one text within this time are one entry of the log, in ms. */
+const JOINED_MS = 100;
+export const PIECES = new Set(["ASSISTANT_TEXT_DELTA", "REASONING_DELTA", "TOOL_CALL_OUTPUT_DELTA"]);
+
+/** Adds a piece to the entry before, if it goes on there. @param {any} last @param {any} entry */
+export function joined(last, { event }) {
+  const before = last?.event;
+  if (!event || !PIECES.has(event.kind) || before?.kind !== event.kind) return false;
+  if (before.agent_id !== event.agent_id || before.data.call_id !== event.data.call_id) return false;
+  if (Date.parse(event.timestamp) - Date.parse(before.timestamp) > JOINED_MS) return false;
+  last.event = { ...before, data: { ...before.data, text: before.data.text + event.data.text } };
+  return true;
+}
+
 export class Run extends EventTarget {
   /** @type {Item[]} */
   items = [];

@@ -1,7 +1,9 @@
-// A run as one file: the project as it was, and everything that happened since.
-// What comes in may be anything, so it is checked before anything is shown.
+// A run as one file: the project as it was, and everything that happened since,
+// as JSON; or its log. What comes in may be anything, so it is checked before
+// anything is shown.
 
 import { size } from "./dom.js";
+import { isLog, openLog } from "./log.js";
 import { Agents, Tree, problemOf, problemOfPath } from "./run-check.js";
 import { Run } from "./run.js";
 
@@ -29,14 +31,33 @@ export function packRun(name, files, log, secrets) {
   return `${head.slice(0, -1)},"log":${told}}`;
 }
 
+/** What files are called that hold runs. */
+export const RUN_FILES = /\.(log\.gz|run\.json)$/i;
+
 /**
- * @param {File} file
- * @returns {Promise<{name: string, saved: string, files: Record<string, Uint8Array>, log: import("./run.js").Entry[]}>}
+ * A run, as a log has it or as `packRun` wrote it.
+ * @param {File} file @param {AbortSignal} signal ends the replay of a log
+ * @returns {Promise<{name: string, saved: string, files: Record<string, Uint8Array>, log: import("./run.js").Entry[],
+ *   contents?: Map<object, Uint8Array>, replayed?: {text: string, isWarning: boolean}}>}
  */
-export async function openRun(file) {
-  const refuse = (why) => new Error(`the file ${file.name} ${why}`);
+export async function openRun(file, signal) {
+  const refuse = (why, cause) => new Error(`the file ${file.name} ${why}`, { cause });
+  const damaged = (what) => refuse(`is damaged: ${what}`);
   if (file.size > MOST_BYTES) throw refuse(`has ${size(file.size)}, and the page opens runs of up to ${size(MOST_BYTES)}`);
-  const text = await file.text();
+  let shared;
+  if (await isLog(file)) {
+    shared = await openLog(file, signal).catch((error) => {
+      if (signal.aborted) throw error;
+      throw refuse(error instanceof TypeError ? "is damaged: its log is not what was written" : error.message, error);
+    });
+  } else {
+    shared = unpacked(await file.text(), refuse, damaged);
+  }
+  return { ...shared, log: checked(shared, damaged) };
+}
+
+/** A run that `packRun` wrote. @param {string} text */
+function unpacked(text, refuse, damaged) {
   let shared;
   try {
     shared = JSON.parse(text);
@@ -45,7 +66,6 @@ export async function openRun(file) {
     throw refuse(begins ? "is cut off or damaged; get the file once more" : "is not a run: it is not JSON");
   }
   if (shared?.format !== FORMAT) throw refuse("is not a run that the playground has written");
-  const damaged = (what) => refuse(`is damaged: ${what}`);
   if (!Number.isFinite(shared.version)) throw damaged(shared.version === undefined ? "it does not say its version" : "its version is no number");
   if (shared.version > VERSION) throw refuse(`is a run of version ${shared.version}, which this page does not know yet; reload the page`);
   if (![1, VERSION].includes(shared.version)) throw refuse(`is a run of version ${shared.version}, and this page reads versions 1 and ${VERSION}`);
@@ -53,14 +73,18 @@ export async function openRun(file) {
   if (typeof (shared.saved ?? "") !== "string") throw damaged("it does not say when it was saved");
   if (!isObject(shared.files)) throw damaged("it has no files");
   if (!Array.isArray(shared.log)) throw damaged("it has no log");
-  const { name, saved = "" } = shared;
-  const files = filesOf(shared.files, damaged);
+  const { name, saved = "", log } = shared;
+  return { name, saved, files: filesOf(shared.files, damaged), log };
+}
+
+/** The log of a run whose entries are what the page shows, and fit each other. */
+function checked({ files, log }, damaged) {
   const tree = new Tree();
   const clash = tree.apply(Object.keys(files).map((path) => ({ path, after: "" })));
   if (clash) throw damaged(`${clash} is both a file and a directory`);
   const agents = new Agents();
   const trial = new Run(() => undefined);
-  const log = shared.log.map((entry, index) => {
+  return log.map((entry, index) => {
     const problem = problemOf(entry) ?? agents.problemOf(entry);
     if (problem) throw damaged(`entry ${index + 1} of its log ${problem}`);
     const clash = entry.changes && tree.apply(entry.changes);
@@ -73,7 +97,6 @@ export async function openRun(file) {
     // It was another page that could go on with it.
     return entry.note === undefined ? entry : { ...entry, resume: undefined };
   });
-  return { name, saved, files, log };
 }
 
 /** The files of a run as bytes. */

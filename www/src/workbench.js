@@ -5,12 +5,12 @@ import { SCRIPTED, PROVIDERS, model } from "./agent.js";
 import { missing } from "./choice.js";
 import { Conversation } from "./conversation.js";
 import * as demo from "./demo/index.js";
-import { announce, download, perFrame, pickFiles } from "./dom.js";
+import { announce, download, perFrame, pickFiles, size } from "./dom.js";
 import { sentence } from "./explain.js";
 import { guard, tell } from "./guard.js";
 import { watchKeys } from "./keys.js";
 import { watchLeaving } from "./leaving.js";
-import { openRun, packRun } from "./share.js";
+import { RUN_FILES, openRun, packRun } from "./share.js";
 import { Shelf, problemOfName } from "./shelf.js";
 import { themeButton } from "./theme.js";
 import { toast } from "./toast.js";
@@ -365,9 +365,10 @@ export class Workbench {
       lendsFolders() && ["Export to a folder…", () => this.#leaveEditor().then(() => exportFolder(this.#project)), true],
       undefined,
       ["New conversation", () => this.#newConversation(), true],
-      ["Share this run…", () => this.#share(), true],
+      ["Share run", () => this.#share(), true],
+      ["Share run as JSON", () => this.#shareJson(), true],
       ["Open a run…", async () => {
-        const [file] = await pickFiles({ accept: ".json,application/json" });
+        const [file] = await pickFiles({ accept: ".gz,.json,application/gzip,application/json" });
         if (file) await this.#openRun(file);
       }],
     ];
@@ -388,13 +389,51 @@ export class Workbench {
 
   async #share() {
     await this.#leaveEditor();
+    this.#refuseNothing();
+    if (!this.#conversation.isRecorded) throw new Error("the log begins where the project was opened in this tab, and nothing was asked since; share the run as JSON, or go on with it first");
+    const name = `${this.#project.name}.log.gz`;
+    const log = await this.#project.sandbox.recording();
+    download(name, log, "application/gzip");
+    toast(`${name} (${size(log.length)}) has the files, the conversations and the terminal since the project was opened here, and no key.`);
+  }
+
+  #refuseNothing() {
+    if (this.#conversation.log.length === 0) throw new Error("there is no run yet; give the agent a task first");
+  }
+
+  async #shareJson() {
+    await this.#leaveEditor();
+    this.#refuseNothing();
     const { log, before } = this.#conversation;
-    if (log.length === 0) throw new Error("there is no run yet; give the agent a task first");
     download(`${this.#project.name}.run.json`, packRun(this.#project.name, before, log, this.#settings.keys), "application/json");
   }
 
+  /** Files that were dropped beside the file tree. @param {File[]} files */
+  dropped = guard(async (files) => {
+    const [file] = files;
+    if (!RUN_FILES.test(file?.name ?? "")) throw new Error("files go into the project where they are dropped on its tree; elsewhere the page opens runs (.log.gz, .run.json)");
+    await this.#openRun(file);
+  });
+
+  /** Reads a run; one whose replay takes a while can be left. @param {File} file */
+  async #read(file) {
+    const stop = new AbortController();
+    let close = () => {};
+    const timer = setTimeout(() => (close = toast(`${file.name} is being replayed…`, "busy", { label: "Leave it", act: () => stop.abort() })), 1_000);
+    try {
+      return await openRun(file, stop.signal);
+    } catch (error) {
+      if (stop.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      close();
+    }
+  }
+
   async #openRun(file) {
-    const shared = await openRun(file);
+    const shared = await this.#read(file);
+    if (!shared) return;
     const { files, editor, preview } = this.#views;
     await this.#leaveEditor();
     if (editor.unsaved.length > 0) throw new Error(`the text of ${editor.unsaved[0]} is not saved, because the file changed in the sandbox; settle that first`);

@@ -39,7 +39,7 @@ fn run(
         return Ok(());
     };
     npm::tools(shell)?;
-    cmd!(shell, "node --test {files...}")
+    cmd!(shell, "node --test --test-reporter=spec {files...}")
         .env("CHROMIUM", browser)
         .env("HERMITCRAB_BIN", binary)
         .envs(environment.iter().copied())
@@ -56,7 +56,7 @@ pub(crate) fn engines(shell: &Shell, binary: &Path) -> Result<()> {
     let place = root().join("tests/engines");
     npm::install(shell, &place)?;
     let tests = place.join("engines.test.mjs");
-    cmd!(shell, "node --test {tests}")
+    cmd!(shell, "node --test --test-reporter=spec {tests}")
         .env("HERMITCRAB_BIN", binary)
         .run()
         .context("the tests in Firefox and WebKit failed")

@@ -44,6 +44,10 @@ enum Suite {
     Llama,
     /// Trajectories of evaluations against the packages that read them (downloads them).
     Atif,
+    /// Shards of an evaluation under Ray, a worker of which is killed (downloads it).
+    Ray,
+    /// An evaluation under faults: of the provider, of agents, of the driver and of the disk.
+    Chaos,
     /// apply_patch against codex's own (downloads it).
     Peers,
     /// Everything, also what is slow or needs downloads.
@@ -57,6 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Sdk,
         Suite::Llama,
         Suite::Atif,
+        Suite::Ray,
+        Suite::Chaos,
         Suite::Peers,
     ];
     let wants = |suite| match options.suite {
@@ -84,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             web::build_slim()?;
             npm::tools(&shell)?;
             let tests = node_tests("tests/node")?;
-            cmd!(shell, "node --test {tests...}")
+            cmd!(shell, "node --test --test-reporter=spec {tests...}")
                 .env("HERMITCRAB_BIN", &binary)
                 .env("HERMITCRAB_WEB", &web)
                 .run()
@@ -96,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if wants(Suite::Programs) {
             let archive = python::build()?;
             let tests = node_tests("tests/programs")?;
-            cmd!(shell, "node --test {tests...}")
+            cmd!(shell, "node --test --test-reporter=spec {tests...}")
                 .run()
                 .context("the tests of lent programs failed")?;
             cargo(&shell)
@@ -145,11 +151,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wants(Suite::Atif) {
         atif(&shell, &binary)?;
     }
+    if wants(Suite::Ray) {
+        ray(&shell, &binary)?;
+    }
+    if wants(Suite::Chaos) {
+        chaos(&shell, &binary)?;
+    }
     if wants(Suite::Peers) {
         check_node(&shell)?;
         let peers = root().join("tests/peers/apply-patch.mjs");
         let ours = target_dir().join("release/examples/apply_patch");
-        cmd!(shell, "node --test {peers}")
+        cmd!(shell, "node --test --test-reporter=spec {peers}")
             .env("HERMITCRAB_APPLY_PATCH", ours)
             .run()
             .context("apply_patch differs from codex's")?;
@@ -177,6 +189,26 @@ fn atif(shell: &Shell, binary: &Path) -> Result<()> {
     cmd!(shell, "{python} {script} {binary} {place}")
         .run()
         .context("a trajectory is not what its readers know")
+}
+
+/// Shards of an evaluation under an engine that hands out indices.
+fn ray(shell: &Shell, binary: &Path) -> Result<()> {
+    let place = root().join("target/peers/ray");
+    let python = python_with(shell, &place, "requirements-ray.txt")
+        .context("cannot install Ray; it is downloaded with pip")?;
+    let script = root().join("tests/peers/shards.py");
+    cmd!(shell, "{python} {script} {binary} {place}")
+        .run()
+        .context("shards lost or doubled a trial")
+}
+
+/// An evaluation under faults. Its script needs Python alone.
+fn chaos(shell: &Shell, binary: &Path) -> Result<()> {
+    let place = root().join("target/peers/chaos");
+    let script = root().join("tests/peers/chaos.py");
+    cmd!(shell, "python3 {script} {binary} {place}")
+        .run()
+        .context("an evaluation does not stand the faults around it")
 }
 
 /// llama.cpp has no wheel for every machine: where it cannot be had, that is

@@ -49,11 +49,14 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
     build(shell)?;
     let tests = tests()?;
     // One file at a time: each starts a browser of its own.
-    cmd!(shell, "node --test --test-concurrency=1 {tests...}")
-        .env("CHROMIUM", chromium)
-        .env("HERMITCRAB_BIN", binary)
-        .run()
-        .context("the tests of the playground in Chromium failed")
+    cmd!(
+        shell,
+        "node --test --test-reporter=spec --test-concurrency=1 {tests...}"
+    )
+    .env("CHROMIUM", chromium)
+    .env("HERMITCRAB_BIN", binary)
+    .run()
+    .context("the tests of the playground in Chromium failed")
 }
 
 fn prepare(shell: &Shell) -> Result<()> {

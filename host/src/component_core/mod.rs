@@ -248,6 +248,25 @@ impl ComponentCore {
         Ok(number)
     }
 
+    /// Keeps a session; answers its id.
+    fn adopt_session(&mut self, handle: ResourceAny) -> CallResult<InstanceReply> {
+        let id = self.enter(|guest, store| guest.session().call_id(store, handle))?;
+        self.sessions.insert(id.as_str().into(), handle);
+        Ok(InstanceReply::Id(id))
+    }
+
+    /// Makes a call whose answer is a second copy of the files: what was made within the
+    /// limit of the memory must come out, whatever it takes.
+    fn with_all_memory<T>(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> CallResult<T>,
+    ) -> CallResult<T> {
+        self.store.data_mut().memory_bytes = GUEST_BYTES;
+        let answer = call(self);
+        self.store.data_mut().memory_bytes = self.limits.memory_bytes;
+        answer
+    }
+
     fn adopt_job(&mut self, job: String) -> InstanceReply {
         self.jobs.insert(job.as_str().into(), ());
         InstanceReply::Id(job)
@@ -377,14 +396,56 @@ impl Core for ComponentCore {
                 })?;
                 Reply::Done
             }
+            InstanceCall::ReplaceTree {
+                environment,
+                archive,
+            } => {
+                let handle = self.environment(environment)?;
+                self.answer(|guest, store| {
+                    guest
+                        .environment()
+                        .call_replace_tree(store, handle, &archive)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::ApplyDelta {
+                environment,
+                archive,
+                removed,
+            } => {
+                let handle = self.environment(environment)?;
+                self.answer(|guest, store| {
+                    let environment = guest.environment();
+                    environment.call_apply_delta(store, handle, &archive, &removed)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::LendProgram { environment, name } => {
+                let handle = self.environment(environment)?;
+                self.answer(|guest, store| {
+                    guest.environment().call_lend_program(store, handle, &name)
+                })?;
+                Reply::Done
+            }
+            InstanceCall::OpenTerminal { environment } => {
+                let handle = self.environment(environment)?;
+                let terminal = self
+                    .answer(|guest, store| guest.environment().call_open_terminal(store, handle))?;
+                Reply::Number(self.adopt_environment(terminal)?.into())
+            }
+            InstanceCall::CloseTerminal { terminal } => {
+                if let Ok(handle) = self.environment(terminal) {
+                    self.enter(|guest, store| {
+                        guest.environment().call_close_terminal(store, handle)
+                    })?;
+                }
+                Reply::Done
+            }
             InstanceCall::ExportTar { environment } => {
                 let handle = self.environment(environment)?;
-                // The archive is a second copy of the files: what was made within the
-                // limit must come out, whatever it takes.
-                self.store.data_mut().memory_bytes = GUEST_BYTES;
-                let archive =
-                    self.answer(|guest, store| guest.environment().call_export_tar(store, handle));
-                self.store.data_mut().memory_bytes = self.limits.memory_bytes;
+                let archive = self.with_all_memory(|core| {
+                    core.answer(|guest, store| guest.environment().call_export_tar(store, handle))
+                });
                 Reply::Archive(archive?.into())
             }
             InstanceCall::Snapshot { environment } => {
@@ -470,9 +531,54 @@ impl Core for ComponentCore {
                     let session = guest.session();
                     session.call_open(store, environment, &config, record.as_deref())
                 })?;
-                let id = self.enter(|guest, store| guest.session().call_id(store, handle))?;
-                self.sessions.insert(id.as_str().into(), handle);
-                Reply::Id(id)
+                self.adopt_session(handle)?
+            }
+            InstanceCall::CopyEnvironment { environment } => {
+                let handle = self.environment(environment)?;
+                let copy =
+                    self.answer(|guest, store| guest.environment().call_copy(store, handle))?;
+                Reply::Number(self.adopt_environment(copy)?.into())
+            }
+            InstanceCall::SaveSession { session } => {
+                let handle = self.session(&session)?;
+                let archive = self.with_all_memory(|core| {
+                    core.refusable(|guest, store| guest.session().call_save(store, handle))
+                });
+                Reply::Archive(archive?.into())
+            }
+            InstanceCall::AddSavedEnvironment { saved, settings } => {
+                let settings = settings.to_string();
+                let handle = self.answer(|guest, store| {
+                    guest.environment().call_saved(store, &saved, &settings)
+                })?;
+                Reply::Number(self.adopt_environment(handle)?.into())
+            }
+            InstanceCall::OpenSavedSession {
+                environment,
+                saved,
+                settings,
+            } => {
+                let environment = self.environment(environment)?;
+                let settings = settings.to_string();
+                let handle = self.refusable(|guest, store| {
+                    let session = guest.session();
+                    session.call_open_saved(store, environment, &saved, &settings)
+                })?;
+                self.adopt_session(handle)?
+            }
+            InstanceCall::CopySession {
+                session,
+                environment,
+                settings,
+            } => {
+                let original = self.session(&session)?;
+                let environment = self.environment(environment)?;
+                let settings = settings.to_string();
+                let handle = self.refusable(|guest, store| {
+                    let session = guest.session();
+                    session.call_copy(store, original, environment, &settings)
+                })?;
+                self.adopt_session(handle)?
             }
             InstanceCall::Session { session, ask } => {
                 let handle = self.session(&session)?;
@@ -515,7 +621,8 @@ fn failure(error: &wasmtime::Error, store: &Store<Guard>, limits: CoreLimits) ->
         let message = "the core used up its stack and was stopped".to_owned();
         ("core_trapped", EndReason::Stack, message)
     } else if is_too_large(error) {
-        let message = "the core cannot start: its memory begins as a file of some MiB, and the                        system's limit on files (`ulimit -f`) is smaller; raise it"
+        let message = "the core cannot start: its memory begins as a file of some MiB, and the \
+                       system's limit on files (`ulimit -f`) is smaller; raise it"
             .to_owned();
         ("core_trapped", EndReason::Failed, message)
     } else {

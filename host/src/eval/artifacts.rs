@@ -18,7 +18,7 @@ use serde_json::json;
 use super::check::Checked;
 use super::results::Row;
 use super::suite::Task;
-use super::trial::Attempt;
+use super::trial::{Attempt, StepTree};
 use crate::tree::{self, Kind, Node, Tree};
 
 pub(super) const LOG: &str = "log.gz";
@@ -50,6 +50,10 @@ pub(super) fn write(directory: &Path, task: &Task, row: &Row, attempt: &Attempt)
     } else {
         fs::write(directory.join(DIFF), "")?;
     }
+    for step in &attempt.steps {
+        let file = of_step(step.step, step.is_last);
+        write_changes(&directory.join(file), &task.tree, &step.tree)?;
+    }
     if let Some(checked) = &attempt.checked {
         write_check(directory, checked)?;
     }
@@ -70,9 +74,19 @@ pub(super) fn write(directory: &Path, task: &Task, row: &Row, attempt: &Attempt)
     Ok(())
 }
 
+/// The changes until the checker of a step, with which the agent may have ended though
+/// there were more steps.
+fn of_step(step: usize, is_last: bool) -> String {
+    let end = if is_last { "-end" } else { "" };
+    format!("step-{}{end}.tar.gz", step + 1)
+}
+
 /// Writes what a checker found.
 pub(super) fn write_check(directory: &Path, checked: &Checked) -> io::Result<()> {
-    fs::write(directory.join(CHECK), serde_json::to_vec(checked)?)
+    // A new file in place of the old one, which another run may have a link to.
+    let (path, aside) = (directory.join(CHECK), directory.join(".check.new"));
+    fs::write(&aside, serde_json::to_vec(checked)?)?;
+    fs::rename(&aside, &path)
 }
 
 fn write_changes(file: &Path, before: &Tree, after: &Tree) -> io::Result<()> {
@@ -101,15 +115,48 @@ fn write_changes(file: &Path, before: &Tree, after: &Tree) -> io::Result<()> {
 /// # Errors
 /// Its files are damaged.
 pub(super) fn final_tree(directory: &Path, before: &Tree) -> io::Result<Tree> {
-    let mut after = before.clone();
-    let file = match fs::File::open(directory.join(CHANGES)) {
-        Ok(file) => file,
+    match changed(&directory.join(CHANGES), before) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Nothing changed, if the trial has come to its end.
-            return fs::metadata(directory.join(DIFF)).map(|_| after);
+            match fs::metadata(directory.join(DIFF))?.len() {
+                0 => Ok(before.clone()),
+                _ => Err(error),
+            }
         }
-        Err(error) => return Err(error),
-    };
+        other => other,
+    }
+}
+
+/// The tree that the checker of a step saw; none where the trial ended before it.
+///
+/// # Errors
+/// Its files are damaged.
+pub(super) fn step_tree(
+    directory: &Path,
+    step: usize,
+    before: &Tree,
+) -> io::Result<Option<StepTree>> {
+    for is_last in [false, true] {
+        match changed(&directory.join(of_step(step, is_last)), before) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => {
+                return other.map(|tree| {
+                    Some(StepTree {
+                        step,
+                        tree,
+                        is_last,
+                    })
+                });
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// `before` with the changes in `file`.
+fn changed(file: &Path, before: &Tree) -> io::Result<Tree> {
+    let mut after = before.clone();
+    let file = fs::File::open(file)?;
     let mut bytes = Vec::new();
     GzDecoder::new(io::BufReader::new(file)).read_to_end(&mut bytes)?;
     let changes = tree::from_tar(&Bytes::from(bytes))?;

@@ -1,11 +1,13 @@
 //! What happened in a trial, collected from its events, and written as a trajectory
 //! in ATIF-v1.7 (Harbor's Agent Trajectory Interchange Format). Models' time and
-//! tools' time are apart; subagents are trajectories within that of their parent.
+//! tools' time are apart; subagents are trajectories within that of their parent. The
+//! format is read in [`crate::trajectory`].
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use hermitcrab::event::EventKind;
+use hermitcrab::llm::Sampled;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -59,6 +61,8 @@ struct Step {
     finish_reason: Option<String>,
     calls: Vec<Call>,
     usage: Option<Usage>,
+    /// Whether it was copied from the trajectory that this one goes on from.
+    is_copied: bool,
 }
 
 struct Call {
@@ -82,6 +86,7 @@ struct Usage {
     cost_usd: Option<f64>,
     model_ms: u64,
     attempt: u32,
+    sampled: Option<Box<Sampled>>,
 }
 
 /// Whose event it is, and when it happened.
@@ -128,10 +133,36 @@ impl Trajectory {
         }
     }
 
+    /// The trajectory of a session that goes on from `events`, those of another run. What
+    /// is counted and timed begins now.
+    pub(super) fn forked(began: Instant, session: &str, events: &[Event]) -> Self {
+        let mut whole = Self::new(began, session);
+        for event in events {
+            whole.see(event);
+        }
+        for agent in &mut whole.agents {
+            agent.notes.clear();
+            for step in &mut agent.steps {
+                step.is_copied = true;
+            }
+        }
+        Self {
+            agents: whole.agents,
+            by_id: whole.by_id,
+            model: whole.model,
+            ..Self::new(began, session)
+        }
+    }
+
+    /// Whether a trajectory is made of an event of this kind.
+    pub(super) fn takes(event: &Event) -> bool {
+        KINDS.contains(&event.kind())
+    }
+
     /// Takes an event; returns its kind if it is one that is looked at, and whether it
     /// is the session's own.
     pub(super) fn see(&mut self, event: &Event) -> Option<(EventKind, bool)> {
-        if !KINDS.contains(&event.kind()) && event.kind() != "SESSION_END" {
+        if !Self::takes(event) && event.kind() != "SESSION_END" {
             return None;
         }
         let kind = event.parse()?;
@@ -205,6 +236,7 @@ impl Trajectory {
                 cost_usd,
                 model_ms,
                 attempt,
+                sampled,
                 ..
             } => {
                 let usage = Usage {
@@ -216,6 +248,7 @@ impl Trajectory {
                     cost_usd: *cost_usd,
                     model_ms: *model_ms,
                     attempt: *attempt,
+                    sampled: sampled.clone(),
                 };
                 self.rounds += 1;
                 self.prompt_tokens += usage.prompt;
@@ -395,6 +428,9 @@ impl Trajectory {
             "source": step.source,
             "message": step.message,
         });
+        if step.is_copied {
+            whole["is_copied_context"] = true.into();
+        }
         let mut extra = json!({ "start_ms": step.start_ms });
         if step.source == "agent" {
             whole["llm_call_count"] = 1.into();
@@ -418,6 +454,19 @@ impl Trajectory {
             });
             if let Some(cost) = usage.cost_usd {
                 metrics["cost_usd"] = cost.into();
+            }
+            if let Some(sampled) = &usage.sampled {
+                for (name, ids) in [
+                    ("prompt_token_ids", &sampled.prompt_token_ids),
+                    ("completion_token_ids", &sampled.token_ids),
+                ] {
+                    if !ids.is_empty() {
+                        metrics[name] = json!(ids);
+                    }
+                }
+                if !sampled.logprobs.is_empty() {
+                    metrics["logprobs"] = json!(sampled.logprobs);
+                }
             }
             whole["metrics"] = metrics;
             extra["model_ms"] = usage.model_ms.into();

@@ -177,8 +177,16 @@ pub(super) type Ask = oneshot::Sender<Result<(), String>>;
 /// Lets a trial decide about each call of a model, once it has seen all events that
 /// came before.
 pub(super) struct Gate {
-    pub(super) inner: Arc<dyn HttpPerformer>,
-    pub(super) asks: mpsc::UnboundedSender<Ask>,
+    inner: Arc<dyn HttpPerformer>,
+    asks: mpsc::UnboundedSender<Ask>,
+}
+
+impl Gate {
+    /// A gate before `inner`, and the calls that ask it.
+    pub(super) fn before(inner: Arc<dyn HttpPerformer>) -> (Self, mpsc::UnboundedReceiver<Ask>) {
+        let (asks, receiver) = mpsc::unbounded_channel();
+        (Self { inner, asks }, receiver)
+    }
 }
 
 #[async_trait]

@@ -95,7 +95,7 @@ impl Checking<'_> {
     async fn sandboxed(
         &self,
         command: &str,
-        files: &[(String, Bytes)],
+        files: &Tree,
         archive: Bytes,
     ) -> Result<Checked, Verdict> {
         let machine =
@@ -111,11 +111,16 @@ impl Checking<'_> {
             ..MemoryOptions::default()
         };
         let sandbox = instance.add_memory(options).await.map_err(machine)?;
-        let writes = files
+        let plain = files
             .iter()
-            .map(|(path, content)| sandbox.write(path, content.clone()));
+            .filter(|(_, node)| matches!(node.kind, Kind::Plain | Kind::Executable));
+        let writes = plain.map(|(path, node)| {
+            let (path, content) = (format!("/{path}"), node.content.clone());
+            let sandbox = &sandbox;
+            async move { sandbox.write(&path, content).await }
+        });
         try_join_all(writes).await.map_err(machine)?;
-        let command = format!("mkdir -p {VERIFIER}; {command}");
+        let command = format!("{}mkdir -p {VERIFIER}; {command}", set_up(files));
         let mut checked = self.run(&sandbox, &command, self.env.clone()).await?;
         if checked.exit_code.is_some() {
             let rewards = rewards(&sandbox).await;
@@ -126,12 +131,7 @@ impl Checking<'_> {
 
     /// On this machine: the tree, the checker's files and its verdict have temporary
     /// directories, which `TESTS` and `VERIFIER` name.
-    async fn locally(
-        &self,
-        command: &str,
-        files: &[(String, Bytes)],
-        tree: &Tree,
-    ) -> Result<Checked, Verdict> {
+    async fn locally(&self, command: &str, files: &Tree, tree: &Tree) -> Result<Checked, Verdict> {
         let machine = |error: std::io::Error| {
             let reason = super::reason(&error);
             Verdict::None(format!("the checker cannot start: {reason}"))
@@ -139,13 +139,7 @@ impl Checking<'_> {
         let place = tempfile::tempdir().map_err(machine)?;
         let at = |name: &str| place.path().join(name);
         super::trial::write_tree(tree, &at("work")).map_err(machine)?;
-        for (path, content) in files {
-            let file = place.path().join(path.trim_start_matches('/'));
-            let parent = file.parent().unwrap_or(place.path());
-            std::fs::create_dir_all(parent)
-                .and_then(|()| std::fs::write(&file, content))
-                .map_err(machine)?;
-        }
+        super::trial::write_tree(files, place.path()).map_err(machine)?;
         std::fs::create_dir_all(at("logs/verifier")).map_err(machine)?;
         let local = LocalEnvironment::builder(at("work")).build();
         let local = local.map_err(|error| Verdict::None(error.message))?;
@@ -326,6 +320,24 @@ fn read_rewards(bytes: &[u8], file: &str) -> Result<BTreeMap<String, f64>, Strin
             .map_or_else(|| wrong("is not a map of numbers"), Ok),
         Err(_) => wrong("is not a map of numbers"),
     }
+}
+
+/// Commands that make what of the files of a checker is more than content.
+fn set_up(files: &Tree) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let made = files.iter().map(|(path, node)| {
+        let path = quoted(&format!("/{path}"));
+        match node.kind {
+            Kind::Plain => String::new(),
+            Kind::Executable => format!("chmod +x {path}; "),
+            Kind::Directory => format!("mkdir -p {path}; "),
+            Kind::Link => {
+                let target = quoted(&String::from_utf8_lossy(&node.content));
+                format!("mkdir -p \"$(dirname {path})\"; ln -s {target} {path}; ")
+            }
+        }
+    });
+    made.collect()
 }
 
 fn expected_files(expected: &Tree, tree: &Tree) -> Verdict {

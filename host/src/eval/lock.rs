@@ -115,10 +115,7 @@ impl Hasher {
         match checker {
             Checker::Command { command, files } => {
                 self.text(command);
-                for (path, content) in files {
-                    self.text(path);
-                    self.bytes(content);
-                }
+                self.tree(files);
             }
             Checker::Expected(tree) => self.tree(tree),
         }

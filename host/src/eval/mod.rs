@@ -4,6 +4,7 @@
 //!
 //! [`Eval::run`] runs a suite, [`regrade`](regrade()) its checkers alone; [`merge`](merge()) and
 //! [`compare`](compare()) work on the directories of runs. docs/eval.md describes the formats.
+//! [`Branches`] runs forks of one log side by side, with the same checkers.
 
 pub mod suite;
 
@@ -16,12 +17,15 @@ mod throttle;
 
 mod artifacts;
 mod atif;
+mod follow;
 mod trial;
 
 mod results;
 mod statistics;
 mod timeline;
 
+mod branch;
+mod branches;
 mod compare;
 mod merge;
 mod queue;
@@ -29,10 +33,12 @@ mod regrade;
 mod report;
 mod run;
 
+pub use branch::{Branch, BranchOutcome, Changes};
+pub use branches::{BranchError, Branches};
 pub use budget::RunLimits;
 pub use compare::{Comparison, Moved, compare};
 pub use lock::Parts;
-pub use merge::merge;
+pub use merge::{Merged, merge};
 pub use programs::Programs;
 pub use regrade::{Regraded, regrade};
 pub use results::{Outcome, Row, Tokens};
@@ -40,16 +46,7 @@ pub use run::{Eval, EvalError, EvalOptions, News, Watch};
 pub use scripted::ScriptedTransport;
 pub use statistics::{Estimate, Summary};
 
-/// The reason of an I/O error without its number.
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => text.to_owned(),
-    }
-}
+use crate::reason;
 
 /// A text of at most `characters`, with what is left out in the middle counted.
 fn cut(text: &str, characters: usize) -> std::borrow::Cow<'_, str> {

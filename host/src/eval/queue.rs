@@ -2,6 +2,7 @@
 //! are recorded already, and each task loaded once for all of its trials.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::lock::Parts;
@@ -38,6 +39,8 @@ pub(super) struct Queue {
     pub(super) shard: (u64, u64),
     /// Parts of a lock that are the same for all tasks, given a task's.
     pub(super) parts: Box<dyn Fn(&Task) -> Parts + Send>,
+    /// Directory of the run.
+    pub(super) directory: PathBuf,
     /// Trials of an earlier run.
     pub(super) recorded: HashMap<(String, u32), Row>,
     /// Next task.
@@ -149,6 +152,8 @@ impl Queue {
         } else if row.lock != trial.parts.lock() {
             let changed = trial.parts.changed_from(&row.parts);
             format!("changed since: {}", changed.join(", "))
+        } else if !self.directory.join(&row.dir).is_dir() {
+            "its files are lost".to_owned()
         } else {
             return Some(Next::Kept(Box::new(row)));
         };

@@ -149,28 +149,54 @@ async fn again(
         )));
     }
     let task = task.map_err(Some)?;
-    if task.inputs.iter().any(|input| input.checker.is_some()) {
-        let why = "its steps have checkers, whose trees are not recorded: run it again";
-        return Err(Some(why.to_owned()));
-    }
     let parts = Parts::of_task(&task);
     if parts.files != row.parts.files {
         let why = "the files of its task have changed: run it again";
         return Err(Some(why.to_owned()));
     }
-    let tree = artifacts::final_tree(&dir, &task.tree)
-        .map_err(|error| Some(format!("its tree is lost: {}", super::reason(&error))))?;
     let seed = unhex(&row.seed).ok_or_else(|| Some("its seed is damaged".to_owned()))?;
-    let tree = Final {
-        tree,
-        archive: None,
+    let lost = |error| Some(format!("its tree is lost: {}", super::reason(&error)));
+    let check = async |checker, tree| {
+        let tree = Final {
+            tree,
+            archive: None,
+        };
+        let checked = conditions.check(&task, checker, seed, &tree).await;
+        checked.map_err(Some)
     };
-    let checked = conditions.check(&task, &task.checker, seed, &tree).await;
-    let checked = checked.map_err(Some)?;
-    let (outcome, reason) = match &checked.verdict {
-        Verdict::Passed => (Outcome::Passed, None),
-        Verdict::Failed(why) => (Outcome::Failed, Some(why.clone())),
-        Verdict::None(why) => (Outcome::InfraError, Some(why.clone())),
+    let mut at_step = None;
+    for (step, input) in task.inputs.iter().enumerate() {
+        let Some(checker) = &input.checker else {
+            continue;
+        };
+        let Some(seen) = artifacts::step_tree(&dir, step, &task.tree).map_err(lost)? else {
+            let why = "the agent has not come to its end, or it is not recorded: run it again";
+            return Err(Some(format!("step {}: {why}", input.name)));
+        };
+        let checked = check(checker, seen.tree).await?;
+        if let Some(why) = input.failed(&checked.verdict) {
+            at_step = Some((checked, why));
+            break;
+        }
+        if seen.is_last {
+            let why = "it passes now, but the agent ended there: run it again";
+            return Err(Some(format!("step {}: {why}", input.name)));
+        }
+    }
+    let (checked, why) = match at_step {
+        Some((checked, why)) => (checked, Some(why)),
+        None => {
+            let tree = artifacts::final_tree(&dir, &task.tree).map_err(lost)?;
+            (check(&task.checker, tree).await?, None)
+        }
+    };
+    let (outcome, reason) = match (&checked.verdict, why) {
+        (Verdict::Passed, _) => (Outcome::Passed, None),
+        (Verdict::Failed(own), why) => (Outcome::Failed, Some(why.unwrap_or_else(|| own.clone()))),
+        (Verdict::None(own), why) => (
+            Outcome::InfraError,
+            Some(why.unwrap_or_else(|| own.clone())),
+        ),
     };
     artifacts::write_check(&dir, &checked)
         .map_err(|error| Some(results::cannot_write(directory, &error)))?;

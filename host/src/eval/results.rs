@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ impl Directory {
     pub(super) fn take(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let cannot = |error: io::Error| format!("cannot use {shown}: {}", super::reason(&error));
-        std::fs::create_dir_all(path.join("trials")).map_err(cannot)?;
+        std::fs::create_dir_all(path.join(TRIALS)).map_err(cannot)?;
         let file = path.join(".lock");
         let mut options = OpenOptions::new();
         let lock = options.read(true).write(true).create(true).truncate(false);
@@ -198,11 +198,15 @@ impl Directory {
 
 /// What a full disk or another failure of it means to a run.
 pub(super) fn cannot_write(directory: &Path, error: &io::Error) -> String {
+    disk_failed(directory, &super::reason(error))
+}
+
+/// The same, where only the reason is known.
+pub(super) fn disk_failed(directory: &Path, why: &str) -> String {
     format!(
-        "cannot write to {}: {}; the trials recorded so far are whole: make room and go on with \
+        "cannot write to {}: {why}; the trials recorded so far are whole: make room and go on with \
          --resume",
         directory.display(),
-        super::reason(error)
     )
 }
 
@@ -214,6 +218,18 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// Folder of the trials.
+const TRIALS: &str = "trials";
+
+/// Whether a path leads to a folder below that of the trials.
+fn is_within(dir: &str) -> bool {
+    let mut parts = Path::new(dir).components();
+    let first = parts.next() == Some(Component::Normal(TRIALS.as_ref()));
+    let rest: Vec<_> = parts.collect();
+    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    first && !rest.is_empty() && rest.iter().all(is_name)
 }
 
 /// The rows of a directory, the last of each trial. A torn last line is none.
@@ -243,6 +259,13 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Row>, String> {
         }
         let row: Row = serde_json::from_slice(&line)
             .map_err(|error| format!("{shown} line {number} is damaged: {error}"))?;
+        // What lies there is removed, linked and written: never outside of the run.
+        if !is_within(&row.dir) {
+            return Err(format!(
+                "{shown} line {number} is damaged: `dir` is {:?}, which is no folder of a trial",
+                row.dir
+            ));
+        }
         rows.insert((row.task.clone(), row.trial), row);
     }
     Ok(rows.into_values().collect())
@@ -329,6 +352,32 @@ impl Drop for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_trials_lie_below_the_run() {
+        for dir in ["trials/a.1", "trials/a b.12", "trials/a/b.1"] {
+            assert!(is_within(dir), "{dir}");
+        }
+        for dir in [
+            "",
+            "trials",
+            "trials/..",
+            "trials/../../etc",
+            "../trials/a.1",
+            "/etc",
+            "/trials/a.1",
+            "other/a.1",
+        ] {
+            assert!(!is_within(dir), "{dir}");
+        }
+        let place = tempfile::tempdir().expect("a directory");
+        let mut bad = row("a", 1, Outcome::Passed);
+        bad.dir = "../elsewhere".to_owned();
+        let line = format!("{}\n", serde_json::to_string(&bad).expect("JSON"));
+        std::fs::write(place.path().join(RESULTS), line).expect("written");
+        let error = read(place.path()).expect_err("damaged");
+        assert!(error.ends_with("which is no folder of a trial"), "{error}");
+    }
 
     fn row(task: &str, trial: u32, outcome: Outcome) -> Row {
         Row {

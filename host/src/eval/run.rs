@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts;
 use super::budget::{RunBudget, RunLimits};
+use super::follow::Class;
 use super::lock::{self, Parts};
 use super::programs::Programs;
 use super::queue::{Next, Queue, Trial};
@@ -23,7 +24,7 @@ use super::results::{self, Directory, Outcome, Row, Tokens, Writer};
 use super::statistics::{Summary, Sums};
 use super::suite::{Limits, LoadOptions, Suite, Task};
 use super::throttle::Throttled;
-use super::trial::{Attempt, Class, Conditions};
+use super::trial::{Attempt, Conditions};
 use crate::cache::hex;
 use crate::host::Host;
 use crate::local::Guardian;
@@ -146,6 +147,12 @@ pub(super) struct Settings {
     pub(super) shard: Option<String>,
     pub(super) env: String,
     pub(super) core: String,
+    /// Whether all of its trials ran; absent in runs of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ended: Option<bool>,
+    /// Results that it has, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) results: Option<usize>,
 }
 
 pub(super) const SETTINGS: &str = "run.json";
@@ -174,7 +181,7 @@ impl Eval {
     /// # Errors
     /// See [`EvalError`].
     pub async fn run(self, stop: CancellationToken, watch: Watch) -> Result<Summary, EvalError> {
-        let (shared, jobs) = self.prepare(stop, watch).map_err(EvalError::Usage)?;
+        let (shared, jobs) = self.prepare(stop, watch)?;
         let shared = Arc::new(shared);
         let mut workers = JoinSet::new();
         for _ in 0..jobs {
@@ -199,33 +206,39 @@ impl Eval {
                 .and_then(|rows| directory.rewrite(&rows))
                 .map_err(EvalError::Failed)?;
         }
+        let mut settings = read_settings(&directory.path).map_err(EvalError::Failed)?;
         let summary = lock(&shared.sums).summary();
+        settings.ended = Some(true);
+        settings.results = Some(summary.trials);
+        write_settings(&directory.path, &settings).map_err(EvalError::Failed)?;
         super::report::write(&directory.path)
             .map_err(|error| EvalError::Failed(results::cannot_write(&directory.path, &error)))?;
         Ok(summary)
     }
 
-    fn prepare(self, stop: CancellationToken, watch: Watch) -> Result<(Shared, usize), String> {
+    fn prepare(self, stop: CancellationToken, watch: Watch) -> Result<(Shared, usize), EvalError> {
         let Self {
             host,
             programs,
             mut options,
         } = self;
-        let suite = Arc::new(Suite::open(&options.suite).map_err(|error| error.to_string())?);
-        let directory = Directory::take(&options.out)?;
+        let suite = Arc::new(
+            Suite::open(&options.suite).map_err(|error| EvalError::Usage(error.to_string()))?,
+        );
+        let directory = Directory::take(&options.out).map_err(EvalError::Usage)?;
         let mut recorded = HashMap::new();
         let mut earlier = None;
         if directory.has_results() {
             if !options.resume {
-                return Err(format!(
+                return Err(EvalError::Usage(format!(
                     "{} holds the results of a run: add --resume to go on with it, or choose \
                      another --out",
                     options.out.display()
-                ));
+                )));
             }
-            earlier = Some(read_settings(&directory.path)?);
-            let rows = results::read(&directory.path)?;
-            directory.rewrite(&rows)?;
+            earlier = Some(read_settings(&directory.path).map_err(EvalError::Usage)?);
+            let rows = results::read(&directory.path).map_err(EvalError::Usage)?;
+            directory.rewrite(&rows).map_err(EvalError::Failed)?;
             recorded = rows
                 .into_iter()
                 .map(|row| ((row.task.clone(), row.trial), row))
@@ -233,12 +246,15 @@ impl Eval {
         }
         let seed = match (options.seed, &earlier) {
             (Some(seed), _) => seed,
-            (None, Some(earlier)) => unhex(&earlier.seed)
-                .ok_or_else(|| format!("{SETTINGS} of {} has no seed", options.out.display()))?,
+            (None, Some(earlier)) => unhex(&earlier.seed).ok_or_else(|| {
+                let shown = options.out.display();
+                EvalError::Usage(format!("{SETTINGS} of {shown} has no seed"))
+            })?,
             (None, None) => {
                 let mut seed = [0; 32];
-                getrandom::fill(&mut seed)
-                    .map_err(|error| format!("the system gives no random numbers: {error}"))?;
+                getrandom::fill(&mut seed).map_err(|error| {
+                    EvalError::Failed(format!("the system gives no random numbers: {error}"))
+                })?;
                 seed
             }
         };
@@ -258,11 +274,14 @@ impl Eval {
             shard: options.shard.map(|(shard, of)| format!("{shard}/{of}")),
             env: if options.local { "local" } else { "memory" }.to_owned(),
             core: host.core_id().hash,
+            ended: Some(false),
+            results: None,
         };
-        write_settings(&directory.path, &settings)?;
-        let writer = directory.writer()?;
+        write_settings(&directory.path, &settings).map_err(EvalError::Failed)?;
+        let writer = directory.writer().map_err(EvalError::Failed)?;
         let parts = common_parts(&host, &options, &seed);
         let queue = Queue {
+            directory: directory.path.clone(),
             suite,
             load: options.load.clone(),
             trials: options.trials,
@@ -446,11 +465,14 @@ impl Shared {
         loop {
             row.started_at = now();
             if let Err(error) = artifacts::fresh(&path) {
-                return self.fail(&error);
+                return self.fail(&super::reason(&error));
             }
             let log = path.join(artifacts::LOG);
             let attempt = self.conditions.attempt(task, seed, log).await;
             fill(&mut row, &attempt);
+            if attempt.class == Class::Disk {
+                return self.fail(row.reason.as_deref().unwrap_or_default());
+            }
             if row.outcome == Outcome::InfraError && !self.stop.is_cancelled() {
                 let (retries, factor) = attempt.class.retries(self.options.retries);
                 if attempt.class == Class::Budget {
@@ -472,7 +494,7 @@ impl Shared {
                 }
             }
             if let Err(error) = artifacts::write(&path, task, &row, &attempt) {
-                return self.fail(&error);
+                return self.fail(&super::reason(&error));
             }
             return Some(row);
         }
@@ -493,8 +515,8 @@ impl Shared {
     }
 
     /// The disk fails: the run ends.
-    fn fail(&self, error: &std::io::Error) -> Option<Row> {
-        let why = results::cannot_write(&self.directory.path, error);
+    fn fail(&self, why: &str) -> Option<Row> {
+        let why = results::disk_failed(&self.directory.path, why);
         let _ = self.fatal.set(why);
         self.stop.cancel();
         None

@@ -3,16 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use hermitcrab::event::{CloseReason, EndReason, EventKind};
 use hermitcrab::session::SessionConfig;
-use tokio::sync::mpsc;
 
 use super::atif::Trajectory;
-use super::budget::{Ask, Gate, Meter, Refusal, RunBudget};
+use super::budget::{Gate, Meter, RunBudget};
 use super::check::{Checked, Checking, Verdict};
+use super::follow::{Class, Ended, Follower};
 use super::programs::Programs;
 use super::results::Outcome;
 use super::scripted::ScriptedTransport;
@@ -22,7 +21,7 @@ use crate::error::HostError;
 use crate::host::{Host, InstanceOptions};
 use crate::http::HttpPerformer;
 use crate::local::{Guardian, LocalEnvironment};
-use crate::memory::MemoryOptions;
+use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::session::{EnvironmentChoice, Session, SessionOptions};
 use crate::tree::{self, Kind, Node, Tree};
 
@@ -61,37 +60,19 @@ pub(super) struct Attempt {
     /// The tree at the end, where it is known.
     pub(super) after: Option<Final>,
     pub(super) checked: Option<Checked>,
+    /// The trees that checkers of steps saw.
+    pub(super) steps: Vec<StepTree>,
     pub(super) wall_ms: u64,
     pub(super) session_model: String,
 }
 
-/// Kinds of failures that are not the agent's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    /// Trying again does not help: a key, a setting, a task that is none.
-    Setup,
-    /// The provider wants fewer calls.
-    RateLimit,
-    /// The provider or the way to it failed.
-    Provider,
-    /// This machine failed.
-    Machine,
-    /// The budget of the run is used up.
-    Budget,
-}
-
-impl Class {
-    /// Attempts after the first, of at most `retries`, and the factor of the wait
-    /// between them.
-    pub(super) fn retries(self, retries: u32) -> (u32, u32) {
-        match self {
-            Self::Setup | Self::Budget => (0, 1),
-            Self::Machine => (retries.min(1), 1),
-            Self::Provider => (retries, 1),
-            // Waiting is all that helps.
-            Self::RateLimit => (retries.saturating_mul(2), 4),
-        }
-    }
+/// The tree at the end of a step.
+pub(super) struct StepTree {
+    /// Number of the step, from 0.
+    pub(super) step: usize,
+    pub(super) tree: Tree,
+    /// Whether the agent went no further, though there were more steps.
+    pub(super) is_last: bool,
 }
 
 /// A tree that an agent left.
@@ -101,13 +82,26 @@ pub(super) struct Final {
     pub(super) archive: Option<Bytes>,
 }
 
+impl Final {
+    /// The tree of a sandbox as it is now; after the death of the core, as it was before.
+    pub(super) async fn of(sandbox: &EnvironmentHandle) -> Result<Self, String> {
+        let archive = match sandbox.export_tar().await {
+            Err(HostError::Core(_)) => sandbox.recover_tar().await,
+            other => other,
+        };
+        let archive = archive.map_err(|error| format!("cannot read the files: {error}"))?;
+        let tree = tree::from_tar(&archive)
+            .map_err(|error| format!("cannot read the files: {}", super::reason(&error)))?;
+        Ok(Self {
+            tree,
+            archive: Some(archive),
+        })
+    }
+}
+
 /// Why the agent's part ended.
 enum End {
-    /// It says that it is done.
-    Natural,
-    Limit(String),
-    Agent(String),
-    Infra(Class, String),
+    Session(Ended),
     /// A step's checker did not pass.
     Step(Checked, String),
 }
@@ -123,16 +117,17 @@ impl Conditions {
             trajectory: None,
             after: None,
             checked: None,
+            steps: Vec::new(),
             wall_ms: 0,
             session_model: String::new(),
         };
         let end = match self.agent(task, seed, log, began, &mut attempt).await {
             Ok(end) => end,
-            Err((class, why)) => End::Infra(class, why),
+            Err((class, why)) => End::Session(Ended::Infra(class, why)),
         };
         attempt.wall_ms = millis(began);
         let end = match (end, &attempt.after) {
-            (End::Natural, Some(after)) => {
+            (End::Session(Ended::Naturally), Some(after)) => {
                 match self.check(task, &task.checker, seed, after).await {
                     Ok(checked) => {
                         let verdict = checked.verdict.clone();
@@ -146,10 +141,12 @@ impl Conditions {
                     Err(why) => Some((Outcome::InfraError, why)),
                 }
             }
-            (End::Natural, None) => Some((Outcome::AgentError, "its files are lost".to_owned())),
-            (End::Limit(why), _) => Some((Outcome::Limit, why)),
-            (End::Agent(why), _) => Some((Outcome::AgentError, why)),
-            (End::Infra(class, why), _) => {
+            (End::Session(Ended::Naturally), None) => {
+                Some((Outcome::AgentError, "its files are lost".to_owned()))
+            }
+            (End::Session(Ended::ByLimit(why)), _) => Some((Outcome::Limit, why)),
+            (End::Session(Ended::ByAgent(why)), _) => Some((Outcome::AgentError, why)),
+            (End::Session(Ended::Infra(class, why)), _) => {
                 attempt.class = class;
                 Some((Outcome::InfraError, why))
             }
@@ -196,7 +193,7 @@ impl Conditions {
             host: &self.host,
             checker,
             seed: super::lock::seed(&seed, "check", 0),
-            programs: self.lent(task)?,
+            programs: self.lent(task, checker.needs_python())?,
             env: &task.check_env,
             timeout_ms: task.check_timeout_ms,
             needs_reward: task.needs_reward,
@@ -205,12 +202,19 @@ impl Conditions {
         Ok(checking.check(&after.tree, archive).await)
     }
 
+    /// Programs of a task; `python` is lent, too, where that is asked for.
     fn lent(
         &self,
         task: &Task,
+        python: bool,
     ) -> Result<std::collections::BTreeMap<String, crate::program::ProgramFn>, String> {
         match task.takes_all_programs {
             true => Ok(self.programs.all()),
+            false if python => {
+                let mut needed = task.programs.clone();
+                needed.insert("python3".to_owned());
+                self.programs.lent(&needed)
+            }
             false => self.programs.lent(&task.programs),
         }
     }
@@ -227,7 +231,7 @@ impl Conditions {
             let why = "the task runs commands on this machine: allow that with --env local";
             return Err((Class::Setup, why.to_owned()));
         }
-        let programs = self.lent(task).map_err(|why| (Class::Setup, why))?;
+        let programs = self.lent(task, false).map_err(|why| (Class::Setup, why))?;
         let limits = task.limits.or(self.limits);
         let mut meter = Meter::new(limits, self.budget.clone());
         let mut http = match &task.script {
@@ -236,12 +240,9 @@ impl Conditions {
         };
         let mut asks = None;
         if meter.asks() {
-            let (sender, receiver) = mpsc::unbounded_channel();
+            let (gate, receiver) = Gate::before(http);
             asks = Some(receiver);
-            http = Arc::new(Gate {
-                inner: http,
-                asks: sender,
-            });
+            http = Arc::new(gate);
         }
         let options = InstanceOptions {
             seed: Some(seed),
@@ -270,40 +271,21 @@ impl Conditions {
         let options = SessionOptions::new(self.session_config(task, limits), environment);
         let mut session = instance.open_session(options).await.map_err(setup)?;
         let mut trajectory = Trajectory::new(began, session.id());
-        let deadline = limits.wall_ms.map(|ms| began + Duration::from_millis(ms));
-        let mut end = End::Natural;
-        for input in &task.inputs {
+        let mut end = End::Session(Ended::Naturally);
+        for (step, input) in task.inputs.iter().enumerate() {
             if let Err(error) = session.submit(input.instruction.as_str()).await {
-                end = ended_by(error);
+                end = End::Session(Ended::by(error));
                 break;
             }
-            let mut seen = Seen::default();
-            loop {
-                tokio::select! {
-                    // What happened before a call was asked for is seen before.
-                    biased;
-                    event = session.next_event() => {
-                        let Some(event) = event else {
-                            seen.over = true;
-                            break;
-                        };
-                        let Some((kind, is_own)) = trajectory.see(&event) else { continue };
-                        if seen.see(&kind, is_own, &mut meter) {
-                            break;
-                        }
-                    }
-                    ask = next(&mut asks) => {
-                        let _ = ask.send(meter.ask());
-                    }
-                    () = at(deadline), if !seen.late => {
-                        seen.late = true;
-                        // What comes of it are events.
-                        let _ = session.abort().await;
-                    }
-                }
-            }
-            end = seen.end(&meter, limits);
-            if !matches!(end, End::Natural) {
+            let follower = Follower {
+                trajectory: &mut trajectory,
+                meter: &mut meter,
+                asks: &mut asks,
+                limits,
+                began,
+            };
+            end = End::Session(follower.follow(&mut session).await);
+            if !matches!(end, End::Session(Ended::Naturally)) {
                 break;
             }
             if let Some(checker) = &input.checker {
@@ -311,11 +293,15 @@ impl Conditions {
                 let tree = tree.map_err(|why| (Class::Machine, why))?;
                 let checked = self.check(task, checker, seed, &tree).await;
                 let checked = checked.map_err(|why| (Class::Setup, why))?;
-                let why = match &checked.verdict {
-                    Verdict::Passed => continue,
-                    Verdict::Failed(why) | Verdict::None(why) => why,
+                let failed = input.failed(&checked.verdict);
+                attempt.steps.push(StepTree {
+                    step,
+                    tree: tree.tree,
+                    is_last: failed.is_some() && step + 1 < task.inputs.len(),
+                });
+                let Some(why) = failed else {
+                    continue;
                 };
-                let why = format!("step {}: {why}", input.name);
                 end = End::Step(checked, why);
                 break;
             }
@@ -324,8 +310,14 @@ impl Conditions {
         attempt.trajectory = Some(trajectory);
         match self.tree(&session, place.as_ref()).await {
             Ok(tree) => attempt.after = Some(tree),
-            Err(why) if matches!(end, End::Natural) => return Err((Class::Machine, why)),
+            Err(why) if matches!(end, End::Session(Ended::Naturally)) => {
+                return Err((Class::Machine, why));
+            }
             Err(_) => {}
+        }
+        // The log is whole before the trial counts.
+        if let Ok(Some(error)) = instance.end_record().await {
+            return Err((Class::Disk, super::reason(&error)));
         }
         Ok(end)
     }
@@ -365,18 +357,7 @@ impl Conditions {
                 archive: None,
             });
         }
-        let sandbox = session.environment();
-        let archive = match sandbox.export_tar().await {
-            Err(HostError::Core(_)) => sandbox.recover_tar().await,
-            other => other,
-        };
-        let archive = archive.map_err(|error| format!("cannot read the files: {error}"))?;
-        let tree = tree::from_tar(&archive)
-            .map_err(|error| format!("cannot read the files: {}", super::reason(&error)))?;
-        Ok(Final {
-            tree,
-            archive: Some(archive),
-        })
+        Final::of(session.environment()).await
     }
 }
 
@@ -441,25 +422,7 @@ fn set_mode(_node: &Node, _path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn next(asks: &mut Option<mpsc::UnboundedReceiver<Ask>>) -> Ask {
-    let asked = match asks {
-        Some(asks) => asks.recv().await,
-        None => None,
-    };
-    match asked {
-        Some(ask) => ask,
-        None => std::future::pending().await,
-    }
-}
-
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn millis(began: Instant) -> u64 {
+pub(super) fn millis(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -470,98 +433,4 @@ fn setup(error: HostError) -> (Class, String) {
         _ => Class::Machine,
     };
     (class, error.to_string())
-}
-
-fn ended_by(error: HostError) -> End {
-    match error {
-        HostError::Core(failure) => End::Agent(failure.message),
-        other => End::Infra(Class::Machine, other.to_string()),
-    }
-}
-
-/// What the events of an input say about its end.
-#[derive(Default)]
-struct Seen {
-    reason: Option<EndReason>,
-    /// Code and message of the last error.
-    error: Option<(String, String)>,
-    /// No event follows.
-    over: bool,
-    closed_by_error: bool,
-    /// The wall time is over.
-    late: bool,
-}
-
-impl Seen {
-    /// Takes an event; says whether the input is done.
-    fn see(&mut self, kind: &EventKind, is_own: bool, meter: &mut Meter) -> bool {
-        match kind {
-            EventKind::Usage {
-                prompt_tokens,
-                output_tokens,
-                cost_usd,
-                ..
-            } => meter.used(prompt_tokens + output_tokens, *cost_usd),
-            EventKind::Retry { .. } => meter.retried(),
-            EventKind::Error { code, message, .. } if is_own => {
-                self.error = Some((code.clone(), message.clone()));
-            }
-            EventKind::ProcessingEnd { reason, .. } if is_own => {
-                self.reason = Some(*reason);
-                return !self.late;
-            }
-            EventKind::SessionEnd { reason, .. } if is_own => {
-                self.closed_by_error = *reason == CloseReason::Error;
-                return true;
-            }
-            _ => {}
-        }
-        false
-    }
-
-    fn end(self, meter: &Meter, limits: Limits) -> End {
-        match &meter.refusal {
-            Some(Refusal::Trial(why)) => return End::Limit(why.clone()),
-            Some(Refusal::Run(why)) => return End::Infra(Class::Budget, why.clone()),
-            None => {}
-        }
-        if self.late {
-            let ms = limits.wall_ms.unwrap_or_default();
-            return End::Limit(format!("the limit of {ms} ms wall time is reached"));
-        }
-        match self.reason {
-            Some(EndReason::Completed | EndReason::AwaitingInput) if !self.closed_by_error => {
-                End::Natural
-            }
-            Some(EndReason::RoundLimit) => End::Limit("the limit of tool rounds is reached".into()),
-            Some(EndReason::TurnLimit) => End::Limit("the limit of turns is reached".into()),
-            Some(EndReason::TimeLimit) => End::Limit("the limit of wall time is reached".into()),
-            _ => {
-                let (code, message) = self
-                    .error
-                    .unwrap_or_else(|| (String::new(), "the session ended early".to_owned()));
-                classified(&code, message)
-            }
-        }
-    }
-}
-
-/// Whose fault an error is (`LlmErrorKind`, `CoreFailure`).
-fn classified(code: &str, message: String) -> End {
-    let message = message
-        .strip_suffix(crate::core::CoreFailure::WAY_OUT)
-        .map(str::to_owned)
-        .unwrap_or(message);
-    match code {
-        "rate_limit" => End::Infra(Class::RateLimit, message),
-        "server" | "network" | "stream" | "request_timeout" | "unknown" => {
-            End::Infra(Class::Provider, message)
-        }
-        "authentication" | "access_denied" | "quota_exceeded" | "not_found" | "configuration" => {
-            End::Infra(Class::Setup, message)
-        }
-        // What its commands took.
-        "core_stalled" | "core_memory" => End::Limit(message),
-        _ => End::Agent(message),
-    }
 }

@@ -3,9 +3,8 @@
 
 mod replay;
 
-pub use hermitcrab::log::{CoreId, Difference, Header, LogError, VERSION};
-pub(crate) use replay::{OpenEffect, Progress};
-pub use replay::{Replay, ReplayError, Replayed, Stop};
+pub use hermitcrab::log::{CoreId, Difference, Header, LogError, Stop, VERSION};
+pub use replay::{Replay, ReplayError, Replayed};
 
 use std::fmt;
 use std::fs::File;
@@ -70,22 +69,20 @@ pub fn opening(path: &Path) -> Result<Option<Opening>, LogFileError> {
     // Numbers of environments count from 1, in the order of their calls.
     let mut environments = Vec::new();
     while let Some(entry) = log.read().map_err(broken)? {
-        match entry {
-            Entry::Call(InstanceCall::AddRemoteEnvironment { info }) => {
-                environments.push(Some(info));
-            }
-            Entry::Call(InstanceCall::AddMemoryEnvironment { .. }) => environments.push(None),
-            Entry::Call(InstanceCall::OpenSession {
-                environment,
-                config,
-                ..
-            }) => {
-                let index = usize::try_from(environment).unwrap_or_default();
-                let remote = environments.into_iter().nth(index.saturating_sub(1));
-                let remote = remote.flatten();
-                return Ok(Some(Opening { config, remote }));
-            }
-            _ => {}
+        let Entry::Call(call) = entry else { continue };
+        if call.adds_sandbox() {
+            environments.push(None);
+        }
+        if let Some(environment) = call.opens_session_in() {
+            let unusable = |_| broken(LogError::NotALog);
+            let config = call.opening_config().map_err(unusable)?;
+            let index = usize::try_from(environment).unwrap_or_default();
+            let remote = environments.into_iter().nth(index.saturating_sub(1));
+            let remote = remote.flatten();
+            return Ok(config.map(|config| Opening { config, remote }));
+        }
+        if let InstanceCall::AddRemoteEnvironment { info } = call {
+            environments.push(Some(info));
         }
     }
     Ok(None)
@@ -93,10 +90,11 @@ pub fn opening(path: &Path) -> Result<Option<Opening>, LogFileError> {
 
 impl<'a> From<&'a CoreStep> for Output<'a> {
     fn from(step: &'a CoreStep) -> Self {
+        let events = step.events.iter();
         let effects = step.effects.iter();
         let reports = step.reports.iter();
         Self {
-            events: step.events.iter().map(|event| &event.json).collect(),
+            events: events.map(|event| (&*event.session, &event.json)).collect(),
             effects: effects
                 .map(|effect| (effect.id, &*effect.owner, &effect.kind))
                 .collect(),
@@ -116,7 +114,12 @@ impl Recorder {
     /// # Errors
     /// The file exists, or cannot be written.
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let file = File::options().write(true).create_new(true).open(path)?;
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        // What was said and read is in it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
         LogWriter::begin(file, header).map(Self)
     }
 
@@ -133,5 +136,13 @@ impl Recorder {
     /// Why the log is not whole, if it is not.
     pub(crate) fn failed(&self) -> Option<&io::Error> {
         self.0.failed()
+    }
+
+    /// Ends the log.
+    ///
+    /// # Errors
+    /// It is not whole.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.0.finish()
     }
 }

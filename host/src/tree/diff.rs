@@ -23,6 +23,29 @@ pub struct Diff {
     pub left_out: Vec<String>,
 }
 
+impl Diff {
+    /// Files that have changed, and lines of texts that were added and removed.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let binary = self.left_out.iter().filter(|path| !path.ends_with('/'));
+        let (mut files, mut added, mut removed) = (binary.count(), 0, 0);
+        // A line of a hunk begins with a mark, so no header is one.
+        let mut is_in_hunk = false;
+        for line in self.patch.split('\n') {
+            match line.as_bytes().first() {
+                Some(b'd') if line.starts_with("diff --git ") => {
+                    files += 1;
+                    is_in_hunk = false;
+                }
+                Some(b'@') => is_in_hunk = true,
+                Some(b'+') if is_in_hunk => added += 1,
+                Some(b'-') if is_in_hunk => removed += 1,
+                _ => {}
+            }
+        }
+        (files, added, removed)
+    }
+}
+
 /// The changes from `before` to `after`.
 pub fn diff(before: &Tree, after: &Tree) -> Diff {
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -245,6 +268,23 @@ mod tests {
             left_out: left_out.iter().map(|path| (*path).to_owned()).collect(),
         };
         assert_eq!(diff(&tree(before), &tree(after)), expected);
+    }
+
+    #[test]
+    fn counts_of_files_and_lines() {
+        let before = tree(&[
+            ("a", b"1\n-- x\n3\n", Kind::Plain),
+            ("b", b"\0", Kind::Plain),
+            ("c", b"", Kind::Plain),
+        ]);
+        let after = tree(&[
+            ("a", b"1\n++ y\nnew\n3\n", Kind::Plain),
+            ("b", b"\0\0", Kind::Plain),
+            ("c", b"", Kind::Plain),
+            ("d", b"", Kind::Directory),
+            ("e", b"", Kind::Plain),
+        ]);
+        assert_eq!(diff(&before, &after).counts(), (3, 2, 1));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod driven;
 mod limits;
 mod pool;
 mod programs;
+mod saved;
 mod stepped;
 
 use std::time::Duration;

@@ -112,6 +112,75 @@ fn checkers_alone_are_run_again() {
 }
 
 #[test]
+fn checkers_of_steps_see_the_trees_of_their_steps() {
+    let place = Place::new();
+    let step = |name: &str| {
+        format!("[[steps]]\nname = \"{name}\"\ninstruction = \"more\"\ncheck = \"{name}.sh\"\n")
+    };
+    let words = || json!({"text": "done"});
+    let commands = ["echo 1 > a", "echo 2 >> a", "echo 3 > a"];
+    let steps: Vec<Value> = commands
+        .iter()
+        .flat_map(|command| [shell(command), words()])
+        .collect();
+    let settings = step("second") + &step("third");
+    place.task("t", &settings, &steps[..5], "test -f a");
+    place.write("suite/t/second.sh", "grep -q 2 a");
+    place.write("suite/t/third.sh", "grep -q 3 a");
+    let ran = place.run(&[]);
+    assert_eq!(ends(&place.rows("out")), [("t", "passed", None)], "{ran:?}");
+    let regraded = |check: &str, expected: &str| {
+        place.write("suite/t/second.sh", check);
+        let ran = place.eval(&["regrade", "out"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stdout.starts_with(expected), "{ran:?}");
+    };
+    regraded(
+        "grep -q 3 a",
+        "t.1: passed → failed (step second: the checker ended with exit code 1)\n",
+    );
+    regraded("test \"$(tail -1 a)\" = 2", "t.1: failed → passed\n");
+
+    // An agent that ended at a step did not do what comes behind it.
+    place.write("suite/t/third.sh", "exit 1");
+    let fourth = step("fourth").replace("check = \"fourth.sh\"\n", "");
+    place.task("t", &(settings.clone() + &fourth), &steps[..5], "true");
+    place.eval(&["suite", "--out", "out", "--resume"]);
+    let why = "step third: the checker ended with exit code 1";
+    assert_eq!(ends(&place.rows("out")), [("t", "failed", Some(why))]);
+    place.write("suite/t/third.sh", "true");
+    regraded(
+        "true",
+        "t.1: not checked: step third: it passes now, but the agent ended there: run it again\n",
+    );
+    // What never came to a step cannot be checked there.
+    place.write("suite/t/second.sh", "exit 1");
+    place.eval(&["suite", "--out", "out", "--resume"]);
+    let why = "step second: the checker ended with exit code 1";
+    assert_eq!(ends(&place.rows("out")), [("t", "failed", Some(why))]);
+    regraded(
+        "true",
+        "t.1: not checked: step second: it passes now, but the agent ended there: run it again\n",
+    );
+    // Files that are lost are no tree that did not change, and no result.
+    place.task("t", &settings, &steps[..5], "true");
+    place.write("suite/t/third.sh", "grep -q 3 a");
+    place.eval(&["suite", "--out", "out", "--resume"]);
+    assert_eq!(ends(&place.rows("out")), [("t", "passed", None)]);
+    fs::remove_file(place.path("out/trials/t.1/changes.tar.gz")).expect("changes");
+    regraded(
+        "true",
+        "t.1: not checked: its tree is lost: no such file or directory\n",
+    );
+    fs::remove_dir_all(place.path("out/trials/t.1")).expect("a folder");
+    let ran = place.eval(&["suite", "--out", "out", "--resume"]);
+    assert!(
+        ran.stderr.starts_with("again t.1: its files are lost\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn a_directory_in_use_is_refused_by_name() {
     let place = Place::new();
     place.task("t", "", &[json!({"text": "", "delay_ms": 600_000})], "true");
@@ -158,6 +227,42 @@ fn a_disk_that_fails_ends_the_run_and_leaves_whole_records() {
         ends(&place.rows("out")),
         [("a", "passed", None), ("b", "passed", None)]
     );
+}
+
+#[test]
+fn a_log_that_the_disk_does_not_take_ends_the_run() {
+    let place = Place::new();
+    place.task("a", "", &[], "true");
+    // Files of 16 MiB at most: only this log is larger, since it cannot be packed.
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    });
+    fs::create_dir(place.path("suite/a/files")).expect("a folder");
+    let noise: Vec<u8> = noise.take(20 << 20).collect();
+    fs::write(place.path("suite/a/files/noise"), noise).expect("a file");
+    let limited = |limit: &str| {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &format!("ulimit -f {limit}; exec \"$@\""), "bash"])
+            .arg(env!("CARGO_BIN_EXE_hermitcrab"))
+            .args(["eval", "suite", "--out", "out", "--resume"])
+            .current_dir(place.folder.path());
+        ran(command)
+    };
+    let ended = limited("16384");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.stderr,
+        "hermitcrab: cannot write to out: the file would be larger than the system allows (see `ulimit -f`); the trials recorded so far are whole: make room and go on with --resume\n"
+    );
+    assert_eq!(place.read("out/results.jsonl"), "");
+    let ended = limited("unlimited");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ends(&place.rows("out")), [("a", "passed", None)]);
 }
 
 #[test]

@@ -113,3 +113,80 @@ fn a_budget_ends_the_run_and_a_larger_one_goes_on() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!((place.rows("out").len(), model.requests().len()), (4, 4));
 }
+
+/// Answers each request with the same events.
+fn serve_events(events: &[Value]) -> String {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let lines = events.iter().map(|event| format!("data: {event}\n\n"));
+    let body = lines.collect::<String>() + "data: [DONE]\n\n";
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(&stream);
+            let mut length = 0;
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let lower = line.to_ascii_lowercase();
+                if let Some(value) = lower.strip_prefix("content-length:") {
+                    length = value.trim().parse().expect("a length");
+                }
+                line.clear();
+            }
+            reader.read_exact(&mut vec![0; length]).expect("a request");
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+            write!(
+                &stream,
+                "{head}content-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .expect("written");
+        }
+    });
+    url
+}
+
+#[test]
+fn token_ids_and_logprobs_are_in_the_trajectory() {
+    let place = Place::new();
+    plain(&place, &["a"]);
+    let url = serve_events(&[
+        json!({"id": "1", "model": "m", "prompt_token_ids": [1, 2, 3],
+            "choices": [{"delta": {"role": "assistant", "content": ""}}]}),
+        json!({"id": "1", "model": "m", "choices": [{"delta": {"content": "fi"},
+            "token_ids": [10], "logprobs": {"content": [{"token": "fi", "logprob": -0.25}]}}]}),
+        json!({"id": "1", "model": "m", "choices": [{"delta": {"content": "ne"},
+            "token_ids": [11], "logprobs": {"content": [{"token": "ne", "logprob": -0.5}]},
+            "finish_reason": "stop"}]}),
+    ]);
+    let asks = json!({"provider_options": {"chat": {"logprobs": true, "return_token_ids": true}}});
+    place.write("config.json", &asks.to_string());
+    let run = |out: &str, more: &[&str]| {
+        let all = [
+            "suite",
+            "--out",
+            out,
+            "--provider",
+            "chat",
+            "--model",
+            "m",
+            "--base-url",
+            &url,
+        ];
+        let mut command = place.command(&[&all[..], more].concat());
+        command.env("CHAT_API_KEY", KEY);
+        assert_eq!(ran(command).code, Some(0));
+        let trajectory = place.read(&format!("{out}/trials/a.1/trajectory.json"));
+        let trajectory: Value = serde_json::from_str(&trajectory).expect("JSON");
+        let steps = trajectory["steps"].as_array().expect("steps").clone();
+        let answer = steps.into_iter().find(|step| step["source"] == "agent");
+        answer.expect("an answer")["metrics"].clone()
+    };
+    let metrics = run("out", &["--config", "config.json"]);
+    assert_eq!(metrics["prompt_token_ids"], json!([1, 2, 3]));
+    assert_eq!(metrics["completion_token_ids"], json!([10, 11]));
+    assert_eq!(metrics["logprobs"], json!([-0.25, -0.5]));
+    let metrics = run("unasked", &[]);
+    assert_eq!(metrics.get("completion_token_ids"), None);
+}

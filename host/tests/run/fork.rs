@@ -1,4 +1,4 @@
-//! `fork` and `replay --until`, from outside.
+//! `fork` of logs and `replay --until`, from outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{CANARY, Ran, command, finish, scratch, serve, shell};
 
-fn hermitcrab(arguments: &[&str]) -> Ran {
+pub(super) fn hermitcrab(arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
     command
         .args(arguments)
@@ -23,7 +23,7 @@ fn hermitcrab(arguments: &[&str]) -> Ran {
 }
 
 /// Bodies of the requests that a model has had, the older first.
-fn bodies(model: &ServeModel) -> Vec<Vec<u8>> {
+pub(super) fn bodies(model: &ServeModel) -> Vec<Vec<u8>> {
     let requests = model.requests();
     requests
         .iter()
@@ -32,12 +32,12 @@ fn bodies(model: &ServeModel) -> Vec<Vec<u8>> {
 }
 
 /// A run of four rounds, each with two calls, in `directory/work`.
-struct Recorded {
-    log: PathBuf,
-    bodies: Vec<Vec<u8>>,
+pub(super) struct Recorded {
+    pub(super) log: PathBuf,
+    pub(super) bodies: Vec<Vec<u8>>,
 }
 
-fn recorded(directory: &Path, place: &[&str]) -> Recorded {
+pub(super) fn recorded(directory: &Path, place: &[&str]) -> Recorded {
     let work = directory.join("work");
     fs::create_dir(&work).expect("a directory");
     fs::write(work.join("a.txt"), "a\n").expect("a file");
@@ -64,7 +64,7 @@ fn fork(log: &Path, round: u32, steps: Value, more: &[&str]) -> (Ran, Vec<Vec<u8
 }
 
 /// Bytes that both begin with.
-fn shared(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 

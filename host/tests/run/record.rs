@@ -232,8 +232,8 @@ fn what_is_no_log_is_refused() {
     check_refused(b"no log", none);
     check_refused(&gzip("{\"a\":1"), none);
     check_refused(
-        &gzip("{\"hermitcrab_log\":2"),
-        "this is a log of version 2, and this program reads up to 1; use a newer hermitcrab",
+        &gzip("{\"hermitcrab_log\":99"),
+        "this is a log of version 99, and this program reads up to 2; use a newer hermitcrab",
     );
 }
 
@@ -254,4 +254,20 @@ fn a_log_never_replaces_a_file() {
         "{ran:?}"
     );
     assert_eq!(fs::read_to_string(&old).expect("a file"), "mine");
+}
+
+#[test]
+fn texts_that_look_like_names_of_contents_come_back() {
+    let directory = scratch();
+    let log = directory.path().join("log.gz");
+    let path = log.to_str().expect("UTF-8");
+    let name = format!("content:{}", "0123456789abcdef".repeat(4));
+    let model = serve(json!([{"text": name}]));
+    let ran = finish(
+        command(&model.url(), directory.path(), &["--record", path, &name]),
+        b"",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let replayed = super::fork::hermitcrab(&["replay", path]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
 }

@@ -15,6 +15,7 @@ mod media;
 mod openai_error;
 mod provider;
 mod reader;
+mod sampled;
 mod schema;
 mod segments;
 mod text;

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::reader::{Answer, Reader};
-use super::{Adapter, Encoded, ProviderVariables, failure};
+use super::{Adapter, Encoded, ProviderVariables, failure, sampled};
 use crate::llm::error::{LlmError, LlmErrorKind, Names};
 use crate::llm::head::{Head, KeptHead};
 use crate::llm::http::HttpRequest;
 use crate::llm::request::{Endpoint, Request};
-use crate::llm::response::RateLimit;
+use crate::llm::response::{RateLimit, Sampled};
 use crate::llm::stream::StreamDecoder;
 
 /// One provider's wire format.
@@ -85,7 +85,8 @@ impl<P: Provider> Adapter for P {
 
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder> {
         let names = Names::of(P::NAME, request, target);
-        Box::new(Reader::new(P::answer(request, names)))
+        let sampled = sampled::are_asked_for(request).then(Sampled::default);
+        Box::new(Reader::new(P::answer(request, names), sampled))
     }
 
     fn error(

@@ -2,9 +2,10 @@
 //! hand each one's data to the provider's [`Answer`], and see to it that the
 //! answer ends exactly once.
 
+use super::sampled;
 use crate::llm::builder::{Misuse, ResponseBuilder};
 use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
-use crate::llm::response::Usage;
+use crate::llm::response::{Sampled, Usage};
 use crate::llm::sse::{SseDecoder, SseItem};
 use crate::llm::stream::{StreamDecoder, StreamEvent};
 
@@ -46,33 +47,47 @@ pub(super) trait Answer {
 pub(super) struct Reader<A> {
     sse: SseDecoder,
     answer: A,
+    /// Tokens so far, where they are asked for.
+    sampled: Option<Sampled>,
 }
 
 impl<A: Answer> Reader<A> {
-    pub(super) fn new(answer: A) -> Self {
+    pub(super) fn new(answer: A, sampled: Option<Sampled>) -> Self {
         Self {
             sse: SseDecoder::new(),
             answer,
+            sampled,
+        }
+    }
+
+    /// Adds the tokens to an answer that has just ended.
+    fn give_sampled(&mut self, out: &mut [StreamEvent]) {
+        if let Some(StreamEvent::Finish { response }) = out.last_mut() {
+            let sampled = self.sampled.take();
+            let sampled = sampled.filter(|sampled| *sampled != Sampled::default());
+            response.sampled = sampled.map(Box::new);
         }
     }
 }
 
 impl<A: Answer> StreamDecoder for Reader<A> {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
+        let (answer, sampled) = (&mut self.answer, &mut self.sampled);
         if !answer.builder().has_ended() {
-            self.sse.feed(bytes, |item| take(answer, item, out));
+            self.sse
+                .feed(bytes, |item| take(answer, sampled, item, out));
+            self.give_sampled(out);
         }
     }
 
     fn finish(&mut self, out: &mut Vec<StreamEvent>) {
-        let answer = &mut self.answer;
+        let (answer, sampled) = (&mut self.answer, &mut self.sampled);
         if answer.builder().has_ended() {
             return;
         }
-        self.sse.finish(|item| take(answer, item, out));
+        self.sse.finish(|item| take(answer, sampled, item, out));
         if answer.builder().has_ended() {
-            return;
+            return self.give_sampled(out);
         }
         if let Err(Misuse(missing)) = answer.end_of_body(out) {
             let cause = match self.sse.first_stray_line() {
@@ -85,6 +100,7 @@ impl<A: Answer> StreamDecoder for Reader<A> {
             };
             broken(answer, &cause, out);
         }
+        self.give_sampled(out);
     }
 
     fn fail(&mut self, error: LlmError, out: &mut Vec<StreamEvent>) {
@@ -92,9 +108,17 @@ impl<A: Answer> StreamDecoder for Reader<A> {
     }
 }
 
-fn take(answer: &mut impl Answer, item: SseItem<'_>, out: &mut Vec<StreamEvent>) {
+fn take(
+    answer: &mut impl Answer,
+    sampled: &mut Option<Sampled>,
+    item: SseItem<'_>,
+    out: &mut Vec<StreamEvent>,
+) {
     if answer.builder().has_ended() {
         return;
+    }
+    if let (Some(sampled), SseItem::Event { data, .. } | SseItem::Json(data)) = (sampled, &item) {
+        sampled::collect(data, sampled);
     }
     let result = match item {
         // A sign of life, or all that came of an event before the body broke off.

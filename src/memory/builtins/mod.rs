@@ -6,6 +6,7 @@ mod absent;
 mod diff;
 pub(crate) mod head;
 mod ls;
+mod mktemp;
 pub(crate) mod number;
 mod sed;
 mod shuf;
@@ -26,6 +27,7 @@ pub(crate) fn register(registry: &BuiltinRegistry) {
     head::register(registry);
     registry.insert_trusted("diff", Arc::new(diff::Diff));
     registry.insert_trusted("sed", Arc::new(sed::Sed));
+    registry.insert_trusted("mktemp", Arc::new(mktemp::Mktemp));
     registry.insert_trusted("stat", Arc::new(stat::Stat));
     registry.insert_command("yes", stream::Yes);
     registry.insert_trusted("ls", Arc::new(ls::Ls));

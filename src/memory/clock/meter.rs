@@ -17,18 +17,12 @@ const WATCHER_US: u64 = 10_000;
 const WATCHER_STRIDES_FROM: u64 = 64;
 /// Length of such a stride.
 const WATCHER_STRIDE_US: u64 = 100;
-/// The watcher's first reading is among so many after a wake.
-const READS_AFTER_WAKE: u64 = 8;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
-/// Depths of the stack that a loop inside a builtin reads from.
-const FRAMES: usize = 2;
-/// Parts that a reading in such a loop is worth: most check their limits for
-/// every byte or line, `awk` for every statement.
-const PARTS_OF_LOOP: u64 = 1;
+/// Parts that a reading is worth: most builtins check their limits for every byte or
+/// line, `awk` for every statement.
+const PARTS_OF_READ: u64 = 1;
 const PARTS_OF_AWK: u64 = 4;
-/// Parts that any other reading is worth.
-const PARTS_OF_READ: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
 const COPIED_PER_WORK: usize = 2048;
@@ -47,14 +41,14 @@ const YIELD_WORK: u64 = 64 * 12;
 
 /// Counters of one command.
 pub(super) struct Meter {
-    frames: Cell<[usize; FRAMES]>,
+    /// Where on the stack the last reading came from.
+    frame: Cell<usize>,
     parts: Cell<u64>,
     run: Cell<u64>,
     poll_work: Cell<u64>,
-    since_wake: Cell<u64>,
     watching: Cell<bool>,
     watched_us: Cell<u64>,
-    loop_parts: Cell<u64>,
+    read_parts: Cell<u64>,
     copied: Cell<usize>,
     near_read: Cell<u32>,
     short_builtin: Cell<bool>,
@@ -63,14 +57,13 @@ pub(super) struct Meter {
 impl Default for Meter {
     fn default() -> Self {
         Self {
-            frames: Cell::default(),
+            frame: Cell::default(),
             parts: Cell::default(),
             run: Cell::default(),
             poll_work: Cell::default(),
-            since_wake: Cell::default(),
             watching: Cell::default(),
             watched_us: Cell::default(),
-            loop_parts: Cell::new(PARTS_OF_LOOP),
+            read_parts: Cell::new(PARTS_OF_READ),
             // What was copied before is not the command's.
             copied: Cell::new(heap::large()),
             near_read: Cell::default(),
@@ -93,41 +86,32 @@ impl Meter {
 
     fn begin_run(&self) {
         self.run.set(0);
-        self.frames.set([0; FRAMES]);
-        self.since_wake.set(0);
+        self.frame.set(0);
     }
 }
 
 impl Timeline {
     /// One reading: a part of a unit of work, and as much time.
     ///
-    /// Commands read from many depths of the stack. A builtin that checks its
-    /// limits in a loop reads from one or two, far more often for the same
-    /// work. bashkit's watcher reads from one, soon after a wake.
+    /// Only bashkit's watcher counts otherwise: it reads in a row from one depth of the
+    /// stack, and then wakes its task. Whether it is polled before the command or
+    /// behind it, chance decides (`tokio::select!`), which no replay repeats: so every
+    /// row may be its, until it is longer. Whoever else reads is counted alike, because
+    /// compilers lay out the stack in different ways, and every build of the core
+    /// counts the same.
     pub fn read(&self, frame: usize) -> u64 {
         let meter = &self.meter;
-        let mut frames = meter.frames.get();
-        let known = frames.iter().position(|known| *known == frame);
-        if known != Some(0) {
+        if meter.frame.replace(frame) != frame {
             self.end_run();
-            frames[..=known.unwrap_or(FRAMES - 1)].rotate_right(1);
-            frames[0] = frame;
-            meter.frames.set(frames);
             meter.run.set(0);
-            meter
-                .watching
-                .set(meter.since_wake.get() < READS_AFTER_WAKE);
+            meter.watching.set(true);
         }
-        meter.since_wake.set(meter.since_wake.get() + 1);
         let run = meter.run.get() + 1;
         meter.run.set(run);
         if meter.watching.get() {
             self.watch(run);
         } else {
-            self.advance(match known {
-                Some(_) => meter.loop_parts.get(),
-                None => PARTS_OF_READ,
-            });
+            self.advance(meter.read_parts.get());
             self.judge();
         }
         self.seen_us()
@@ -164,7 +148,7 @@ impl Timeline {
         }
         let watched = meter.watched_us.replace(0);
         self.now_us.set(self.now_us.get() - watched);
-        self.advance(PARTS_OF_READ - 1 + meter.run.get());
+        self.advance(meter.run.get());
         self.judge();
     }
 
@@ -205,9 +189,9 @@ impl Timeline {
     pub fn builtin_starts(&self, name: &str) {
         let parts = match name {
             "awk" | "gawk" | "mawk" => PARTS_OF_AWK,
-            _ => PARTS_OF_LOOP,
+            _ => PARTS_OF_READ,
         };
-        self.meter.loop_parts.set(parts);
+        self.meter.read_parts.set(parts);
         self.meter.short_builtin.set(SHORT_BUILTINS.contains(&name));
         self.meter.near_read.set(match name {
             "read" => BUILTINS_NEAR_READ,

@@ -25,6 +25,8 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use serde::{Deserialize, Serialize};
+
 use super::Snapshot;
 use super::heap;
 use super::random::Random;
@@ -142,15 +144,15 @@ pub async fn end_step() {
     pause().await;
 }
 
-/// One reading of the clock by the running command. `frame` tells callers
-/// apart: the address of a local variable of the reader.
+/// One reading of the clock by the running command. `frame` tells bashkit's watcher
+/// from other readers: the address of a local variable of the reader.
 pub fn read_current(frame: usize) -> u64 {
     // Not borrowed meanwhile: it may end where it is.
     current().map_or(0, |timeline| timeline.read(frame))
 }
 
 /// Saved time of an environment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockState {
     skew_us: u64,
     last_us: u64,

@@ -16,6 +16,10 @@ use crate::memory::containment;
 const TICK_WORK: u64 = 500;
 /// The same where the shell hands input over: see [`Timeline::hands_input_over`].
 const TICK_WORK_OF_SHELL: u64 = TICK_WORK / 4;
+/// Units of ticks that a poll may have before they count. What a compiler makes of a
+/// loop decides how many turns it has, so short commands would differ a little between
+/// the builds of the core; the rest of the count is the same in all.
+const TICKS_FREE: u64 = 50 * TICK_WORK;
 /// Ticks that a command may take to end by itself.
 const TICKS_TO_STOP: u32 = 200;
 
@@ -88,7 +92,9 @@ impl Timeline {
         };
         let ticked = self.ticked.get() + worth;
         self.ticked.set(ticked);
-        self.add(ticked.saturating_sub(self.poll_work()));
+        if ticked > TICKS_FREE {
+            self.add(ticked.saturating_sub(self.poll_work()));
+        }
         self.look();
         if self.stopped().is_none() || !self.is_apart() {
             return;

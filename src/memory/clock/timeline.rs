@@ -72,6 +72,7 @@ pub struct Timeline {
     streams_head: Cell<bool>,
     narrow: RefCell<Option<Narrow>>,
     filter_file: RefCell<Option<String>>,
+    script_file: RefCell<Option<String>>,
     outside: Cell<u32>,
     outside_since_us: Cell<u64>,
     pub(super) last_words: LastWords,
@@ -118,6 +119,7 @@ impl Timeline {
             streams_head: Cell::new(false),
             narrow: RefCell::default(),
             filter_file: RefCell::default(),
+            script_file: RefCell::default(),
             outside: Cell::new(0),
             outside_since_us: Cell::new(0),
             last_words: LastWords::default(),
@@ -370,14 +372,22 @@ impl Timeline {
 
     /// Whether `path` is the file whose filter the `jq` that runs reads now.
     pub fn is_filter_file(&self, path: &str) -> bool {
-        let file = self.filter_file.borrow();
-        let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
-        file.as_deref().is_some_and(|file| name(file) == name(path))
+        is_named(self.filter_file.borrow().as_deref(), path)
     }
 
     /// Sets the file of which the builtin that runs takes its filter.
     pub fn set_filter_file(&self, file: Option<String>) {
         *self.filter_file.borrow_mut() = file;
+    }
+
+    /// Whether `path` is the script that the builtin that runs reads now.
+    pub fn is_script_file(&self, path: &str) -> bool {
+        is_named(self.script_file.borrow().as_deref(), path)
+    }
+
+    /// Sets the file that the builtin that runs runs as a script.
+    pub fn set_script_file(&self, file: Option<String>) {
+        *self.script_file.borrow_mut() = file;
     }
 
     /// Units of work done in the last poll, or so far in this one.
@@ -472,4 +482,11 @@ impl std::fmt::Debug for Timeline {
             .field("stop", &self.stop.get())
             .finish()
     }
+}
+
+/// Whether `file`, as an argument says it, may be `path`: where it is looked for, the
+/// shell knows.
+fn is_named(file: Option<&str>, path: &str) -> bool {
+    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    file.is_some_and(|file| name(file) == name(path))
 }

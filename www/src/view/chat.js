@@ -262,7 +262,6 @@ export function chatView(actions) {
     /** Whether nothing can be sent: a run is only looked at. @param {boolean} on */
     lock(on) {
       locked = on;
-      form.hidden = on;
     },
   };
 }

@@ -1,4 +1,4 @@
-// A shared run: plays its log again, at any speed, to any point.
+// A shared run: shows its log, and plays it again, at any speed, to any point.
 
 import { h, icon, iconButton } from "../dom.js";
 import { model } from "../agent.js";
@@ -34,7 +34,8 @@ export function replayView(shared, actions) {
     h("div", { class: "replay-head" }, h("strong", null, shared.name), h("span", { class: "quiet" }, when(shared.saved)), h("span", { class: "grow" }),
       iconButton("close", "Close the run", () => { pause(); actions.leave(); })),
     h("div", { class: "replay-controls" }, play, slider, place,
-      h("button", { type: "button", title: "A project of your own with the files and the conversation as they are at this point", onClick: fork }, "Continue from here")));
+      h("button", { type: "button", title: "A project of your own with the files and the conversation as they are at this point", onClick: fork }, "Continue from here")),
+    shared.replayed && h("p", { class: shared.replayed.isWarning ? "warning" : "quiet" }, shared.replayed.text));
 
   async function fork() {
     // A second click would make a second project.
@@ -76,12 +77,13 @@ export function replayView(shared, actions) {
     const changes = [];
     for (const change of entry.changes) {
       const { path, after, gone } = change;
+      const content = shared.contents?.get(change);
       // What it holds then is not in the run.
-      if ((change.binary || change.large) && !gone) continue;
+      if ((change.binary || change.large) && !gone && !content) continue;
       const before = project.files.get(path);
       // Written as `null` by others it says the same.
-      const isGone = after === undefined || after === null;
-      const bytes = isGone ? undefined : new TextEncoder().encode(afterwards(change, decode(before) ?? ""));
+      const isGone = !content && (after === undefined || after === null);
+      const bytes = content ?? (isGone ? undefined : new TextEncoder().encode(afterwards(change, decode(before) ?? "")));
       if (bytes) project.files.set(path, bytes);
       else project.files.delete(path);
       changes.push({ path, before, after: bytes, isAgents: isAgents(entry) });

@@ -1,10 +1,14 @@
 //! The command line, as data.
 
+mod compare;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use compare::CompareOptions;
 
 /// A sealed coding agent: the core decides, this program does.
 #[derive(Debug, Parser)]
@@ -28,6 +32,10 @@ pub(crate) enum Command {
     /// --env memory, the same files
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkOptions>),
+    /// Fork a recorded run onto several models side by side, check what each makes of it, and
+    /// print a table
+    #[command(after_help = COMPARE_EXIT_CODES)]
+    Compare(Box<CompareOptions>),
     /// Run a suite of tasks, each trial in its own sandbox, and check what came of it
     #[command(after_help = EVAL_EXIT_CODES)]
     Eval(Box<EvalOptions>),
@@ -49,6 +57,13 @@ const REPLAY_EXIT_CODES: &str = "\
 Exit codes: 0 the core gave the same, 1 it gave something else, which is shown, or the log is
 damaged, 2 wrong usage.";
 
+const COMPARE_EXIT_CODES: &str = "\
+Exit codes: 0 every branch has a result, 1 a provider, a budget or this machine ended some before,
+or the log is damaged, 2 wrong usage, 130 interrupted.
+
+Stdout has the table, with the medians over the branches of a model; everything is counted from
+the fork on. Progress is on stderr. Calls that need approval are refused: nobody is asked.";
+
 const EVAL_EXIT_CODES: &str = "\
 Exit codes: 0 every trial has a verdict, 1 some have none (run again with --resume) or the run
 could not go on, 2 wrong usage, 130 interrupted.
@@ -69,7 +84,7 @@ runs do not inherit it.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayOptions {
-    /// The log, or more than one, or a directory with logs (*.gz)
+    /// The log, or more than one, or a directory with logs (*log.gz)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) logs: Vec<PathBuf>,
     /// Print the events, one per line, as `run --json` did
@@ -88,10 +103,17 @@ pub(crate) struct ReplayOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "\
+    hermitcrab fork FILE --at ROUND [PROMPT] [OPTIONS]\n       \
+    hermitcrab fork --from TRAJECTORY.json --at ROUND [PROMPT] [OPTIONS]")]
 pub(crate) struct ForkOptions {
-    /// The log
-    #[arg(value_name = "FILE")]
-    pub(crate) log: PathBuf,
+    /// The log; with --from there is none, and PROMPT comes first
+    #[arg(value_name = "FILE", required_unless_present = "from")]
+    pub(crate) log: Option<PathBuf>,
+    /// Go on from a trajectory in ATIF, of any harness, instead of a log: with its conversation
+    /// alone. The files are those of --dir, the system prompt and the tools are Hermitcrab's
+    #[arg(long, value_name = "TRAJECTORY.json")]
+    pub(crate) from: Option<PathBuf>,
     /// The round to go on from: answers of the model that are kept, with what their tool calls
     /// did. 0 is before the first request
     #[arg(long, value_name = "ROUND")]
@@ -102,7 +124,7 @@ pub(crate) struct ForkOptions {
     /// Replace a file of the sandbox before it goes on; may be given more than once
     #[arg(long, value_name = "PATH=FILE")]
     pub(crate) edit: Vec<String>,
-    /// Everything else is as for a run; --env and --dir are those of the log
+    /// Everything else is as for a run; --env and --dir come from the log, if there is one
     #[command(flatten)]
     pub(crate) run: RunOptions,
 }
@@ -130,9 +152,9 @@ pub(crate) struct RunOptions {
     /// Working directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Where tools act: on this machine, or in a sandbox that DIR is loaded into
-    #[arg(long, value_enum, default_value_t = Place::Local)]
-    pub(crate) env: Place,
+    /// Where tools act: on this machine, or in a sandbox that DIR is loaded into [default: local]
+    #[arg(long, value_enum)]
+    pub(crate) env: Option<Place>,
     /// With --env memory: write the resulting tree here, instead of printing the diff. A run
     /// that was cut short writes what there is; one that failed only if it changed anything
     #[arg(long, value_name = "FILE.tar")]
@@ -144,12 +166,41 @@ pub(crate) struct RunOptions {
     /// Write the log of the run here, a new file: what `hermitcrab replay` runs again
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Write the session here when the task is done, a new file: --restore goes on with it, on any
+    /// machine, and the package in Node and in a page. With --env memory all files are in it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Go on with a saved session: its conversation, settings, totals and, if it had one, its
+    /// sandbox; --env and --dir come from it then. Options that are given win over its settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) restore: Option<PathBuf>,
     /// Print one event per line, as JSON, and nothing else on stdout
     #[arg(long)]
     pub(crate) json: bool,
     /// Leave out the header, the output of failed commands, the diffs of edits and the totals
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
+    /// Let commands see this variable, though it looks like a secret; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+    /// Which calls need your approval on the terminal. ask: commands that are not known to be
+    /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
+    #[arg(long, value_enum, default_value_t = Approve::Never)]
+    pub(crate) approve: Approve,
+}
+
+impl RunOptions {
+    /// Where tools act.
+    pub(crate) fn place(&self) -> Place {
+        self.env.unwrap_or(Place::Local)
+    }
+}
+
+/// Settings of a session.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsOptions {
     /// How much the model reasons: low, medium, high or what else the provider has
     #[arg(long, value_name = "E")]
     pub(crate) reasoning_effort: Option<String>,
@@ -179,13 +230,6 @@ pub(crate) struct RunOptions {
     /// File with base instructions in place of the provider's
     #[arg(long, value_name = "FILE")]
     pub(crate) system_file: Option<PathBuf>,
-    /// Let commands see this variable, though it looks like a secret; may be given more than once
-    #[arg(long, value_name = "NAME")]
-    pub(crate) pass_env: Vec<String>,
-    /// Which calls need your approval on the terminal. ask: commands that are not known to be
-    /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
-    #[arg(long, value_enum, default_value_t = Approve::Never)]
-    pub(crate) approve: Approve,
 }
 
 #[derive(Debug, Args)]

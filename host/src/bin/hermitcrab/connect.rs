@@ -5,38 +5,31 @@
 //! component instead of the core that is built in, `HERMITCRAB_CORE=native` the
 //! core as a Rust library, which has no sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::llm::Content;
 use hermitcrab_host::{
-    Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostBuilder, HostError, Instance,
-    LocalEnvironment, MemoryOptions, SessionOptions,
+    Continuation, Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostBuilder,
+    HostError, Instance, LocalEnvironment, MemoryOptions, SessionOptions,
 };
 
 use crate::failure::Failure;
 use crate::provider::Chosen;
 use crate::run::{Ground, Plan, Variables};
-use crate::session::Session;
+use crate::save;
+use crate::session::{Ended, Session};
 
 /// A session of the host.
 pub(crate) struct HostSession {
     pub(crate) session: hermitcrab_host::Session,
     pub(crate) instance: Instance,
-    pub(crate) begins: Begins,
+    pub(crate) continuation: Continuation,
+    /// Where it goes when its task is done.
+    pub(crate) save: Option<save::File>,
     /// Outlives the session's commands.
     pub(crate) _guardian: Option<Guardian>,
-}
-
-/// How a session begins.
-pub(crate) enum Begins {
-    /// With an input.
-    Idle,
-    /// It stands still before a request, and may be told something there.
-    Paused,
-    /// With what its history leaves open; the same.
-    Open,
 }
 
 /// What is left of a sandbox's tree.
@@ -59,7 +52,9 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         config,
         ground,
         approver,
+        history,
         record,
+        save,
     } = plan;
     let mut builder = with_keys(&providers);
     if let Ground::Memory(archive, _) = &ground {
@@ -86,19 +81,32 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     };
     let mut options = SessionOptions::new(config, environment);
     options.approval = approver;
-    let instance = match &record {
-        Some(file) => host
-            .recorded_instance(file)
-            .map_err(|error| Failure::usage(error.to_string()))?,
-        None => host.instance().map_err(failed)?,
-    };
+    let continuation = history
+        .as_ref()
+        .map_or(Continuation::Input, Continuation::of);
+    options.record = history;
+    let instance = instance(&host, record.as_deref())?;
     let session = instance.open_session(options).await.map_err(failed)?;
     Ok(HostSession {
         session,
         instance,
-        begins: Begins::Idle,
+        continuation,
+        save,
         _guardian: guardian,
     })
+}
+
+/// An instance of `host`, whose log goes to `record`.
+///
+/// # Errors
+/// The log cannot be written there.
+pub(crate) fn instance(host: &Host, record: Option<&Path>) -> Result<Instance, Failure> {
+    match record {
+        Some(file) => host
+            .recorded_instance(file)
+            .map_err(|error| Failure::usage(error.to_string())),
+        None => host.instance().map_err(failed),
+    }
 }
 
 /// A host with the keys of `providers`.
@@ -156,17 +164,18 @@ impl HostSession {
         }
     }
 
-    /// Why the log of the run is not whole, if it is not.
-    pub(crate) async fn record_failure(&self) -> Option<String> {
-        self.instance.record_failure().await.ok().flatten()
+    /// Ends the log of the run. Says why it is not whole, if it is not.
+    pub(crate) async fn end_record(&self) -> Option<String> {
+        let failure = self.instance.end_record().await.ok().flatten()?;
+        Some(failure.to_string())
     }
 
-    /// Tells the model something before its next request, if there is something.
-    async fn steer(&self, message: Content) -> Result<(), HostError> {
-        if message.is_empty() {
-            return Ok(());
+    /// How the run ended, with what became of the file that it was to be saved to.
+    pub(crate) fn saved(&self, ended: Ended) -> Ended {
+        match &self.save {
+            Some(file) => file.end(ended),
+            None => ended,
         }
-        self.session.steer(message).await.map(drop)
     }
 
     /// Tells the session something without waiting for it: a core that is busy
@@ -182,17 +191,8 @@ impl HostSession {
 
 impl Session for HostSession {
     async fn submit(&mut self, prompt: Content) -> Result<(), Failure> {
-        let begun = match self.begins {
-            Begins::Idle => self.session.submit(prompt).await,
-            Begins::Paused => match self.steer(prompt).await {
-                Ok(()) => self.session.pause_at(None).await,
-                Err(error) => Err(error),
-            },
-            Begins::Open => match self.steer(prompt).await {
-                Ok(()) => self.session.resume().await,
-                Err(error) => Err(error),
-            },
-        };
+        let session = self.session.controller();
+        let begun = self.continuation.begin(&session, prompt).await;
         begun.map_err(failed)
     }
 
@@ -205,6 +205,12 @@ impl Session for HostSession {
     }
 
     fn close(&mut self) {
-        self.tell(|session| async move { session.close().await });
+        let save = self.save.clone();
+        self.tell(|session| async move {
+            if let Some(file) = save {
+                file.write(&session).await;
+            }
+            session.close().await
+        });
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn eval(options: EvalOptions, secrets: &Secrets) -> Result<Code, Fail
 /// Trials at the same time for each processor: an agent waits for models.
 const JOBS: usize = 4;
 
-fn processors() -> usize {
+pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -181,7 +181,7 @@ fn verdicts(summary: &Summary) -> Result<Code, Failure> {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(processors())
         .enable_all()
@@ -191,7 +191,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Runs `work`; the first request to stop ends it in good order, a second one at
 /// once.
-async fn until_stopped<T, F: Future<Output = T>>(
+pub(crate) async fn until_stopped<T, F: Future<Output = T>>(
     work: impl FnOnce(CancellationToken) -> F,
 ) -> Result<T, Failure> {
     let mut stops = Stops::listen()?;
@@ -302,10 +302,18 @@ fn regrade(options: &RegradeOptions) -> Result<Code, Failure> {
 }
 
 fn merge(options: &MergeOptions) -> Result<Code, Failure> {
-    let summary = eval::merge(&options.shards, &options.out).map_err(Failure::usage)?;
+    let merged = eval::merge(&options.shards, &options.out).map_err(Failure::usage)?;
+    for what in &merged.missing {
+        eprintln!("hermitcrab: {}", harmless(what));
+    }
+    let summary = merged.summary;
     let report = options.out.join("report.html");
     print(&(table(&summary, 0, None) + &format!("report: {}\n", report.display())))?;
-    verdicts(&summary)
+    let code = verdicts(&summary)?;
+    match merged.missing.is_empty() {
+        true => Ok(code),
+        false => Ok(Code::FAILED),
+    }
 }
 
 fn diff(options: &DiffOptions) -> Result<Code, Failure> {
@@ -362,7 +370,7 @@ fn why(reason: Option<&str>) -> String {
 }
 
 /// Text of models and checkers, fit for a terminal.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let line: String = text.chars().take(300).collect();
     harmless(&line).replace('\n', " ")
 }
@@ -376,7 +384,7 @@ fn share(estimate: &Estimate) -> String {
     )
 }
 
-fn duration(time: Duration) -> String {
+pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..10 => format!("{:.1} s", time.as_secs_f64()),
@@ -425,7 +433,7 @@ fn table(summary: &Summary, skipped: usize, took: Option<Duration>) -> String {
         .collect()
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())

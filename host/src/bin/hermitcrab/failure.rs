@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) use hermitcrab_host::reason;
+
 /// An exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) u8);
@@ -49,19 +51,5 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
-    }
-}
-
-/// The reason of an I/O error without the "(os error 2)" that helps nobody.
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    if error.kind() == std::io::ErrorKind::FileTooLarge {
-        return "the file would be larger than the system allows (see `ulimit -f`)".to_owned();
-    }
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => text.to_owned(),
     }
 }

@@ -8,19 +8,20 @@ use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::log::{Opening, ReplayError};
 use hermitcrab_host::tree::Tree;
-use hermitcrab_host::{EnvironmentChoice, Fork, ForkError, Guardian, SessionOptions, log};
-use serde_json::{Map, Value};
+use hermitcrab_host::{Continuation, Fork, ForkError, Guardian, log};
 
 use crate::archive;
 use crate::attach;
 use crate::cli::{ForkOptions, Place, RunOptions};
-use crate::connect::{self, Begins, HostSession};
+use crate::connect::{self, HostSession};
 use crate::failure::{Code, Failure, reason};
-use crate::output::Output;
+use crate::foreign;
+use crate::output::{self, Output};
 use crate::programs;
 use crate::provider;
 use crate::replay;
 use crate::run::{self, Ground, Ready, Texts};
+use crate::save;
 use crate::secrets::Secrets;
 
 /// Replays the log up to the round, changes what the options say and goes on.
@@ -28,18 +29,34 @@ use crate::secrets::Secrets;
 /// # Errors
 /// The log does not lead there, the options do not fit, or the run does not end well.
 pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, Failure> {
+    if let Some(trajectory) = options.from.take() {
+        return foreign::fork(&trajectory, options, secrets);
+    }
+    let Some(file) = options.log.take() else {
+        return Err(Failure::usage("name a log, or a trajectory with --from"));
+    };
     let unusable = |error| replay::failed(ReplayError::Log(error));
-    let opening = log::opening(&options.log).map_err(unusable)?;
+    let opening = log::opening(&file).map_err(unusable)?;
     let opening = opening.ok_or_else(|| replay::failed(ReplayError::NoSuchRound(None)))?;
+    if options.run.restore.is_some() {
+        return Err(Failure::usage(
+            "--restore is for run; a fork goes on from FILE",
+        ));
+    }
     place(&mut options.run, &opening)?;
+    output::distinct(&[
+        ("the log", Some(&*file)),
+        ("--out", options.run.out.as_deref()),
+    ])?;
     run::check_place(&options.run)?;
     let recorded = SessionConfig::from_json(&opening.config.to_string())
         .map_err(|error| Failure::failed(error.to_string()))?;
+    let recorded = recorded.without_address();
     let told = options.steer.take().or(options.run.prompt.take());
     options.run.prompt = told;
     let options = options;
 
-    let wanted = run::over(options.run.config.as_deref(), &recorded)?;
+    let wanted = run::over(options.run.settings.config.as_deref(), &recorded)?;
     let named = options
         .run
         .provider
@@ -51,14 +68,14 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
         options.run.base_url.as_deref(),
         |name| secrets.variable(name),
     )?;
-    let texts = Texts::read(&options.run)?;
+    let texts = Texts::read(&options.run.settings)?;
     let prompt = match options.run.prompt {
         Some(_) => run::task(&options.run)?,
         None => String::new(),
     };
     let prompt = attach::attached(prompt, &options.run.attach)?;
     let edits = edits(&options.edit)?;
-    let is_local = options.run.env == Place::Local;
+    let is_local = options.run.place() == Place::Local;
     if is_local && !edits.is_empty() {
         return Err(Failure::usage(
             "--edit needs a run with --env memory: edit the file itself",
@@ -73,10 +90,14 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
         true => Ground::Local(options.run.dir.clone(), unsafe { run::guardian() }?, passed),
         false => Ground::Memory(Bytes::new(), lent),
     };
-    let mut wanted = run::config(&options.run, named, texts, wanted);
-    run::check(&wanted, &options.run)?;
+    let (settings, model) = (&options.run.settings, options.run.model.as_deref());
+    let mut wanted = run::config(settings, named, model, texts, wanted);
+    run::set_approval(&mut wanted, options.run.approve);
+    run::check(&wanted, settings, model)?;
     let providers = run::with_others(chosen, &mut wanted, secrets);
     let (approver, questions) = run::approver(&options.run, &ground);
+    let save = options.run.save.as_deref().map(save::File::create);
+    let save = save.transpose()?;
 
     run::carry_out(&options.run, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
@@ -100,24 +121,24 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
             }
             Ground::Memory(_, programs) => with.programs = programs,
         }
-        let fork = host.fork(&options.log, options.at, with);
+        let fork = host.fork(&file, options.at, with);
         let fork = fork.map_err(failed)?;
         let before = match is_local {
             true => Tree::new(),
             false => tree(&fork).await?,
         };
-        for (path, content) in edits {
-            let environment = fork.session.environment();
-            let written = environment.write(&path, content).await;
-            written.map_err(|error| Failure::usage(format!("--edit {path}: {error}")))?;
-        }
-        let session = set_up(fork, wanted, approver, guardian).await?;
-        if prompt.is_empty() && matches!(session.begins, Begins::Idle) {
-            return Err(Failure::usage(format!(
-                "round {} is where an input of the run was done: say what comes next, with \
-                 --steer TEXT",
-                options.at
-            )));
+        run::edit(&fork.session, edits).await?;
+        let fork = fork.configure(wanted, approver).await;
+        let fork = fork.map_err(connect::failed)?;
+        let session = HostSession {
+            session: fork.session,
+            instance: fork.instance,
+            continuation: fork.continuation,
+            save,
+            _guardian: guardian,
+        };
+        if prompt.is_empty() && session.continuation == Continuation::Input {
+            return Err(failed(ForkError::NoInput(options.at)));
         }
         Ok(Ready {
             session,
@@ -135,10 +156,15 @@ fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
         ));
     }
     let Some(info) = &opening.remote else {
-        options.env = Place::Memory;
+        if options.env == Some(Place::Local) {
+            return Err(Failure::usage(
+                "--env local: the files of the run are those of its sandbox; leave --env out",
+            ));
+        }
+        options.env = Some(Place::Memory);
         return Ok(());
     };
-    if options.env == Place::Memory {
+    if options.env == Some(Place::Memory) {
         return Err(Failure::usage(
             "--env memory: the run was a local one, and its log has no files; leave --env out",
         ));
@@ -155,7 +181,7 @@ fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
 }
 
 /// The files that `--edit` names: path in the sandbox, and content.
-fn edits(options: &[String]) -> Result<Vec<(String, Bytes)>, Failure> {
+pub(crate) fn edits(options: &[String]) -> Result<Vec<(String, Bytes)>, Failure> {
     let edit = |option: &String| {
         let parts = option.split_once('=').filter(|(path, _)| !path.is_empty());
         let (path, file) = parts.ok_or_else(|| {
@@ -176,66 +202,10 @@ async fn tree(fork: &Fork) -> Result<Tree, Failure> {
     archive::from_tar(&tar.map_err(connect::failed)?)
 }
 
-/// The forked session with the settings that are wanted; where one of those differs
-/// that a session keeps, another session with its history.
-async fn set_up(
-    fork: Fork,
-    wanted: SessionConfig,
-    approval: Option<hermitcrab_host::ApprovalFn>,
-    guardian: Option<Guardian>,
-) -> Result<HostSession, Failure> {
-    let Fork {
-        instance,
-        session,
-        stop,
-    } = fork;
-    let now = session.config().await.map_err(connect::failed)?;
-    let patch = differences(&fields(&now)?, fields(&wanted)?);
-    let begins = match stop.is_paused {
-        true => Begins::Paused,
-        false => Begins::Idle,
-    };
-    let ready = |session, begins| HostSession {
-        session,
-        instance: instance.clone(),
-        begins,
-        _guardian: guardian,
-    };
-    if !patch.keys().any(|name| SessionConfig::is_fixed(name)) {
-        let patched = session.configure(Value::Object(patch)).await;
-        patched.map_err(connect::failed)?;
-        return Ok(ready(session, begins));
-    }
-    let record = session.record().await.map_err(connect::failed)?;
-    let environment = EnvironmentChoice::Existing(session.environment().clone());
-    let mut options = SessionOptions::new(wanted, environment).record(record);
-    options.approval = approval;
-    let other = instance.open_session(options).await;
-    let other = other.map_err(connect::failed)?;
-    session.abort().await.map_err(connect::failed)?;
-    let begins = match begins {
-        Begins::Paused => Begins::Open,
-        begins => begins,
-    };
-    Ok(ready(other, begins))
-}
-
-fn fields(config: &SessionConfig) -> Result<Map<String, Value>, Failure> {
-    match serde_json::to_value(config) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(Failure::failed("the settings cannot be read")),
-    }
-}
-
-/// What of `wanted` differs.
-fn differences(now: &Map<String, Value>, wanted: Map<String, Value>) -> Map<String, Value> {
-    let differs = |(name, value): &(String, Value)| now.get(name) != Some(value);
-    wanted.into_iter().filter(differs).collect()
-}
-
-fn failed(error: ForkError) -> Failure {
+pub(crate) fn failed(error: ForkError) -> Failure {
     match error {
         ForkError::Replay(error) => replay::failed(error),
+        ForkError::NoInput(_) => Failure::usage(format!("{error}, with --steer TEXT")),
         ForkError::NoEnvironment(_) | ForkError::Host(_) => Failure::usage(error.to_string()),
     }
 }

@@ -20,14 +20,18 @@ mod surroundings;
 
 mod session;
 
+mod compare;
 mod compile;
 mod connect;
 mod demo;
 mod eval;
+mod foreign;
 mod fork;
 mod models;
 mod replay;
+mod restore;
 mod run;
+mod save;
 mod serve;
 
 use std::process::ExitCode;
@@ -43,8 +47,9 @@ fn main() -> ExitCode {
     signal::ignore_file_size_limit();
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse().command {
-        Command::Run(options) => run::run(&options, &secrets),
+        Command::Run(options) => run::run(*options, &secrets),
         Command::Fork(options) => fork::fork(*options, &secrets),
+        Command::Compare(options) => compare::compare(*options, &secrets),
         Command::Replay(options) => replay::replay(&options),
         Command::Eval(options) => eval::eval(*options, &secrets),
         Command::Demo => demo::demo(),

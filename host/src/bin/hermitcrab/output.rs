@@ -8,6 +8,43 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, reason};
 
+/// Refuses options that name one file twice: the second to be written would be all
+/// that is left.
+///
+/// # Errors
+/// Two of them are the same file.
+pub(crate) fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let named = files
+        .iter()
+        .filter_map(|(name, path)| Some((*name, (*path)?)));
+    let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+    for (name, path) in named {
+        let place = place(path);
+        if let Some((other, _)) = seen.iter().find(|(_, seen)| *seen == place) {
+            return Err(Failure::usage(format!(
+                "{other} and {name} are the same file, {}: name another one",
+                path.display()
+            )));
+        }
+        // A pipe or a device takes what comes.
+        if fs::metadata(path).map_or(true, |found| found.is_file()) {
+            seen.push((name, place));
+        }
+    }
+    Ok(())
+}
+
+/// Where a file is, or will be.
+fn place(path: &Path) -> PathBuf {
+    let parent = || match path.parent() {
+        Some(parent) if parent != Path::new("") => fs::canonicalize(parent),
+        _ => fs::canonicalize("."),
+    };
+    fs::canonicalize(path)
+        .or_else(|_| parent().map(|parent| parent.join(path.file_name().unwrap_or_default())))
+        .unwrap_or_else(|_| path.to_owned())
+}
+
 /// A file that will be written when the run is over. It is opened before the
 /// run, so that a path that cannot be written costs no run, and takes its name
 /// only when complete, so that an older file survives a failed run.

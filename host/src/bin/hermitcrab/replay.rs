@@ -13,6 +13,7 @@ use crate::archive;
 use crate::cli::ReplayOptions;
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
+use crate::output;
 
 /// Replays one log or many; prints what was compared, the events, or where a round
 /// left off.
@@ -35,7 +36,10 @@ pub(crate) fn replay(options: &ReplayOptions) -> Result<Code, Failure> {
         builder.build().map_err(connect::failed)
     };
     match (&logs[..], options.until) {
-        ([log], Some(round)) if is_one => until(&host, log, round, options),
+        ([log], Some(round)) if is_one => {
+            output::distinct(&[("the log", Some(log)), ("--out", options.out.as_deref())])?;
+            until(&host, log, round, options)
+        }
         ([log], None) if is_one => one(&host, log, options),
         (_, Some(_)) => Err(Failure::usage("--until needs one log: name its file")),
         (_, None) if options.events => Err(Failure::usage("--events needs one log: name its file")),
@@ -46,7 +50,8 @@ pub(crate) fn replay(options: &ReplayOptions) -> Result<Code, Failure> {
     }
 }
 
-/// The logs at `path`: a file, or all files `*.gz` below a directory.
+/// The logs at `path`: a file, or all files `*log.gz` below a directory, where the
+/// trials of an evaluation have other archives, too.
 fn find(path: &Path, logs: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if !path.is_dir() {
         logs.push(path.to_owned());
@@ -68,7 +73,7 @@ fn find(path: &Path, logs: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
             find(&path, logs)?;
-        } else if path.extension().is_some_and(|extension| extension == "gz") {
+        } else if path.to_string_lossy().ends_with("log.gz") {
             logs.push(path);
         }
     }
@@ -169,7 +174,7 @@ fn until(
     let files = tar.map(|tar| archive::from_tar(&tar)).transpose()?;
     let files = files.as_ref().map(archive::sizes);
     let told = json!({
-        "session": &*stop.session,
+        "session": &stop.session,
         "round": stop.round,
         "state": state,
         "paused": stop.is_paused,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hermitcrab::llm::Content;
 use hermitcrab::profile::Toolset;
-use hermitcrab::session::{SessionConfig, SessionError};
+use hermitcrab::session::{SessionConfig, SessionError, SessionRecord};
 use hermitcrab_host::tree::{self, Tree};
 use hermitcrab_host::{ApprovalFn, CoreFailure, Guardian};
 use serde_json::Value;
@@ -17,14 +17,16 @@ use serde_json::Value;
 use crate::approve::{self, Questions};
 use crate::archive;
 use crate::attach;
-use crate::cli::{Approve, Place, RunOptions, ToolNames};
+use crate::cli::{Approve, Place, RunOptions, SettingsOptions, ToolNames};
 use crate::connect::{self, Export};
 use crate::failure::{Code, Failure, reason};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::programs::{self, Programs};
 use crate::prompt;
 use crate::provider::{self, Chosen};
 use crate::render::{Renderer, Style, harmless};
+use crate::restore;
+use crate::save;
 use crate::secrets::{self, Secrets};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
@@ -41,8 +43,12 @@ pub(crate) struct Plan {
     pub(crate) ground: Ground,
     /// Who is asked for approval.
     pub(crate) approver: Option<ApprovalFn>,
+    /// The conversation that it goes on with.
+    pub(crate) history: Option<SessionRecord>,
     /// Where the log of the run goes.
     pub(crate) record: Option<PathBuf>,
+    /// Where the session goes when its task is done.
+    pub(crate) save: Option<save::File>,
 }
 
 /// Variables for commands, with their values.
@@ -61,10 +67,35 @@ pub(crate) enum Ground {
 ///
 /// # Errors
 /// Everything but a natural end, with its exit code and a sentence.
-pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
-    let memory = options.env == Place::Memory;
+pub(crate) fn run(mut options: RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
+    match options.restore.take() {
+        Some(saved) => restore::run(&saved, options, secrets),
+        None => run_from(&options, secrets, Past::default()),
+    }
+}
+
+/// What a run goes on from.
+#[derive(Default)]
+pub(crate) struct Past {
+    /// The conversation, if there was one.
+    pub(crate) history: Option<SessionRecord>,
+    /// Files of the sandbox to replace.
+    pub(crate) edits: Vec<(String, Bytes)>,
+}
+
+/// Runs one task, or goes on with the one of `past`.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_from(
+    options: &RunOptions,
+    secrets: &Secrets,
+    past: Past,
+) -> Result<Code, Failure> {
+    let Past { history, edits } = past;
+    let memory = options.place() == Place::Memory;
     check_place(options)?;
-    let settings = settings(options.config.as_deref())?;
+    let settings = settings(options.settings.config.as_deref())?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
     // A profile of the file's is reached as its adapter is.
@@ -77,8 +108,12 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         |name| secrets.variable(name),
     )?;
     let directory = directory(&options.dir)?;
-    let texts = Texts::read(options)?;
-    let prompt = attach::attached(task(options)?, &options.attach)?;
+    let texts = Texts::read(&options.settings)?;
+    let prompt = match (&history, &options.prompt) {
+        (Some(_), None) => String::new(),
+        _ => task(options)?,
+    };
+    let prompt = attach::attached(prompt, &options.attach)?;
     let passed = passed(options, secrets)?;
     let output = options.out.as_deref().map(Output::create).transpose()?;
     let programs = options
@@ -88,7 +123,7 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         .transpose()?;
 
     let mut before = Tree::new();
-    let ground = match options.env {
+    let ground = match options.place() {
         // SAFETY: nothing so far has started a thread.
         Place::Local => Ground::Local(directory.clone(), unsafe { guardian() }?, passed),
         Place::Memory => {
@@ -104,8 +139,10 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         || provider.provider.to_owned(),
         |profile| profile.id.clone(),
     );
-    let mut config = config(options, name, texts, settings);
-    check(&config, options)?;
+    let model = options.model.as_deref();
+    let mut config = config(&options.settings, name, model, texts, settings);
+    set_approval(&mut config, options.approve);
+    check(&config, &options.settings, model)?;
     if memory && config.project.is_none() {
         let profile = config.profile_of(&config.provider);
         let names = profile.map_or_else(|_| Vec::new(), |profile| profile.documents.clone());
@@ -119,11 +156,19 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
         providers,
         ground,
         approver,
+        history,
         record: options.record.clone(),
+        save: options
+            .save
+            .as_deref()
+            .map(save::File::create)
+            .transpose()?,
     };
     carry_out(options, output, questions, async || {
+        let session = connect::open(plan).await?;
+        edit(&session.session, edits).await?;
         Ok(Ready {
-            session: connect::open(plan).await?,
+            session,
             prompt,
             before,
         })
@@ -135,7 +180,12 @@ pub(crate) fn run(options: &RunOptions, secrets: &Secrets) -> Result<Code, Failu
 /// # Errors
 /// One does not fit.
 pub(crate) fn check_place(options: &RunOptions) -> Result<(), Failure> {
-    if options.env == Place::Memory {
+    output::distinct(&[
+        ("--record", options.record.as_deref()),
+        ("--save", options.save.as_deref()),
+        ("--out", options.out.as_deref()),
+    ])?;
+    if options.place() == Place::Memory {
         return Ok(());
     }
     if options.out.is_some() {
@@ -202,7 +252,7 @@ pub(crate) fn carry_out(
     mut questions: Questions,
     open: impl AsyncFnOnce() -> Result<Ready, Failure>,
 ) -> Result<Code, Failure> {
-    let memory = options.env == Place::Memory;
+    let memory = options.place() == Place::Memory;
     let style = if options.json {
         Style::PLAIN
     } else {
@@ -222,9 +272,10 @@ pub(crate) fn carry_out(
             before,
         } = open().await?;
         let ended = drive(&mut session, prompt, &mut face, &mut stops, &mut questions).await;
-        if let Some(why) = session.record_failure().await {
+        if let Some(why) = session.end_record().await {
             eprintln!("hermitcrab: the log of the run is not whole: {why}");
         }
+        let ended = session.saved(ended);
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let (after, result) = match memory && !ended.killed {
@@ -266,9 +317,24 @@ pub(crate) fn task(options: &RunOptions) -> Result<String, Failure> {
     }
 }
 
+/// Replaces files of a sandbox.
+///
+/// # Errors
+/// One cannot be written.
+pub(crate) async fn edit(
+    session: &hermitcrab_host::Session,
+    edits: Vec<(String, Bytes)>,
+) -> Result<(), Failure> {
+    for (path, content) in edits {
+        let written = session.environment().write(&path, content).await;
+        written.map_err(|error| Failure::usage(format!("--edit {path}: {error}")))?;
+    }
+    Ok(())
+}
+
 /// What `--pass-env` names.
 pub(crate) fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
-    if options.env == Place::Memory && !options.pass_env.is_empty() {
+    if options.place() == Place::Memory && !options.pass_env.is_empty() {
         return Err(Failure::usage(
             "--pass-env needs --env local: commands in the sandbox have no variables of yours",
         ));
@@ -335,7 +401,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 /// An absolute path to a directory that exists.
-fn directory(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, Failure> {
     let shown = path.display();
     let absolute = std::fs::canonicalize(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::usage(format!(
@@ -352,6 +418,7 @@ fn directory(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The contents of the files that options name.
+#[derive(Clone)]
 pub(crate) struct Texts {
     instructions: Option<String>,
     tools: Option<String>,
@@ -359,7 +426,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(crate) fn read(options: &RunOptions) -> Result<Self, Failure> {
+    pub(crate) fn read(options: &SettingsOptions) -> Result<Self, Failure> {
         let read = |path: &Option<PathBuf>, option: &str| {
             path.as_deref()
                 .map(|path| prompt::read_file(path, option))
@@ -434,14 +501,15 @@ fn problem(error: &SessionError) -> String {
 
 /// `file`'s settings with what options say over them.
 pub(crate) fn config(
-    options: &RunOptions,
+    options: &SettingsOptions,
     provider: String,
+    model: Option<&str>,
     texts: Texts,
     file: SessionConfig,
 ) -> SessionConfig {
     SessionConfig {
         provider,
-        model: options.model.clone().unwrap_or(file.model),
+        model: model.map_or(file.model, str::to_owned),
         max_turns: options.max_turns.unwrap_or(file.max_turns),
         max_tool_rounds_per_input: options
             .max_tool_rounds
@@ -456,21 +524,27 @@ pub(crate) fn config(
             Some(ToolNames::Spec) => Toolset::Spec,
             Some(ToolNames::Native) => Toolset::Native,
         },
-        approval: match options.approve {
-            Approve::Never => file.approval,
-            approve => approve::settings(approve),
-        },
         ..file
     }
 }
 
+/// What `--approve` asks for.
+pub(crate) fn set_approval(config: &mut SessionConfig, approve: Approve) {
+    if approve != Approve::Never {
+        config.approval = approve::settings(approve);
+    }
+}
+
 /// Finds what is wrong with the options together before anything starts.
-pub(crate) fn check(config: &SessionConfig, options: &RunOptions) -> Result<(), Failure> {
+pub(crate) fn check(
+    config: &SessionConfig,
+    options: &SettingsOptions,
+    model: Option<&str>,
+) -> Result<(), Failure> {
     let Ok(profile) = config.profile_of(&config.provider) else {
         return Ok(());
     };
-    let named = options.model.as_deref().map(str::trim);
-    if named == Some("") {
+    if model.map(str::trim) == Some("") {
         return Err(Failure::usage(
             "--model is empty: name a model, or leave --model out for the provider's default"
                 .to_owned(),

@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-
 use super::declared::{Declared, Step, read_toml};
 use super::files::{read_archive, read_folder, read_text, unreadable};
 use super::{Checker, Entry, Input, LoadOptions, SuiteError, TESTS, Task, command, harbor, model};
-use crate::tree::{Kind, Tree};
+use crate::tree::Tree;
 
 /// Task folders, by name.
 #[derive(Debug)]
@@ -135,12 +133,7 @@ pub(super) fn needed(
     needed.map(|(name, _)| name).collect()
 }
 
-fn input(
-    name: &str,
-    folder: &Path,
-    step: &Step,
-    beside: &[(String, Bytes)],
-) -> Result<Input, SuiteError> {
+fn input(name: &str, folder: &Path, step: &Step, beside: &Tree) -> Result<Input, SuiteError> {
     let checker = match &step.check {
         None => None,
         Some(file) => {
@@ -152,7 +145,7 @@ fn input(
                 )));
             }
             let content = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
-            Some(command(file, beside.to_vec(), content.into()))
+            Some(command(file, beside.clone(), content.into()))
         }
     };
     Ok(Input {
@@ -215,7 +208,7 @@ pub(super) fn script(
     text.map(|text| model(name, "script", text)).transpose()
 }
 
-fn checker(name: &str, folder: &Path, beside: Vec<(String, Bytes)>) -> Result<Checker, SuiteError> {
+fn checker(name: &str, folder: &Path, beside: Tree) -> Result<Checker, SuiteError> {
     for entry in ["check.sh", "check.py"] {
         let path = folder.join(entry);
         if path.is_file() {
@@ -233,16 +226,12 @@ fn checker(name: &str, folder: &Path, beside: Vec<(String, Bytes)>) -> Result<Ch
 }
 
 /// The files in `folder`, by the path that a checker finds them at.
-pub(super) fn hidden(folder: &Path) -> Result<Vec<(String, Bytes)>, SuiteError> {
+pub(super) fn hidden(folder: &Path) -> Result<Tree, SuiteError> {
     if !folder.is_dir() {
-        return Ok(Vec::new());
+        return Ok(Tree::new());
     }
-    let tree = read_folder(folder)?;
-    let files = tree.into_iter().filter(|(_, node)| {
-        // A link's target is on this machine; a checker has no use for it.
-        matches!(node.kind, Kind::Plain | Kind::Executable)
-    });
+    let files = read_folder(folder)?.into_iter();
     Ok(files
-        .map(|(path, node)| (format!("{TESTS}/{path}"), node.content))
+        .map(|(path, node)| (format!("{}/{path}", &TESTS[1..]), node))
         .collect())
 }

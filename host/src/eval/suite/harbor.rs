@@ -71,6 +71,7 @@ struct Environment {
 #[serde(default)]
 struct Step {
     name: String,
+    min_reward: Value,
 }
 
 /// Loads a task of this layout.
@@ -82,7 +83,11 @@ pub(super) fn load(
 ) -> Result<Entry, SuiteError> {
     let place = format!("task {name}: task.toml");
     let declared: Declared = read_toml(&place, text)?;
-    if let Some(version) = declared.schema_version.or(declared.version) {
+    if let Some(version) = declared
+        .schema_version
+        .as_ref()
+        .or(declared.version.as_ref())
+    {
         let known = version.split('.').next().is_some_and(|major| major == "1");
         if !known {
             return Err(SuiteError::new(format!(
@@ -92,6 +97,9 @@ pub(super) fn load(
     }
     let environment = folder.join("environment");
     if let Some(reason) = container(&declared.environment, &environment) {
+        return Ok(Entry::Skipped(reason));
+    }
+    if let Some(reason) = strategy(&declared) {
         return Ok(Entry::Skipped(reason));
     }
     let tree = match environment.is_dir() {
@@ -130,7 +138,7 @@ pub(super) fn load(
         None => {
             let files = hidden(&folder.join("tests"))?;
             let entry = format!("{TESTS}/test.sh");
-            if !files.iter().any(|(path, _)| *path == entry) {
+            if !files.contains_key(&entry[1..]) {
                 return Err(SuiteError::new(format!(
                     "task {name} has no checker: add tests/test.sh"
                 )));
@@ -171,6 +179,38 @@ pub(super) fn load(
         }
         .into(),
     ))
+}
+
+/// Why the rewards of several steps do not make the verdict that they make here, where
+/// every step has to pass: by their mean they do, by the last one only if those before
+/// it have to pass, too.
+fn strategy(declared: &Declared) -> Option<String> {
+    let strategy = declared.multi_step_reward_strategy.as_deref()?;
+    let before = declared
+        .steps
+        .split_last()
+        .map_or(&[][..], |(_, rest)| rest);
+    let open = before.iter().find(|step| !has_to_pass(&step.min_reward))?;
+    match strategy {
+        "mean" => None,
+        "final" => Some(format!(
+            "its multi_step_reward_strategy is final, and step {} need not pass: give it a \
+             min_reward of 1",
+            open.name
+        )),
+        other => Some(format!(
+            "its multi_step_reward_strategy is {other}: only mean and final are known"
+        )),
+    }
+}
+
+/// Whether a step's `min_reward`, a number or one for each reward, asks for all of it.
+fn has_to_pass(min_reward: &Value) -> bool {
+    let is_all = |least: &Value| least.as_f64().is_some_and(|least| least >= 1.0);
+    match min_reward {
+        Value::Object(rewards) => !rewards.is_empty() && rewards.values().all(is_all),
+        least => is_all(least),
+    }
 }
 
 fn instruction(name: &str, folder: &Path) -> Result<String, SuiteError> {

@@ -206,7 +206,7 @@ impl Declared {
         let place = format!("{place} (task {name})");
         let mut check_timeout_ms = Check::default().timeout_ms;
         let checker = match self.check {
-            Some(CheckText::Text(text)) => command("check.sh", Vec::new(), text.into()),
+            Some(CheckText::Text(text)) => command("check.sh", Tree::new(), text.into()),
             Some(CheckText::Settings {
                 script,
                 timeout_ms,
@@ -216,7 +216,7 @@ impl Declared {
                 let files = tree(&place, files)?;
                 let files = files
                     .into_iter()
-                    .map(|(path, node)| (format!("{}/{path}", super::TESTS), node.content));
+                    .map(|(path, node)| (format!("{}/{path}", &super::TESTS[1..]), node));
                 command("check.sh", files.collect(), script.into())
             }
             None if self.expected.is_empty() => {
@@ -237,7 +237,7 @@ impl Declared {
                 instruction: step.instruction,
                 checker: step
                     .check
-                    .map(|text| command("check.sh", Vec::new(), text.into())),
+                    .map(|text| command("check.sh", Tree::new(), text.into())),
             }
         }));
         if inputs[0].instruction.trim().is_empty() {

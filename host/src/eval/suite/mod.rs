@@ -15,7 +15,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use hermitcrab::script::ScriptedModel;
 
-use crate::tree::{self, Tree};
+use super::check::Verdict;
+use crate::tree::{self, Node, Tree};
 
 pub use declared::Place;
 
@@ -119,6 +120,16 @@ pub struct Input {
     pub checker: Option<Checker>,
 }
 
+impl Input {
+    /// What a verdict of its checker says against the trial.
+    pub(super) fn failed(&self, verdict: &Verdict) -> Option<String> {
+        match verdict {
+            Verdict::Passed => None,
+            Verdict::Failed(why) | Verdict::None(why) => Some(format!("step {}: {why}", self.name)),
+        }
+    }
+}
+
 /// Decides whether a tree is as it should be.
 #[derive(Clone, Debug)]
 pub enum Checker {
@@ -127,11 +138,28 @@ pub enum Checker {
     Command {
         /// Command line, run in a copy of the final tree.
         command: String,
-        /// Files, by absolute path.
-        files: Vec<(String, Bytes)>,
+        /// Files, by path from `/`.
+        files: Tree,
     },
     /// Files that must be in the final tree as they are here.
     Expected(Tree),
+}
+
+impl Checker {
+    /// Whether it is a script in Python.
+    pub(super) fn needs_python(&self) -> bool {
+        matches!(self, Self::Command { command, .. } if command.starts_with("python3 "))
+    }
+
+    /// A script in bash, or in Python if its name ends with `.py`: the file `name` in
+    /// the folder of the checker's files.
+    pub fn script(name: &str, content: Bytes) -> Self {
+        let entry = match name.ends_with(".py") {
+            true => "check.py",
+            false => "check.sh",
+        };
+        command(entry, Tree::new(), content)
+    }
 }
 
 /// Limits of one trial; absent: none.
@@ -249,14 +277,14 @@ fn model(task: &str, file: &str, text: String) -> Result<(ScriptedModel, String)
 }
 
 /// The checker that is a file of this name, and the files beside it.
-fn command(entry: &str, mut files: Vec<(String, Bytes)>, content: Bytes) -> Checker {
+fn command(entry: &str, mut files: Tree, content: Bytes) -> Checker {
     let path = format!("{TESTS}/{entry}");
     let runs = if entry.ends_with(".py") {
         "python3"
     } else {
         "bash"
     };
-    files.push((path.clone(), content));
+    files.insert(path[1..].to_owned(), Node::file(content));
     Checker::Command {
         command: format!("{runs} {path}"),
         files,

@@ -72,13 +72,15 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
         pid,
         stdout,
         stderr,
+        watched,
     } = spawn(
         command.shell,
         &[command.shell, c"-c", command.line],
         command.environment,
         command.directory,
+        command.guardian,
     )?;
-    let mut family = Family::new(pid, command.guardian);
+    let mut family = Family::new(pid, watched);
     let mut watch = Watch::new(pid)?;
     let flow = Flow::default();
     let pump = pump(

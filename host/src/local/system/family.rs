@@ -13,7 +13,7 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use super::guardian::{Entry, Table};
+use super::guardian::Entry;
 
 /// The leader of a session and everything it started. Dropping it before
 /// [`Family::reap`] kills them all.
@@ -25,11 +25,11 @@ pub(super) struct Family {
 
 impl Family {
     /// The family of `leader`, watched by a guardian or not.
-    pub(super) fn new(leader: libc::pid_t, guardian: Option<&Table>) -> Self {
+    pub(super) fn new(leader: libc::pid_t, watched: Option<Entry>) -> Self {
         Self {
             leader,
             reaped: false,
-            watched: guardian.map(|table| table.enter(leader)),
+            watched,
         }
     }
 
@@ -202,6 +202,26 @@ fn read_process(pid: libc::pid_t) -> Option<Process> {
         started: fields.get(19)?.parse().ok()?,
         runs: !matches!(*fields.first()?, "Z" | "X" | "x"),
     })
+}
+
+/// The process that leads a session and writes its output to the pipe of this inode.
+#[cfg(target_os = "linux")]
+pub(super) fn holder(pipe: u64) -> Option<libc::pid_t> {
+    let target = format!("pipe:[{pipe}]");
+    let writes = |process: &Process| {
+        let output = std::fs::read_link(format!("/proc/{}/fd/1", process.pid));
+        output.is_ok_and(|output| output.as_os_str() == &*target)
+    };
+    let mut leaders = running_processes().into_iter();
+    leaders
+        .find(|process| process.pid == process.session && writes(process))
+        .map(|process| process.pid)
+}
+
+/// Nothing here tells which files a process has open.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn holder(_: u64) -> Option<libc::pid_t> {
+    None
 }
 
 /// macOS tells a process's session only while it runs, so that zombies are left

@@ -3,7 +3,11 @@
 //! A process forked at the very start, which sleeps until a pipe that only the
 //! host holds is closed: whatever ends the host, SIGKILL and the out-of-memory
 //! killer too, closes it. The leaders of running commands stand in memory that
-//! both share, so that a command costs two stores and no system call.
+//! both share, so that a command costs some stores and one `fstat`.
+//!
+//! A host can be killed before it knows the number of what it has just started: by
+//! that command itself, for example. So a command is entered before it starts, by
+//! the pipe that it writes to; on Linux the guardian finds whoever holds that.
 //!
 //! Rejected: `PR_SET_PDEATHSIG`, which ends the shell but none of the processes
 //! that it started, exists on Linux only, depends on the thread that spawned,
@@ -11,19 +15,20 @@
 
 use std::io::{self, PipeWriter, Read};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::libc;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
 use nix::sys::signal::Signal;
+use nix::sys::stat::fstat;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::family::Kin;
+use super::family::{self, Kin};
 
 /// Commands that are watched at once; one more runs unwatched.
 const SLOTS: usize = 1024;
@@ -139,12 +144,23 @@ unsafe fn close(first: RawFd, last: RawFd) {
     }
 }
 
-/// Leaders of running commands, in memory shared with the guardian.
+/// A slot whose command is being started.
+const STARTING: libc::pid_t = -1;
+
+/// Running commands, in memory shared with the guardian.
 #[derive(Clone, Debug)]
 pub(in crate::local) struct Table(Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared(NonNull<[AtomicI32; SLOTS]>);
+struct Shared(NonNull<[Slot; SLOTS]>);
+
+/// A command: 0 for none, [`STARTING`], or its leader.
+#[derive(Debug)]
+struct Slot {
+    leader: AtomicI32,
+    /// Inode of the pipe that it writes to.
+    pipe: AtomicU64,
+}
 
 // SAFETY: atomics in memory that lives as long as `Shared`.
 unsafe impl Send for Shared {}
@@ -153,42 +169,62 @@ unsafe impl Sync for Shared {}
 
 impl Table {
     fn new() -> io::Result<Self> {
-        let length =
-            NonZeroUsize::new(size_of::<[AtomicI32; SLOTS]>()).unwrap_or(NonZeroUsize::MIN);
+        let length = NonZeroUsize::new(size_of::<[Slot; SLOTS]>()).unwrap_or(NonZeroUsize::MIN);
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a fresh anonymous mapping overlaps nothing.
         let memory = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_SHARED)? };
         Ok(Self(Arc::new(Shared(memory.cast()))))
     }
 
-    fn slots(&self) -> &[AtomicI32; SLOTS] {
+    fn slots(&self) -> &[Slot; SLOTS] {
         // SAFETY: a page-aligned mapping of that size, zero at first, which is
         // a valid value, and unmapped with the last handle.
         unsafe { self.0.0.as_ref() }
     }
 
-    /// Enters a leader that has just been started.
-    pub(super) fn enter(&self, leader: libc::pid_t) -> Entry {
-        let free = |slot: &&AtomicI32| {
-            slot.compare_exchange(0, leader, Ordering::AcqRel, Ordering::Relaxed)
+    /// Enters a command that is about to be started and writes to `pipe`.
+    pub(super) fn enter(&self, pipe: impl AsFd) -> Entry {
+        let free = |slot: &&Slot| {
+            slot.leader
+                .compare_exchange(0, STARTING, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        Entry {
+        let entry = Entry {
             slot: self.slots().iter().position(|slot| free(&slot)),
             table: self.clone(),
+        };
+        if let (Some(slot), Ok(stat)) = (entry.slot(), fstat(pipe)) {
+            slot.pipe.store(stat.st_ino, Ordering::Release);
         }
+        entry
     }
 
     /// Ends everybody who is entered and everything that they started.
     fn kill_all(&self) {
-        let leaders = self.slots().iter().map(|slot| slot.load(Ordering::Acquire));
-        let mut families: Vec<Kin> = leaders.filter(|leader| *leader > 0).map(Kin::new).collect();
+        let mut families = Vec::new();
+        let mut starting = Vec::new();
+        for slot in self.slots() {
+            match slot.leader.load(Ordering::Acquire) {
+                0 => {}
+                STARTING => starting.push(slot.pipe.load(Ordering::Acquire)),
+                leader => families.push(Kin::new(leader)),
+            }
+        }
+        starting.retain(|pipe| *pipe != 0);
         for _ in 0..LOOKS {
+            // Who is being started has its pipe a moment later.
+            starting.retain(|pipe| match family::holder(*pipe) {
+                Some(leader) => {
+                    families.push(Kin::new(leader));
+                    false
+                }
+                None => true,
+            });
             families.retain_mut(|kin| {
                 kin.signal(Signal::SIGKILL);
                 kin.any_lives()
             });
-            if families.is_empty() {
+            if families.is_empty() && starting.is_empty() {
                 return;
             }
             std::thread::sleep(BETWEEN);
@@ -199,7 +235,7 @@ impl Table {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: mapped in `Table::new` with this size; nobody refers to it.
-        let _ = unsafe { nix::sys::mman::munmap(self.0.cast(), size_of::<[AtomicI32; SLOTS]>()) };
+        let _ = unsafe { nix::sys::mman::munmap(self.0.cast(), size_of::<[Slot; SLOTS]>()) };
     }
 }
 
@@ -211,10 +247,24 @@ pub(super) struct Entry {
     slot: Option<usize>,
 }
 
+impl Entry {
+    fn slot(&self) -> Option<&Slot> {
+        self.table.slots().get(self.slot?)
+    }
+
+    /// It has been started.
+    pub(super) fn started(&self, leader: libc::pid_t) {
+        if let Some(slot) = self.slot() {
+            slot.leader.store(leader, Ordering::Release);
+        }
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.and_then(|slot| self.table.slots().get(slot)) {
-            slot.store(0, Ordering::Release);
+        if let Some(slot) = self.slot() {
+            slot.pipe.store(0, Ordering::Release);
+            slot.leader.store(0, Ordering::Release);
         }
     }
 }

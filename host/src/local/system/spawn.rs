@@ -17,6 +17,8 @@ use std::ptr;
 
 use nix::libc;
 
+use super::guardian::{Entry, Table};
+
 #[cfg(target_os = "linux")]
 const NEW_SESSION: libc::c_short = libc::POSIX_SPAWN_SETSID;
 /// From `<spawn.h>` of macOS 10.15 and later; the libc crate lacks it.
@@ -28,18 +30,23 @@ pub(super) struct Spawned {
     pub(super) pid: libc::pid_t,
     pub(super) stdout: PipeReader,
     pub(super) stderr: PipeReader,
+    /// Its entry at the guardian.
+    pub(super) watched: Option<Entry>,
 }
 
 /// Runs `program` with `arguments` (the first is its name) and exactly the
 /// variables of `environment` (`NAME=value`) in `directory`. Standard input is
-/// `/dev/null`; signals have their default meaning and none is blocked.
+/// `/dev/null`; signals have their default meaning and none is blocked. `guardian`
+/// watches it from before its first moment.
 pub(super) fn spawn(
     program: &CStr,
     arguments: &[&CStr],
     environment: &[CString],
     directory: &CStr,
+    guardian: Option<&Table>,
 ) -> io::Result<Spawned> {
     let (stdout, stdout_writer) = io::pipe()?;
+    let watched = guardian.map(|table| table.enter(&stdout));
     let (stderr, stderr_writer) = io::pipe()?;
     let mut actions = FileActions::new()?;
     actions.null_stdin()?;
@@ -62,10 +69,14 @@ pub(super) fn spawn(
             envp.as_ptr(),
         )
     })?;
+    if let Some(entry) = &watched {
+        entry.started(pid);
+    }
     Ok(Spawned {
         pid,
         stdout,
         stderr,
+        watched,
     })
 }
 

@@ -73,7 +73,9 @@ pub(crate) fn demo() -> Result<Code, Failure> {
         providers: vec![chosen],
         ground: Ground::Local(directory.clone(), guardian, Vec::new()),
         approver: None,
+        history: None,
         record: None,
+        save: None,
     };
     let runtime = runtime()?;
     let mut face = Face::human(BufWriter::new(io::stdout()), style);

@@ -1,7 +1,12 @@
-//! `now` of `jq`. Its library asks std for the time, which on
-//! wasm32-unknown-unknown is a panic, and with it the end of the instance. A
-//! filter that says `now` gets a definition of it in front, with the time of the
-//! sandbox as the command begins.
+//! Filters of `jq` and `yq`, which get definitions in front.
+//!
+//! `now`: the library asks std for the time, which on wasm32-unknown-unknown is a
+//! panic, and with it the end of the instance. Ours is the time of the sandbox as
+//! the command begins.
+//!
+//! `del` and `delpaths`: the library deletes one path after the other, so that the
+//! second deletes another element of an array than was meant, and puts the last
+//! entry of an object into the place of the deleted one.
 
 /// Where the filter of a call of `jq` or `yq` stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ const YQ_VALUES: [(&str, usize); 6] = [
     ("--indent", 1),
 ];
 const EXPRESSION: &str = "--expression";
+/// `del` and `delpaths` in the language of jq.
+const DELETION: &str = include_str!("filter/delpaths.jq");
 
 /// Finds the filter in the arguments of the builtin `name`.
 pub(super) fn filter_of(name: &str, args: &[String]) -> Option<Filter> {
@@ -73,27 +80,37 @@ fn reads_file(argument: &str) -> bool {
     }
 }
 
-/// Whether `filter` may call `now`; a text or a comment that says so counts, too.
-pub(super) fn says_now(filter: &[u8]) -> bool {
+/// The definitions that a filter needs in front, on its first line.
+pub(super) fn definitions(filter: &[u8], micros: u64) -> String {
+    let mut all = String::new();
+    if says(filter, "now") {
+        let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+        all.push_str(&format!("def now: {seconds}.{rest:06}; "));
+    }
+    if says(filter, "del") || says(filter, "delpaths") {
+        for line in DELETION.lines() {
+            all.push_str(line.trim());
+            all.push(' ');
+        }
+    }
+    all
+}
+
+/// Whether `filter` may call `name`; a text or a comment that says so counts, too.
+fn says(filter: &[u8], name: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut rest = filter;
     let mut before = None;
-    while let Some(at) = memchr::memmem::find(rest, b"now") {
+    while let Some(at) = memchr::memmem::find(rest, name.as_bytes()) {
         let before_it = at.checked_sub(1).map(|at| rest[at]).or(before);
         let other = before_it.is_some_and(|byte| is_word(&byte) || matches!(byte, b'.' | b'$'));
-        rest = &rest[at + 3..];
+        rest = &rest[at + name.len()..];
         if !other && !rest.first().is_some_and(is_word) {
             return true;
         }
         before = Some(b'w');
     }
     false
-}
-
-/// The definition that stands in front of the filter, on its first line.
-pub(super) fn definition(micros: u64) -> String {
-    let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
-    format!("def now: {seconds}.{rest:06}; ")
 }
 
 #[cfg(test)]
@@ -147,20 +164,25 @@ mod tests {
             "nownow,now",
             "[now-1]",
         ] {
-            assert!(says_now(filter.as_bytes()), "{filter}");
+            assert!(says(filter.as_bytes(), "now"), "{filter}");
         }
         for filter in [
             "", ".now", "$now", "known", "nowhere", "now_", "nownow", "_now",
         ] {
-            assert!(!says_now(filter.as_bytes()), "{filter}");
+            assert!(!says(filter.as_bytes(), "now"), "{filter}");
         }
     }
 
     #[test]
-    fn times_have_six_digits() {
+    fn definitions_stand_on_one_line() {
         assert_eq!(
-            definition(1_700_000_000_000_042),
+            definitions(b"now", 1_700_000_000_000_042),
             "def now: 1700000000.000042; "
         );
+        assert_eq!(definitions(b".now | .del | delta", 0), "");
+        let deletion = definitions(b"del(.a)", 0);
+        assert!(!deletion.contains('\n'));
+        assert!(deletion.ends_with("def del(f): delpaths([path(f)]); "));
+        assert_eq!(definitions(b"delpaths([])", 0), deletion);
     }
 }

@@ -5,6 +5,10 @@
 //! Besides wall times there are CPU times of the process, which other work on the
 //! machine does not change much.
 
+mod live;
+mod logs;
+mod model;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,8 +36,21 @@ fn main() {
 }
 
 fn run() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1).filter(|it| !it.starts_with("--"));
+    if arguments.next().as_deref() == Some(model::ARGUMENT) {
+        let rounds = arguments.next().ok_or("how many rounds?")?.parse()?;
+        return runtime()?.block_on(model::serve(rounds));
+    }
     let place = tempfile::tempdir()?;
-    let suite = place.path().join("tasks.jsonl");
+    rates(place.path())?;
+    logs::forks(place.path())?;
+    logs::replays(place.path())?;
+    live::table(1_000, place.path())
+}
+
+/// Trials a second, and sessions alive.
+fn rates(place: &Path) -> Result<(), Failure> {
+    let suite = place.join("tasks.jsonl");
     let mut lines = String::new();
     for number in 0..TRIALS {
         let call = json!({"name": "shell", "arguments": {"command": "echo hi > a.txt"}});
@@ -61,7 +78,7 @@ fn run() -> Result<(), Failure> {
         for (number, (kind, best)) in kinds.iter().zip(&mut best).enumerate() {
             // Each stays until the end: ext4 is slow at making files just after many
             // were removed.
-            let out = place.path().join(format!("out{cycle}.{number}"));
+            let out = place.join(format!("out{cycle}.{number}"));
             let (rate, cpu) = trials(&suite, &out, *kind)?;
             *best = (best.0.max(rate), best.1.min(cpu));
         }
@@ -147,7 +164,7 @@ fn alive(live: u32, pool: bool) -> Result<(), Failure> {
     }
     let host = host.build()?;
     let runtime = runtime()?;
-    let before = resident_mb();
+    let before = resident_mb("self");
     let (began, cpu) = (Instant::now(), cpu());
     let sessions = runtime.block_on(async {
         let mut sessions = Vec::new();
@@ -171,7 +188,7 @@ fn alive(live: u32, pool: bool) -> Result<(), Failure> {
     })?;
     let (took, cpu) = (began.elapsed(), self::cpu() - cpu);
     let each = |time: Duration| time.as_secs_f64() * 1_000.0 / f64::from(live);
-    let memory = before.zip(resident_mb());
+    let memory = before.zip(resident_mb("self"));
     let memory = memory.map_or_else(
         || "–".to_owned(),
         |(before, after)| format!("{:.2}", (after - before) / f64::from(live)),
@@ -205,9 +222,9 @@ fn cpu() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// Memory that this process has to itself, on Linux.
-fn resident_mb() -> Option<f64> {
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+/// Memory of a process, what it shares with others in part, on Linux.
+fn resident_mb(process: &str) -> Option<f64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let line = rollup.lines().find(|line| line.starts_with("Pss:"))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib / 1024.0)

@@ -1,0 +1,167 @@
+//! `run --restore`: goes on with a saved session.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hermitcrab::session::SavedSession;
+use hermitcrab_host::tree::Tree;
+use hermitcrab_host::{Continuation, EnvironmentChoice, Guardian, HostError, TakeoverOptions};
+
+use crate::archive;
+use crate::attach;
+use crate::cli::{Place, RunOptions};
+use crate::connect::{self, HostSession};
+use crate::failure::{Code, Failure, reason};
+use crate::output::{self, Output};
+use crate::programs;
+use crate::provider;
+use crate::run::{self, Ground, Ready, Texts};
+use crate::save;
+use crate::secrets::Secrets;
+
+/// Opens the session saved in `file`, changes what the options say and goes on.
+///
+/// # Errors
+/// The file or the options cannot be used, or the run does not end well.
+pub(crate) fn run(
+    file: &Path,
+    mut options: RunOptions,
+    secrets: &Secrets,
+) -> Result<Code, Failure> {
+    let shown = file.display();
+    let bytes: Bytes = fs::read(file)
+        .map_err(|error| {
+            Failure::usage(format!("cannot read --restore {shown}: {}", reason(&error)))
+        })?
+        .into();
+    let saved = SavedSession::read(&bytes)
+        .map_err(|error| Failure::usage(format!("--restore {shown}: {}", error.message)))?;
+    place(&mut options, &saved)?;
+    output::distinct(&[("--restore", Some(file)), ("--out", options.out.as_deref())])?;
+    run::check_place(&options)?;
+    let options = options;
+
+    let wanted = run::over(options.settings.config.as_deref(), &saved.config)?;
+    let named = options.provider.clone();
+    let named = named.unwrap_or_else(|| wanted.provider.clone());
+    let wire = wanted.profile_of(&named).map(|profile| profile.wire);
+    let chosen = provider::choose(
+        Some(wire.unwrap_or(&named)),
+        options.base_url.as_deref(),
+        |name| secrets.variable(name),
+    )?;
+    let texts = Texts::read(&options.settings)?;
+    let continuation = Continuation::of(&saved.record);
+    let prompt = match (&options.prompt, continuation) {
+        // Something waits for the model already.
+        (None, Continuation::Resume) => String::new(),
+        _ => run::task(&options)?,
+    };
+    let prompt = attach::attached(prompt, &options.attach)?;
+    let passed = run::passed(&options, secrets)?;
+    let output = options.out.as_deref().map(Output::create).transpose()?;
+    let lent = options.python.as_deref().map(programs::python);
+    let lent = lent.transpose()?.unwrap_or_default();
+    let is_local = options.place() == Place::Local;
+    let ground = match is_local {
+        // SAFETY: nothing so far has started a thread.
+        true => Ground::Local(
+            run::directory(&options.dir)?,
+            unsafe { run::guardian() }?,
+            passed,
+        ),
+        false => Ground::Memory(Bytes::new(), lent),
+    };
+    let model = options.model.as_deref();
+    let mut wanted = run::config(&options.settings, named, model, texts, wanted);
+    run::set_approval(&mut wanted, options.approve);
+    run::check(&wanted, &options.settings, model)?;
+    let providers = run::with_others(chosen, &mut wanted, secrets);
+    let (approver, questions) = run::approver(&options, &ground);
+    let save = options
+        .save
+        .as_deref()
+        .map(save::File::create)
+        .transpose()?;
+
+    run::carry_out(&options, output, questions, async || {
+        let host = connect::chosen_core(connect::with_keys(&providers));
+        let host = host.build().map_err(connect::failed)?;
+        let instance = connect::instance(&host, options.record.as_deref())?;
+        let mut guardian: Option<Guardian> = None;
+        let mut with = TakeoverOptions {
+            settings: serde_json::to_value(&wanted)
+                .map_err(|error| Failure::failed(error.to_string()))?,
+            approval: approver.clone(),
+            ..TakeoverOptions::default()
+        };
+        match ground {
+            Ground::Local(directory, watching, variables) => {
+                let watching = guardian.insert(watching);
+                let local = connect::local(directory, watching, variables, &providers)?;
+                with.environment = Some(EnvironmentChoice::Host(Arc::new(local)));
+            }
+            Ground::Memory(_, programs) => with.programs = programs,
+        }
+        let session = instance
+            .restore(bytes.clone(), with)
+            .await
+            .map_err(|error| {
+                if let Some(log) = &options.record {
+                    // Nothing has run.
+                    let _ = fs::remove_file(log);
+                }
+                match error {
+                    HostError::Session(_) | HostError::Environment(_) => {
+                        Failure::usage(format!("--restore {shown}: {error}"))
+                    }
+                    error => connect::failed(error),
+                }
+            })?;
+        let before = match is_local {
+            true => Tree::new(),
+            false => {
+                let tar = session.environment().export_tar().await;
+                archive::from_tar(&tar.map_err(connect::failed)?)?
+            }
+        };
+        Ok(Ready {
+            session: HostSession {
+                session,
+                instance,
+                continuation,
+                save,
+                _guardian: guardian,
+            },
+            prompt,
+            before,
+        })
+    })
+}
+
+/// Sets the place of the run to that of the session.
+fn place(options: &mut RunOptions, saved: &SavedSession) -> Result<(), Failure> {
+    if !saved.has_sandbox {
+        if options.env == Some(Place::Memory) {
+            return Err(Failure::usage(
+                "--env memory: the saved session worked in a directory, and its files are not in \
+                 the file; leave --env out, and say with --dir where it goes on",
+            ));
+        }
+        return Ok(());
+    }
+    if options.env == Some(Place::Local) {
+        return Err(Failure::usage(
+            "--env local: the files of the saved session are those of its sandbox; leave --env out",
+        ));
+    }
+    if options.dir != Path::new(".") {
+        return Err(Failure::usage(
+            "--dir: the files of the saved session are those of its sandbox; leave --dir out",
+        ));
+    }
+    options.env = Some(Place::Memory);
+    Ok(())
+}
