@@ -23,7 +23,7 @@ use hermitcrab::environment::{
 };
 use hermitcrab::llm::ToolDefinition;
 use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, Timeouts, Tool};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn main() -> ExitCode {
     let Some(directory) = std::env::args().nth(1) else {
@@ -47,7 +47,7 @@ fn run(directory: &str) -> Result<String, String> {
     let read = io::stdin().read_to_string(&mut patch);
     read.map_err(|error| format!("cannot read the patch: {error}"))?;
     let disk = Disk::new(directory).map_err(|error| format!("{directory}: {error}"))?;
-    let tool = ApplyPatch::new(ToolDefinition {
+    let tool = ApplyPatch::tool(ToolDefinition {
         name: "apply_patch".to_owned(),
         description: String::new(),
         parameters: json!({"type": "object"}),
@@ -67,7 +67,9 @@ fn run(directory: &str) -> Result<String, String> {
         gate: None,
         progress: Rc::new(|_, _| ()),
     };
-    let executed = tool.execute(&call, Value::String(patch)).now_or_never();
+    let invocation = tool.read(json!({ "patch": patch }));
+    let invocation = invocation.map_err(|error| error.message)?;
+    let executed = invocation.execute(&call).now_or_never();
     // The disk answers at once, so the call never waits.
     match executed.ok_or("the call is still waiting")? {
         Ok(output) => Ok(output.text),

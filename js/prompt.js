@@ -16,6 +16,7 @@ import { HermitcrabError } from "./errors.js";
  * @property {RunUsage} usage
  * @property {number | null} cost in US dollars; `null` where the price of a model is not known
  * @property {import("./events.js").EndReason} reason why the run ended; `completed` where the model was done
+ * @property {unknown} [output] the final answer as a JSON value, where the session has an `outputSchema`
  */
 
 /** A run that failed. Its `kind` is the `code` of the run's last `ERROR`, such as `authentication`. */
@@ -58,7 +59,10 @@ export async function outcomeOf(events) {
     if (kind === "STATE_CHANGED" && data.to === "PROCESSING") result = fresh();
     else if (kind === "ASSISTANT_TEXT_END") result.text = data.text;
     else if (kind === "ERROR") failure = data;
-    else if (kind === "PROCESSING_END") result.reason = data.reason;
+    else if (kind === "PROCESSING_END") {
+      result.reason = data.reason;
+      if (data.output !== undefined) result.output = data.output;
+    }
     // Ended before anything was processed.
     else if (kind === "SESSION_END" && data.reason !== "error") result.reason ??= "aborted";
   }

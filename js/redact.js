@@ -1,13 +1,13 @@
 // Keys that a server sends back, such as an error that quotes the one it
-// refuses, are replaced before the core sees them: as they are, and as JSON may
-// write them (RFC 8259, section 7), because the core reads that afterwards: with
-// a backslash before some of their characters, or with `\u002f` in their place.
-// In a text within a text the backslashes are several. The door alone knows the
-// keys. host/src/http/redact.rs does the same for the native faces.
+// refuses, are replaced before the core sees them: as they stand, and as writers
+// of JSON write them (RFC 8259, section 7), because the core reads that
+// afterwards. The door alone knows the keys. host/src/keys.rs does the same for
+// the native faces.
 //
-// A key that comes in the deltas of a stream, a piece in each, is not found: that
-// would take reading every provider's stream here, too, and holding its events
-// back, to keep from the core what the server that sends it knows anyway.
+// Uncovered are a key within a JSON text within a JSON text, and one of which a
+// server sends a piece in each delta of a stream: finding that would take reading
+// every provider's stream here, too, to keep from the core what the server that
+// sends it knows anyway.
 
 import { text } from "./errors.js";
 
@@ -29,24 +29,14 @@ const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 const REPLACEMENT = ENCODER.encode(REDACTED);
 
-const BACKSLASH = 0x5c;
-/** `u`, after which four hexadecimal digits follow. */
-const UNICODE = 0x75;
-const DIGITS = 4;
-/** By byte, the hexadecimal digit that it is; 65,536: none, as no number of four has it. */
-const DIGIT = Uint32Array.from({ length: 256 }, (_, byte) => (/[0-9a-f]/i.test(String.fromCharCode(byte)) ? parseInt(String.fromCharCode(byte), 16) : 1 << 16));
-/** Backslashes in a row that are looked over: a text within a text within a text. */
-const MOST_BACKSLASHES = 8;
-/** Bytes that one character of a key may take. */
-const LONGEST = MOST_BACKSLASHES + 1 + DIGITS;
-
 /** How many bytes of something there are cannot be said: they end in the middle of it. */
 const UNFINISHED = Infinity;
 
 /** The keys to look for, and how to find them in bytes. */
 export class Keys {
+  /** All that is looked for, the longest first: a key may begin with another. @type {Uint8Array[]} */
   #keys = [];
-  /** By byte, whether a key begins with it, or with an escape that does. */
+  /** By byte, whether a key begins with it. */
   #firsts = new Uint8Array(256);
 
   /**
@@ -54,15 +44,10 @@ export class Keys {
    * @param {Iterable<string>} keys those that can be told from other text are looked for
    */
   lookFor(keys) {
-    // The longest first, for keys that begin with another.
-    const looked = [...keys].filter(isLookedFor).sort((a, b) => b.length - a.length);
+    const spelled = [...keys].filter(isLookedFor).flatMap(spellings);
+    this.#keys = spelled.sort((a, b) => b.length - a.length).map((key) => ENCODER.encode(key));
     this.#firsts.fill(0);
-    this.#keys = looked.map((key) => {
-      const plain = ENCODER.encode(key);
-      // How many backslashes there are says how deep the text is, and is not compared.
-      return { plain, letters: plain.filter((byte) => byte !== BACKSLASH) };
-    });
-    for (const { plain, letters } of this.#keys) this.#firsts[plain[0]] = this.#firsts[letters[0]] = this.#firsts[BACKSLASH] = 1;
+    for (const [first] of this.#keys) this.#firsts[first] = 1;
   }
 
   /** @param {string} text */
@@ -151,10 +136,9 @@ export class Keys {
 
   /** Length of the key that `bytes` hold from `at` on or, unless they are the `last`, begin to; 0: none. */
   #lengthAt(bytes, at, last) {
-    for (const { plain, letters } of this.#keys) {
-      for (const length of [plainLength(bytes, at, plain), escapedLength(bytes, at, letters, plain.length * LONGEST)]) {
-        if (length > 0 && !(last && length === UNFINISHED)) return length;
-      }
+    for (const key of this.#keys) {
+      const length = lengthOf(key, bytes, at);
+      if (length > 0 && !(last && length === UNFINISHED)) return length;
     }
     return 0;
   }
@@ -164,48 +148,29 @@ function isLookedFor(key) {
   return key.length >= (/[0-9]/.test(key) ? SHORTEST_WITH_DIGIT : SHORTEST);
 }
 
-/** Length of `key` in `bytes` from `at` on, as it is; 0: it is not there. */
-function plainLength(bytes, at, key) {
+/** How a key may stand in a text or in JSON: writers differ in what they escape. @param {string} key */
+function spellings(key) {
+  const written = JSON.stringify(key).slice(1, -1);
+  const number = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const upper = (character) => number(character).toUpperCase().replace("U", "u");
+  // As JavaScript, PHP, Go, Gson and .NET do.
+  const ways = [
+    written,
+    written.replace(/\//g, "\\/"),
+    written.replace(/[<>&]/g, number),
+    written.replace(/[<>&=']/g, number),
+    written.replace(/\\"|[<>&'+`]/g, (escaped) => upper(escaped.at(-1) ?? "")),
+  ];
+  return [...new Set([key, ...ways])];
+}
+
+/** Length of `key` in `bytes` from `at` on; 0: it is not there. */
+function lengthOf(key, bytes, at) {
   const length = Math.min(key.length, bytes.length - at);
   for (let index = 0; index < length; index += 1) {
     if (bytes[at + index] !== key[index]) return 0;
   }
   return length < key.length ? UNFINISHED : length;
-}
-
-/** The same for its `letters` as JSON may write them, in `most` bytes. */
-function escapedLength(bytes, at, letters, most) {
-  let end = at;
-  let matched = 0;
-  while (matched < letters.length) {
-    const start = end;
-    while (bytes[end] === BACKSLASH && end - start <= MOST_BACKSLASHES) end += 1;
-    if (end - start > MOST_BACKSLASHES || end - at > most) return 0;
-    if (end === bytes.length) return UNFINISHED;
-    let byte = bytes[end];
-    end += 1;
-    if (byte === UNICODE && end - 1 > start) {
-      byte = numbered(bytes, end, letters[matched]);
-      if (byte === UNFINISHED) return UNFINISHED;
-      end += DIGITS;
-      if (byte === BACKSLASH) continue;
-    }
-    if (byte !== letters[matched]) return 0;
-    matched += 1;
-  }
-  return letters.length === 0 ? 0 : end - at;
-}
-
-/** Which of `letter` and a backslash the digits at `at` stand for; `undefined`: neither. */
-function numbered(bytes, at, letter) {
-  let number = 0;
-  for (let left = DIGITS; left > 0; left -= 1) {
-    if (at + DIGITS - left === bytes.length) {
-      return [letter, BACKSLASH].some((code) => code >> (4 * left) === number) ? UNFINISHED : undefined;
-    }
-    number = 16 * number + DIGIT[bytes[at + DIGITS - left]];
-  }
-  return number === letter || number === BACKSLASH ? number : undefined;
 }
 
 function joined(pieces) {

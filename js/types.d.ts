@@ -144,6 +144,11 @@ export interface SessionSettings extends ChangeableSettings {
   /** The user's own instructions; last part of the system prompt. */
   instructions?: string;
   /**
+   * JSON Schema of the final answer: `prompt()` gives its value as `output`, `PROCESSING_END` too. The
+   * model is asked again at most twice; then the run fails with `no_object_generated`.
+   */
+  outputSchema?: object;
+  /**
    * What the host knows of the project around a working directory that holds a
    * part of it: documents above it, and git's facts (`changes`: changed and
    * untracked files).

@@ -92,6 +92,9 @@ pub enum EventKind {
         /// alone knew it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         totals: Option<Totals>,
+        /// The final answer of the last input, as its `PROCESSING_END` had it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
     },
     /// The session moved to another state (spec 2.3).
     StateChanged {
@@ -119,6 +122,9 @@ pub enum EventKind {
         turns: u32,
         /// What the session has used so far.
         totals: Totals,
+        /// The final answer, where the session has an `output_schema` that it follows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
     },
     /// The model began to answer.
     AssistantTextStart {},
@@ -479,6 +485,8 @@ pub enum SteeringSource {
     Repetition,
     /// The session, because the token limit cut off a tool call.
     CallCutOff,
+    /// The session, because the final answer does not follow `output_schema`.
+    OutputSchema,
 }
 
 /// Which limit was reached.

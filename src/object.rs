@@ -46,11 +46,21 @@ impl ObjectForm {
     pub fn value(&self, response: &Response) -> Result<Value, LlmError> {
         let missing =
             |why: String| LlmError::new(LlmErrorKind::NoObjectGenerated, &response.provider, why);
-        let value: Value = serde_json::from_str(&response.text())
+        let value: Value = serde_json::from_str(unfenced(&response.text()))
             .map_err(|error| missing(format!("the answer is not JSON: {error}")))?;
         self.checked
             .validate(&value, "the answer")
             .map_err(|problems| missing(problems.join("; ")))?;
         Ok(value)
     }
+}
+/// `text` without the code fence around all of it, which many models add.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("```").and_then(|text| {
+        let (language, text) = text.split_once('\n')?;
+        let text = text.strip_suffix("```")?;
+        (language.trim().is_empty() || language.trim() == "json").then_some(text)
+    });
+    inner.unwrap_or(text)
 }

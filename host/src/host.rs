@@ -374,7 +374,7 @@ impl Host {
     pub(crate) fn recorder(&self, file: &Path, seed: &[u8; 32]) -> Result<Recorder, HostError> {
         let memory_bytes = self.0.limits.memory_bytes as u64;
         let header = Header::new(self.core_id(), seed, memory_bytes);
-        Recorder::create(file, &header).map_err(|error| {
+        Recorder::create(file, &header, self.0.transport.keys()).map_err(|error| {
             let way_out = match error.kind() {
                 std::io::ErrorKind::AlreadyExists => "; name another file, or remove it",
                 _ => "",
@@ -432,7 +432,7 @@ impl Host {
         limits: CoreLimits,
     ) -> CallResult<Journaled> {
         let core = self.0.core.start(seed, limits)?;
-        Ok(match &self.0.core {
+        let journaled = match &self.0.core {
             Face::Component(loaded) if limits.journal_bytes > 0 => {
                 let loaded = loaded.clone();
                 let restart =
@@ -440,7 +440,8 @@ impl Host {
                 Journaled::new(core, Box::new(restart), limits.journal_bytes)
             }
             Face::Component(_) | Face::Native => Journaled::without(core),
-        })
+        };
+        Ok(journaled.without_keys(self.0.transport.keys()))
     }
 
     /// Starts a core without a driver, for whoever steps it and performs its

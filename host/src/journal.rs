@@ -11,6 +11,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hermitcrab::effect::{Outcome, OutcomeKind};
 use hermitcrab::environment::{EnvironmentCall, EnvironmentReply, FileNode};
 use hermitcrab::llm::Content;
@@ -19,6 +20,8 @@ use hermitcrab::session::{Action, InstanceCall, InstanceReply, SessionCall};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::core::{CallResult, Core, CoreError, CoreFailure, CoreStep};
+use crate::error::HostError;
+use crate::keys::Keys;
 use crate::log::Recorder;
 
 /// What an entry takes beside the bytes that it holds.
@@ -74,6 +77,8 @@ pub(crate) struct Journaled {
     journal: Option<Journal>,
     /// Writes the inputs and outputs of the living core.
     recorder: Option<Recorder>,
+    /// What no file of the core's may hold.
+    keys: Keys,
     /// The place in a pool that the core takes; free again when it is gone.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -85,6 +90,7 @@ impl Journaled {
             core: Ok(core),
             journal: None,
             recorder: None,
+            keys: Keys::default(),
             _place: None,
         }
     }
@@ -102,8 +108,15 @@ impl Journaled {
                 worked: Duration::ZERO,
             }),
             recorder: None,
+            keys: Keys::default(),
             _place: None,
         }
+    }
+
+    /// Saves no session that holds one of `keys`.
+    pub(crate) fn without_keys(mut self, keys: &Keys) -> Self {
+        self.keys = keys.clone();
+        self
     }
 
     /// Keeps a place in a pool taken as long as it lives.
@@ -116,6 +129,22 @@ impl Journaled {
     pub(crate) fn record(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
+    }
+
+    /// A session as a file.
+    ///
+    /// # Errors
+    /// The core refuses, or a key stands in it.
+    pub(crate) fn save(&mut self, session: String) -> Result<Bytes, HostError> {
+        let saved = self.archive(InstanceCall::SaveSession { session })?;
+        match self.keys.are_in(&saved) {
+            true => Err(HostError::Setup(
+                "a key of the host's stands in what was said or in the files of the sandbox, \
+                 and is not written to a file"
+                    .to_owned(),
+            )),
+            false => Ok(saved),
+        }
     }
 
     /// Why the record is not whole, if it is not.

@@ -19,6 +19,7 @@ mod host;
 mod http;
 mod job;
 mod journal;
+mod keys;
 mod local;
 pub mod log;
 mod memory;

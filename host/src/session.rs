@@ -18,7 +18,7 @@ use hermitcrab::session::{
 use serde_json::{Map, Value};
 
 use crate::core::{Core as _, out_of_place};
-use crate::driver::{DriverHandle, Queue, SessionLink};
+use crate::driver::{Driver, DriverHandle, Queue, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::event::Event;
@@ -442,11 +442,12 @@ impl Controller {
     /// in it.
     ///
     /// # Errors
-    /// The session does not stand still, or is closed.
+    /// The session does not stand still, or is closed; one of the host's keys stands in
+    /// what was said or in the files.
     pub async fn save(&self) -> Result<Bytes, HostError> {
         let session = self.0.id.to_string();
-        let save = InstanceCall::SaveSession { session };
-        self.0.driver.core(|core| core.archive(save)).await
+        let save = |driver: &mut Driver| driver.core.save(session);
+        self.0.driver.call(save).await
     }
 
     /// Another session in the same instance that goes on where this one stands still, in

@@ -13,7 +13,6 @@ mod remote;
 pub(crate) mod search;
 #[cfg(test)]
 pub(crate) mod testing;
-mod together;
 mod wrapper;
 
 pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
@@ -23,7 +22,6 @@ pub(crate) use handle::{absolute_path, is_within};
 pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
 pub use search::{PathGlob, glob_files, grep_files};
-pub(crate) use together::{Together, all};
 pub(crate) use wrapper::VariablesEnvironment;
 pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};
 

@@ -14,6 +14,9 @@ use crate::session::InstanceCall;
 /// How old the last write may be before a step writes what there is, in ms of the run.
 const FLUSH_AFTER_MS: u64 = 250;
 
+/// Why a line must not be written, if so.
+type Refuse = Box<dyn Fn(&[u8]) -> Option<String> + Send>;
+
 /// Writes a log. What cannot be written ends the log, never the run.
 pub struct LogWriter<W: Write> {
     to: Option<GzEncoder<W>>,
@@ -23,6 +26,8 @@ pub struct LogWriter<W: Write> {
     steps: u64,
     flushed_ms: u64,
     failed: Option<io::Error>,
+    /// Says why a line must not be written, if so.
+    refuse: Option<Refuse>,
     /// Kept for its memory.
     line: Vec<u8>,
 }
@@ -41,6 +46,7 @@ impl<W: Write> LogWriter<W> {
             steps: 0,
             flushed_ms: 0,
             failed: None,
+            refuse: None,
             line: Vec::new(),
         };
         serde_json::to_writer(&mut writer.line, header)?;
@@ -51,6 +57,14 @@ impl<W: Write> LogWriter<W> {
             Some(error) => Err(error),
             None => Ok(writer),
         }
+    }
+
+    /// Shows each line to `refuse` from now on: one that it gives a reason against is
+    /// not written, and ends the log.
+    #[must_use]
+    pub fn refusing(mut self, refuse: impl Fn(&[u8]) -> Option<String> + Send + 'static) -> Self {
+        self.refuse = Some(Box::new(refuse));
+        self
     }
 
     /// Notes a call that was made.
@@ -108,6 +122,15 @@ impl<W: Write> LogWriter<W> {
     }
 
     fn put_line(&mut self) {
+        if let Some(refuse) = &self.refuse
+            && self.to.is_some()
+            && let Some(why) = refuse(&self.line)
+        {
+            // What was written before is a log whose end is missing.
+            self.flush();
+            self.failed = Some(io::Error::other(why));
+            self.to = None;
+        }
         self.sum.update(&self.line);
         let sum = self.sum.sum();
         let mut line = std::mem::take(&mut self.line);

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Profile, PromptLayer};
 use crate::llm::ToolDefinition;
@@ -37,6 +38,8 @@ pub struct Layers<'a> {
     pub documents_missing: Option<&'a str>,
     /// The user's own instructions.
     pub user: Option<&'a str>,
+    /// JSON Schema of the final answer, where one is asked for.
+    pub output: Option<&'a Value>,
 }
 
 /// What a host knows of the project around a working directory that holds a
@@ -102,9 +105,18 @@ impl Layers<'_> {
                 User,
                 user.map(|user| format!("# User instructions\n\n{user}")),
             ),
+            self.output.map(output_block),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
+}
+
+/// Asks for a final answer that follows `schema`.
+fn output_block(schema: &Value) -> String {
+    format!(
+        "# Final answer\n\nWhen the task is done, answer with one JSON value and nothing else: no \
+         text around it, no code fence. It follows this JSON Schema:\n\n{schema}"
+    )
 }
 
 /// What the environment block says (spec 6.3).
@@ -276,6 +288,7 @@ mod tests {
         documents: &[],
         documents_missing: None,
         user: None,
+        output: None,
     };
 
     fn document(path: &str, text: impl Into<String>) -> Document {

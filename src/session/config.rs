@@ -10,7 +10,7 @@ use super::error::{SessionError, SessionErrorKind};
 use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, ProfileSettings, ProjectFacts, Toolset, check_options};
 use crate::tool::approval::{ApprovalPolicy, ApprovalSettings};
-use crate::tool::{HostList, Offers, RegisterError, Registry};
+use crate::tool::{HostList, Offers, RegisterError, Registry, Schema};
 
 /// Settings of a session. In JSON every field may be left out; unknown fields
 /// are an error, so that a misspelt limit cannot go unnoticed.
@@ -88,8 +88,13 @@ pub struct SessionConfig {
     pub prices: BTreeMap<String, Prices>,
     /// Text that replaces the profile's base instructions.
     pub base_instructions: Option<String>,
-    /// The user's own instructions; last part of the system prompt.
+    /// The user's own instructions; last part of the system prompt but for the form of
+    /// the final answer.
     pub instructions: Option<String>,
+    /// JSON Schema of the final answer of each input, which `PROCESSING_END` then bears
+    /// as `output`; absent: the answer is text. A question to the user is no final
+    /// answer. Subagents answer with text.
+    pub output_schema: Option<Value>,
     /// What the host knows of the project around the working directory, where
     /// the session works on a part of it; absent: nothing.
     pub project: Option<ProjectFacts>,
@@ -177,6 +182,7 @@ impl Default for SessionConfig {
             prices: BTreeMap::new(),
             base_instructions: None,
             instructions: None,
+            output_schema: None,
             project: None,
             toolset: Toolset::default(),
             tool_declarations: None,
@@ -195,12 +201,13 @@ impl Default for SessionConfig {
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 12] = [
+const FIXED: [&str; 13] = [
     "provider",
     "profiles",
     "credential",
     "base_instructions",
     "instructions",
+    "output_schema",
     "project",
     "toolset",
     "tool_declarations",
@@ -426,6 +433,11 @@ impl SessionConfig {
         if let Err(problem) = check_options(&self.provider_options) {
             let problem = format!("`provider_options` {problem}");
             return Err(SessionError::invalid_config(problem));
+        }
+        if let Some(schema) = &self.output_schema {
+            let problem = |error| format!("`output_schema`: {error}");
+            Schema::compile(schema)
+                .map_err(|error| SessionError::invalid_config(problem(error)))?;
         }
         let problem = if self.max_tool_rounds_per_input == 0 {
             "`max_tool_rounds_per_input` must be at least 1"

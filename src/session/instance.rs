@@ -10,11 +10,10 @@ use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::{Place, SharedEnvironment};
-use super::job::{Action, JobReport, JobReportKind};
 use super::meter::Meter;
 use super::open;
 use super::record::SessionRecord;
-use super::state::{Parts, Session};
+use super::state::{Identity, Parts, Session};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
     Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
@@ -400,10 +399,12 @@ impl Instance {
         open::start(Parts {
             emitter: Emitter::new(self.outbox.clone(), id.clone()),
             meter: Meter::default(),
-            cache_key: cache_key.map_or_else(|| id.clone(), Into::into),
-            id,
-            agent: None,
-            depth: 0,
+            identity: Identity {
+                cache_key: cache_key.map_or_else(|| id.clone(), Into::into),
+                id,
+                agent: None,
+                depth: 0,
+            },
             profile,
             place: Place::of(environment),
             port: self.port.clone(),

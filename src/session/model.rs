@@ -33,16 +33,6 @@ struct Broken {
     partial: Option<Box<Response>>,
 }
 
-/// Model in use: the configured one, else the profile's default.
-pub(super) fn model_name(session: &Shared) -> String {
-    let config = session.config.borrow();
-    if config.model.is_empty() {
-        session.profile.default_model.to_owned()
-    } else {
-        config.model.clone()
-    }
-}
-
 /// Calls the model with the history so far and returns its complete answer.
 pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response, ModelEnd> {
     let mut retries = 0;
@@ -53,7 +43,7 @@ pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response
             Ok(response) => return Ok(response),
             Err(broken) => broken,
         };
-        if session.stopped().is_some() {
+        if session.control.stopped().is_some() {
             return Err(ModelEnd::Stopped(broken.partial));
         }
         // A stream that broke is asked for again as patiently as a request that
@@ -202,7 +192,11 @@ pub(super) fn keep_partial(session: &Shared, partial: Response) {
         ..partial
     };
     let now = session.port.now_ms();
-    session.history.borrow_mut().push_response(response, now);
+    session
+        .transcript
+        .history
+        .borrow_mut()
+        .push_response(response, now);
 }
 
 fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
@@ -211,7 +205,7 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
         port: session.port.clone(),
         spawner: session.spawner.clone(),
         scope: scope.clone(),
-        life: session.life.clone(),
+        life: session.control.life.clone(),
         idle_ms: config.stream_idle_timeout_ms,
     };
     let profile = &session.profile;
@@ -221,8 +215,8 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
 /// The request of spec 2.5 step 2. Tools and conversation are shared, not copied.
 fn request(session: &Shared) -> Request {
     let config = session.config.borrow();
-    let conversation = session.history.borrow().conversation().clone();
-    let model = model_name(session);
+    let conversation = session.transcript.history.borrow().conversation().clone();
+    let model = session.model_name();
     let parallel = session.profile.capabilities(&model).parallel_tool_calls;
     Request {
         system: vec![prompt::current(session).to_string()],
@@ -239,9 +233,9 @@ fn request(session: &Shared) -> Request {
 
 /// Requests with the same key may share a cached prefix.
 fn cache_key(session: &Shared) -> String {
-    match &session.agent {
-        Some(agent) => format!("{}-{agent}", session.cache_key),
-        None => session.cache_key.to_string(),
+    match &session.identity.agent {
+        Some(agent) => format!("{}-{agent}", session.identity.cache_key),
+        None => session.identity.cache_key.to_string(),
     }
 }
 
@@ -280,7 +274,7 @@ fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) 
 /// The model in use and its prices: the configured ones, else those of the
 /// catalogue if it is this provider's model.
 fn prices(session: &Shared) -> (String, Option<Prices>) {
-    let model = model_name(session);
+    let model = session.model_name();
     let known = model_info(&model);
     let config = session.config.borrow();
     let own = config.prices.get(&model);

@@ -13,11 +13,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 
-use futures_util::future::{Either, FusedFuture, FutureExt as _, join, select};
+use futures_util::future::{Either, FusedFuture, FutureExt as _, join, join_all, select};
 use serde::{Deserialize, Serialize};
 
 use super::state::Shared;
-use crate::environment::{Environment, EnvironmentErrorKind, Scope, all, git, is_within};
+use crate::environment::{Environment, EnvironmentErrorKind, Scope, git, is_within};
 use crate::event::EventKind;
 use crate::profile::{Document, GitSnapshot, ProjectFacts, git_branch};
 use crate::text::decode_text;
@@ -269,7 +269,7 @@ async fn look_above(look: Look<'_>, root: &str) {
     let found_there = directories
         .iter()
         .map(|directory| documents(look, directory));
-    let (above, real) = join(all(found_there), look.environment.real_path(root)).await;
+    let (above, real) = join(join_all(found_there), look.environment.real_path(root)).await;
     let mut found = look.found.borrow_mut();
     found.documents.splice(0..0, above.into_iter().flatten());
     found.root = real.unwrap_or_else(|_| root.to_owned());
@@ -312,7 +312,7 @@ async fn find_repository(
         let head = join_path(&dot_git, "HEAD");
         join(pointer(environment, &head), pointer(environment, &dot_git)).await
     });
-    let looks = all(looks).await;
+    let looks = join_all(looks).await;
     let (root, (head, file)) = candidates
         .into_iter()
         .zip(looks)
@@ -344,7 +344,7 @@ async fn pointer(environment: &Environment, path: &str) -> Option<String> {
 async fn documents(look: Look<'_>, directory: &str) -> Vec<Candidate> {
     let names = look.names.iter();
     let reads = names.map(|name| document(look, join_path(directory, name)));
-    all(reads).await.into_iter().flatten().collect()
+    join_all(reads).await.into_iter().flatten().collect()
 }
 
 /// One document. A file that is there and cannot be used is told to the host:

@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::agent;
-use super::model::model_name;
 use super::orientation::Orientation;
 use super::state::Shared;
 use crate::llm::{ToolDefinition, model_info};
 use crate::profile::{EnvironmentFacts, Layers};
+
+/// What a subagent reads about its part.
+const ROLE: &str = include_str!("agent/system.md");
 
 /// The prompt, with what it was built from.
 pub(super) struct SystemPrompt {
@@ -51,12 +52,12 @@ impl SystemPrompt {
 /// Has the prompt built from what an earlier session found; nothing, if that had not
 /// begun.
 pub(super) fn take_over(session: &Shared, found: Found) {
-    session.prompt.borrow_mut().found = found;
+    session.transcript.prompt.borrow_mut().found = found;
 }
 
 /// Whether there is no need to look around: an earlier session did.
 pub(super) fn is_known(session: &Shared) -> bool {
-    session.prompt.borrow().found.now_ms > 0
+    session.transcript.prompt.borrow().found.now_ms > 0
 }
 
 /// Builds the first prompt from what was found.
@@ -66,14 +67,14 @@ pub(super) fn start(session: &Shared, orientation: Orientation) {
         now_ms: session.port.now_ms(),
     };
     let prompt = build(session, found);
-    *session.prompt.borrow_mut() = prompt;
+    *session.transcript.prompt.borrow_mut() = prompt;
 }
 
 /// The prompt for a request that is sent now.
 pub(super) fn current(session: &Shared) -> Rc<str> {
     let tools = session.registry.borrow().definitions();
-    let mut prompt = session.prompt.borrow_mut();
-    if !Rc::ptr_eq(&prompt.tools, &tools) || prompt.model != model_name(session) {
+    let mut prompt = session.transcript.prompt.borrow_mut();
+    if !Rc::ptr_eq(&prompt.tools, &tools) || prompt.model != session.model_name() {
         let found = std::mem::take(&mut prompt.found);
         *prompt = build(session, found);
     }
@@ -83,7 +84,7 @@ pub(super) fn current(session: &Shared) -> Rc<str> {
 fn build(session: &Shared, found: Found) -> SystemPrompt {
     let info = session.place.info();
     let config = session.config.borrow();
-    let model = model_name(session);
+    let model = session.model_name();
     let known = model_info(&model);
     let registry = session.registry.borrow();
     let vocabulary = registry.offered_vocabulary();
@@ -106,10 +107,11 @@ fn build(session: &Shared, found: Found) -> SystemPrompt {
         environment: &facts,
         git: found.orientation.git.as_ref(),
         tools: &tools,
-        role: session.agent.as_ref().map(|_| agent::ROLE),
+        role: session.identity.agent.as_ref().map(|_| ROLE),
         documents: &found.orientation.documents,
         documents_missing: found.orientation.documents_missing.as_deref(),
         user: config.instructions.as_deref(),
+        output: config.output_schema.as_ref(),
     }
     .to_prompt(&session.profile, &vocabulary);
     SystemPrompt {

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::model::model_name;
 use super::state::Shared;
-use crate::environment::{OutputStream, Scope, all};
+use crate::environment::{OutputStream, Scope};
 use crate::event::{Attachment, EventKind};
 use crate::llm::{ToolCall, ToolResult};
 use crate::tool::approval::ApprovalPolicy;
@@ -23,16 +23,20 @@ pub(super) async fn execute(
     calls: &[ToolCall],
 ) -> Vec<ToolResult> {
     let pipeline = pipeline(session);
-    let model = model_name(session);
+    let model = session.model_name();
     let run = async |call| {
         let result = pipeline.run(scope, call).await.into_result();
         // A record that is taken in the middle of a round holds it already.
-        session.finished.borrow_mut().push(result.clone());
+        session
+            .transcript
+            .finished
+            .borrow_mut()
+            .push(result.clone());
         result
     };
     if session.profile.capabilities(&model).parallel_tool_calls {
         calls.iter().for_each(|call| pipeline.start(call));
-        all(calls.iter().map(run)).await
+        join_all(calls.iter().map(run)).await
     } else {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {

@@ -152,7 +152,7 @@ impl Session {
         Ok(Whole {
             config: self.config(),
             record: self.record(),
-            found: self.0.prompt.borrow().found(),
+            found: self.0.transcript.prompt.borrow().found(),
             used: self.0.meter.totals(),
         })
     }

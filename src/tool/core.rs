@@ -3,12 +3,22 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::apply_patch::ApplyPatch;
 use super::declaration::{Declaration, Declared};
+use super::edit_file::EditFile;
+use super::executor::Presented;
+use super::glob::Glob;
+use super::grep::Grep;
+use super::list_dir::ListDir;
 use super::mapping::Parameter;
+use super::read_file::ReadFile;
+use super::read_many_files::ReadManyFiles;
+use super::shell::Shell;
 use super::vocabulary::Vocabulary;
+use super::web_fetch::WebFetch;
+use super::write_file::WriteFile;
 use super::{
-    ApplyPatch, EditFile, Glob, Grep, HostTool, ListDir, ReadFile, ReadManyFiles, RegisterError,
-    Registry, Shell, Tool, WebFetch, WriteFile, apply_patch, edit_file, glob, grep, list_dir,
+    HostTool, RegisterError, Registry, Tool, apply_patch, edit_file, glob, grep, list_dir,
     read_file, read_many_files, shell, web_fetch, write_file,
 };
 use crate::llm::ToolDefinition;
@@ -28,17 +38,17 @@ struct Entry {
 /// Executors by key: a new tool is its file and a line here.
 #[rustfmt::skip]
 const EXECUTORS: &[Entry] = &[
-    Entry { key: "read_file", parameters: read_file::PARAMETERS, make: |declared, _| Rc::new(ReadFile::new(declared)) },
-    Entry { key: "view_image", parameters: read_file::IMAGE_PARAMETERS, make: |declared, _| Rc::new(ReadFile::images(declared)) },
-    Entry { key: "read_many_files", parameters: read_many_files::PARAMETERS, make: |declared, _| Rc::new(ReadManyFiles::new(declared)) },
-    Entry { key: "write_file", parameters: write_file::PARAMETERS, make: |declared, _| Rc::new(WriteFile::new(declared)) },
-    Entry { key: "edit_file", parameters: edit_file::PARAMETERS, make: |declared, _| Rc::new(EditFile::new(declared)) },
-    Entry { key: "shell", parameters: shell::PARAMETERS, make: |declared, _| Rc::new(Shell::new(declared)) },
-    Entry { key: "grep", parameters: grep::PARAMETERS, make: |declared, _| Rc::new(Grep::new(declared)) },
-    Entry { key: "glob", parameters: glob::PARAMETERS, make: |declared, _| Rc::new(Glob::new(declared)) },
-    Entry { key: "list_dir", parameters: list_dir::PARAMETERS, make: |declared, _| Rc::new(ListDir::new(declared)) },
-    Entry { key: WEB_FETCH, parameters: web_fetch::PARAMETERS, make: |declared, offers| Rc::new(WebFetch::new(declared, offers.web_fetch_hosts)) },
-    Entry { key: "apply_patch", parameters: apply_patch::PARAMETERS, make: |declared, _| Rc::new(ApplyPatch::new(declared)) },
+    Entry { key: "read_file", parameters: read_file::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ReadFile { images_only: false })) },
+    Entry { key: "view_image", parameters: read_file::IMAGE_PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ReadFile { images_only: true })) },
+    Entry { key: "read_many_files", parameters: read_many_files::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ReadManyFiles)) },
+    Entry { key: "write_file", parameters: write_file::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, WriteFile)) },
+    Entry { key: "edit_file", parameters: edit_file::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, EditFile)) },
+    Entry { key: "shell", parameters: shell::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Shell)) },
+    Entry { key: "grep", parameters: grep::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Grep)) },
+    Entry { key: "glob", parameters: glob::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Glob)) },
+    Entry { key: "list_dir", parameters: list_dir::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ListDir)) },
+    Entry { key: WEB_FETCH, parameters: web_fetch::PARAMETERS, make: |declared, offers| Rc::new(Presented::new(declared, WebFetch::new(offers.web_fetch_hosts))) },
+    Entry { key: "apply_patch", parameters: apply_patch::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ApplyPatch::executor())) },
 ];
 
 /// Only declared where the configuration names hosts.

@@ -16,10 +16,9 @@ use crate::text::CapturedOutput;
 
 /// Something that a model may call (spec 3.8 `RegisteredTool`).
 ///
-/// Contract: `execute` returns also after `call.scope.cancel` fires, with what
+/// Contract: [`Invocation::execute`] returns also after `call.scope.cancel` fires, with what
 /// had arrived; what the model can cause is a result or a [`ToolError`], never
 /// a panic. Calls of one tool may run at the same time.
-#[async_trait(?Send)]
 pub trait Tool {
     /// What the model is told. Must not change while the tool is registered.
     fn definition(&self) -> &Rc<ToolDefinition>;
@@ -35,20 +34,30 @@ pub trait Tool {
         true
     }
 
-    /// Paths that a call would change, as the approval policy judges them;
+    /// Reads the arguments of a call: an object that satisfies
+    /// `definition().parameters`.
+    ///
+    /// # Errors
+    /// They mean nothing to the tool; the model reads why.
+    fn read(&self, arguments: Value) -> Result<Box<dyn Invocation + '_>, ToolError>;
+}
+
+/// A call of a tool whose arguments have been read.
+#[async_trait(?Send)]
+pub trait Invocation {
+    /// Paths that the call would change, as the approval policy judges them;
     /// relative ones start from the working directory.
-    fn writes(&self, _arguments: &Value) -> Vec<String> {
+    fn writes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The shell command that a call would run, for the same purpose.
-    fn command(&self, _arguments: &Value) -> Option<CommandLine> {
+    /// The shell command that the call would run, for the same purpose.
+    fn command(&self) -> Option<CommandLine> {
         None
     }
 
-    /// Runs one call. `arguments` is an object that satisfies
-    /// `definition().parameters`.
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError>;
+    /// Runs the call.
+    async fn execute(self: Box<Self>, call: &CallContext) -> Result<ToolOutput, ToolError>;
 }
 
 /// A shell command, as the approval policy judges it.

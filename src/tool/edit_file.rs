@@ -6,16 +6,14 @@
 //! what is not UTF-8.
 
 use std::fmt::Write as _;
-use std::rc::Rc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
 use super::read_file::read_existing;
-use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
-use crate::llm::ToolDefinition;
+use super::{CallContext, Declared, MAX_FILE_BYTES, ToolError, ToolOutput};
 use crate::text::{
     Located, MatchKind, decode_file, locate, nearest, replace_ranges, unified_diff_from,
 };
@@ -44,22 +42,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Edits files.
-#[derive(Clone, Debug)]
-pub struct EditFile {
-    declared: Declared,
-}
-
-impl EditFile {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct EditFile;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     file_path: String,
     old_string: String,
     new_string: String,
@@ -70,63 +56,62 @@ struct Arguments {
 }
 
 #[async_trait(?Send)]
-impl Tool for EditFile {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
+impl Executor for EditFile {
+    type Arguments = Arguments;
+
+    const KIND: &'static str = "edit_file";
+
+    fn writes(&self, arguments: &Arguments) -> Vec<String> {
+        vec![arguments.file_path.clone()]
     }
 
-    fn kind(&self) -> &str {
-        "edit_file"
-    }
-
-    fn writes(&self, arguments: &Value) -> Vec<String> {
-        let arguments = self.declared.parse::<Arguments>(arguments.clone());
-        arguments.into_iter().map(|call| call.file_path).collect()
-    }
-
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let path = &arguments.file_path;
         if path.is_empty() {
-            let name = self.declared.named("file_path");
+            let name = declared.named("file_path");
             return Err(ToolError::new(format!(
                 "{name} is empty; name the file to edit"
             )));
         }
         if arguments.old_string.is_empty() {
-            let way_out = match self.declared.others(&["write_file"]) {
+            let way_out = match declared.others(&["write_file"]) {
                 Some(write) => format!(", or use {write} to write a whole file"),
                 None => String::new(),
             };
             return Err(ToolError::new(format!(
                 "{} is empty; give the text to replace{way_out}",
-                self.declared.named("old_string")
+                declared.named("old_string")
             )));
         }
         if arguments.old_string == arguments.new_string {
             return Err(ToolError::new(format!(
                 "{} and {} are the same; nothing would change",
-                self.declared.named("old_string"),
-                self.declared.named("new_string")
+                declared.named("old_string"),
+                declared.named("new_string")
             )));
         }
         let absolute = call.environment.absolute(path);
         let _turn = call.files.lock(&call.environment, [absolute]).await;
-        let content = read_existing(&call.environment, &self.declared, path).await?;
+        let content = read_existing(&call.environment, declared, path).await?;
         let (text, encoding) = decode_file(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
         let text = &*text;
-        let located = find(text, &arguments, &self.declared)?;
+        let located = find(text, &arguments, declared)?;
         check_size(text, &located, &arguments)?;
         let edited = replace_ranges(text, &located, &arguments.new_string);
         if edited == text {
             return Err(ToolError::new(format!(
                 "{path} would not change: what {} stands for is already {}",
-                self.declared.named("old_string"),
-                self.declared.named("new_string")
+                declared.named("old_string"),
+                declared.named("new_string")
             )));
         }
-        let summary = summary(path, text, &located, &self.declared);
+        let summary = summary(path, text, &located, declared);
         let diff = diff(text, &edited, &located);
         let bytes = encoding
             .encode(edited)

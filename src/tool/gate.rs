@@ -47,13 +47,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Lets `deed` pass and says where it may run, or says why not. `arguments`
-    /// is what the host is shown; `scope.cancel` ends a question early.
+    /// Lets `deed` pass and says where it may run, or says why not. `shown`
+    /// gives what the host is shown; `scope.cancel` ends a question early.
     pub(crate) async fn pass(
         &self,
         scope: &Scope,
         deed: &Deed<'_>,
-        arguments: &Value,
+        shown: &dyn Fn() -> Value,
     ) -> Result<Rc<dyn ExecutionEnvironment>, Barred> {
         let by_name = Proposal {
             tool_name: deed.tool_name,
@@ -108,7 +108,7 @@ impl Gate {
                 let message = format!("denied by policy: {reason}");
                 return Err(Barred::Refused(Refusal::DeniedByPolicy, message));
             }
-            Verdict::Ask(reason) => self.ask(scope, arguments, reason).await?,
+            Verdict::Ask(reason) => self.ask(scope, &shown(), reason).await?,
         }
         Ok(match guarded {
             true => Rc::new(VariablesEnvironment::new(
@@ -178,7 +178,7 @@ impl GatedEnvironment {
         deed: &Deed<'_>,
         arguments: &Value,
     ) -> Result<Rc<dyn ExecutionEnvironment>, EnvironmentError> {
-        let passed = self.gate.pass(scope, deed, arguments).await;
+        let passed = self.gate.pass(scope, deed, &|| arguments.clone()).await;
         passed.map_err(|barred| match barred {
             Barred::Refused(_, message) => {
                 EnvironmentError::new(EnvironmentErrorKind::PermissionDenied, message)

@@ -1,16 +1,13 @@
 //! `glob` (spec 3.3): finds files by name, newest first. It does not descend
 //! into symbolic links to directories; `path` may be one.
 
-use std::rc::Rc;
-
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, ToolError, ToolOutput};
 use crate::environment::{Environment, GlobRequest, absolute_path};
-use crate::llm::ToolDefinition;
 
 /// Files listed at most; the model sees fewer still.
 const MAX_FILES: u64 = 10_000;
@@ -22,22 +19,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Finds files.
-#[derive(Clone, Debug)]
-pub struct Glob {
-    declared: Declared,
-}
-
-impl Glob {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct Glob;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     pattern: String,
     path: Option<String>,
     /// Absent: yes.
@@ -45,17 +30,17 @@ struct Arguments {
 }
 
 #[async_trait(?Send)]
-impl Tool for Glob {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for Glob {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "glob"
-    }
+    const KIND: &'static str = "glob";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.path.unwrap_or_default();
         let (path, mut pattern) = place(&call.environment, path, arguments.pattern);
         if arguments.case_sensitive == Some(false) {
@@ -178,7 +163,7 @@ pub(super) fn place(environment: &Environment, path: String, pattern: String) ->
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::testing::{run, run_declared};
     use super::*;

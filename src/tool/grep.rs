@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::rc::Rc;
 
 use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use regex_syntax::ParserBuilder;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
-use crate::environment::{Environment, GrepRequest, Match, Matches, Together};
-use crate::llm::ToolDefinition;
+use super::{CallContext, Declared, ToolError, ToolOutput};
+use crate::environment::{Environment, GrepRequest, Match, Matches};
 use crate::text::Pattern;
 
 /// Results when the call sets no limit (spec 3.3).
@@ -46,22 +45,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Searches contents.
-#[derive(Clone, Debug)]
-pub struct Grep {
-    declared: Declared,
-}
-
-impl Grep {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct Grep;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     pattern: String,
     path: Option<String>,
     glob_filter: Option<String>,
@@ -89,19 +76,19 @@ enum OutputMode {
 }
 
 #[async_trait(?Send)]
-impl Tool for Grep {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for Grep {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "grep"
-    }
+    const KIND: &'static str = "grep";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let max = arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS).max(1);
-        let filter = Filter::new(&arguments, &self.declared)?;
+        let filter = Filter::new(&arguments, declared)?;
         let request = GrepRequest {
             pattern: arguments.pattern,
             path: arguments.path.unwrap_or_default(),
@@ -119,7 +106,7 @@ impl Tool for Grep {
         if found.matches.is_empty() {
             return Ok(ToolOutput::text("No matches found"));
         }
-        let raise = self.declared.advertised("max_results");
+        let raise = declared.advertised("max_results");
         let text = match arguments.output_mode {
             OutputMode::Content => {
                 let context = arguments.context_lines.min(MAX_CONTEXT) as usize;
@@ -205,7 +192,7 @@ async fn files(
         let text = String::from_utf8_lossy(&content).into_owned();
         Some((path.to_owned(), text))
     });
-    let mut reads = Together::new(reads, PARALLEL_READS);
+    let mut reads = stream::iter(reads.map(|work| work.boxed_local())).buffered(PARALLEL_READS);
     let mut files = BTreeMap::new();
     while let Some(read) = reads.next().await {
         files.extend(read);
@@ -332,7 +319,7 @@ fn by_file(found: &Matches, max: u64, mode: OutputMode, raise: Option<&str>) -> 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::testing::run;
     use super::*;

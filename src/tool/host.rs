@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::gate::GatedEnvironment;
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, Invocation, Tool, ToolError, ToolOutput};
 use crate::effect::{EffectKind, OutcomeKind};
 use crate::llm::ToolDefinition;
 use crate::text::CapturedOutput;
@@ -38,7 +38,6 @@ impl HostTool {
     }
 }
 
-#[async_trait(?Send)]
 impl Tool for HostTool {
     fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
@@ -48,14 +47,31 @@ impl Tool for HostTool {
         &self.host_name
     }
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+    fn read(&self, arguments: Value) -> Result<Box<dyn Invocation + '_>, ToolError> {
         let arguments = self.declared.arguments(arguments)?;
+        let host_name = &self.host_name;
+        Ok(Box::new(Call {
+            host_name,
+            arguments,
+        }))
+    }
+}
+
+/// A call of the host's tool `host_name`.
+struct Call<'a> {
+    host_name: &'a str,
+    arguments: Value,
+}
+
+#[async_trait(?Send)]
+impl Invocation for Call<'_> {
+    async fn execute(self: Box<Self>, call: &CallContext) -> Result<ToolOutput, ToolError> {
         let effect = EffectKind::CallTool {
-            name: self.host_name.clone(),
+            name: self.host_name.to_owned(),
             call_id: call.call_id.to_string(),
             agent_id: call.scope.agent.as_ref().map(|agent| agent.to_string()),
             working_directory: call.environment.info().working_directory.clone(),
-            arguments: arguments.to_string(),
+            arguments: self.arguments.to_string(),
         };
         let mut pending = call.port.request(&call.scope, effect);
         let _loan = call.gate.clone().map(|gate| {

@@ -1,20 +1,17 @@
 //! `list_dir` (spec 3.6): what is in a directory, some levels deep.
 
 use std::fmt::Write as _;
-use std::rc::Rc;
 
 use async_trait::async_trait;
-
+use futures_util::future::join_all;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, ToolError, ToolOutput};
 use crate::environment::search::{IgnoreRules, PathGlob, display_path};
-use crate::environment::{
-    DirEntry, Environment, EnvironmentError, EnvironmentErrorKind, Together, all,
-};
-use crate::llm::ToolDefinition;
+use crate::environment::{DirEntry, Environment, EnvironmentError, EnvironmentErrorKind};
 
 /// Entries listed at most; the model sees fewer still.
 const MAX_ENTRIES: usize = 10_000;
@@ -38,22 +35,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Lists directories.
-#[derive(Clone, Debug)]
-pub struct ListDir {
-    declared: Declared,
-}
-
-impl ListDir {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct ListDir;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     path: String,
     /// 1, the default: the directory itself; 2: its subdirectories too.
     depth: Option<u64>,
@@ -65,17 +50,17 @@ struct Arguments {
 }
 
 #[async_trait(?Send)]
-impl Tool for ListDir {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for ListDir {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "list_dir"
-    }
+    const KIND: &'static str = "list_dir";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let environment = &call.environment;
         let ignore = arguments.ignore.iter().map(|glob| PathGlob::new(glob));
         let root = environment.absolute(&arguments.path);
@@ -97,62 +82,58 @@ impl Tool for ListDir {
         let depth = arguments.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
         walk.run(rules, depth)
             .await
-            .map_err(|error| self.explain(&arguments.path, error))?;
+            .map_err(|error| explain(declared, &arguments.path, error))?;
         Ok(ToolOutput::bounded(
-            self.report(&arguments.path, walk),
+            report(declared, &arguments.path, walk),
             call.max_captured_bytes,
         ))
     }
 }
 
-impl ListDir {
-    fn explain(&self, path: &str, error: EnvironmentError) -> ToolError {
-        let shown = if path.is_empty() { "." } else { path };
-        match error.kind {
-            EnvironmentErrorKind::NotFound => {
-                ToolError::new(format!("directory not found: {shown}"))
-            }
-            EnvironmentErrorKind::NotDirectory => {
-                let way_out = match self.declared.others(&["read_file"]) {
-                    Some(read) => format!("; read it with {read}"),
-                    None => String::new(),
-                };
-                ToolError::new(format!("{shown} is not a directory{way_out}"))
-            }
-            _ => error.into(),
+fn explain(declared: &Declared, path: &str, error: EnvironmentError) -> ToolError {
+    let shown = if path.is_empty() { "." } else { path };
+    match error.kind {
+        EnvironmentErrorKind::NotFound => ToolError::new(format!("directory not found: {shown}")),
+        EnvironmentErrorKind::NotDirectory => {
+            let way_out = match declared.others(&["read_file"]) {
+                Some(read) => format!("; read it with {read}"),
+                None => String::new(),
+            };
+            ToolError::new(format!("{shown} is not a directory{way_out}"))
         }
+        _ => error.into(),
     }
+}
 
-    fn report(&self, path: &str, mut walk: Walk<'_>) -> String {
-        walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let shown = if path.is_empty() { "." } else { path };
-        let mut lines: Vec<String> = Vec::with_capacity(walk.found.len());
-        for entry in &walk.found {
-            lines.push(match entry.size {
-                _ if entry.is_dir => format!("{}/", entry.path),
-                Some(size) => format!("{} ({size} bytes)", entry.path),
-                None => entry.path.clone(),
-            });
-        }
-        if lines.is_empty() {
-            lines.push(format!("[{shown} has no entries to show]"));
-        }
-        if walk.truncated {
-            lines.push(format!(
-                "[stopped after {} entries; list a subdirectory]",
-                walk.found.len()
-            ));
-        }
-        if walk.hidden > 0 {
-            let noun = if walk.hidden == 1 { "entry" } else { "entries" };
-            let mut note = format!("[{} {noun} that git ignores left out", walk.hidden);
-            if let Some(name) = self.declared.advertised("respect_git_ignore") {
-                let _ = write!(note, "; set {name} to false to see them");
-            }
-            lines.push(note + "]");
-        }
-        lines.join("\n")
+fn report(declared: &Declared, path: &str, mut walk: Walk<'_>) -> String {
+    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let shown = if path.is_empty() { "." } else { path };
+    let mut lines: Vec<String> = Vec::with_capacity(walk.found.len());
+    for entry in &walk.found {
+        lines.push(match entry.size {
+            _ if entry.is_dir => format!("{}/", entry.path),
+            Some(size) => format!("{} ({size} bytes)", entry.path),
+            None => entry.path.clone(),
+        });
     }
+    if lines.is_empty() {
+        lines.push(format!("[{shown} has no entries to show]"));
+    }
+    if walk.truncated {
+        lines.push(format!(
+            "[stopped after {} entries; list a subdirectory]",
+            walk.found.len()
+        ));
+    }
+    if walk.hidden > 0 {
+        let noun = if walk.hidden == 1 { "entry" } else { "entries" };
+        let mut note = format!("[{} {noun} that git ignores left out", walk.hidden);
+        if let Some(name) = declared.advertised("respect_git_ignore") {
+            let _ = write!(note, "; set {name} to false to see them");
+        }
+        lines.push(note + "]");
+    }
+    lines.join("\n")
 }
 
 /// Ignore rules, and where they count from.
@@ -180,7 +161,7 @@ async fn rules_above(environment: &Environment, root: &str) -> Result<Rules, Env
         async move { environment.read(&path, MAX_IGNORE_BYTES).await }
     });
     let mut rules = IgnoreRules::default();
-    for (directory, content) in directories.iter().zip(all(reads).await) {
+    for (directory, content) in directories.iter().zip(join_all(reads).await) {
         match content {
             Ok(content) => {
                 rules = rules.enter(directory, [(IGNORE_FILE, &content[..])].into_iter());
@@ -213,12 +194,8 @@ impl Walk<'_> {
         for _ in 0..depth {
             let directories = std::mem::take(&mut level).into_iter();
             let lists = directories.map(|(directory, rules)| self.list(directory, rules));
-            let mut together = Together::new(lists, PARALLEL_LISTS);
-            let mut lists = Vec::new();
-            while let Some(list) = together.next().await {
-                lists.push(list);
-            }
-            drop(together);
+            let lists = stream::iter(lists.map(|work| work.boxed_local()));
+            let lists: Vec<_> = lists.buffered(PARALLEL_LISTS).collect().await;
             for (directory, listed) in lists {
                 let (entries, rules, truncated) = match listed {
                     Ok(listed) => listed,
@@ -305,7 +282,7 @@ type Listed = Result<(Vec<DirEntry>, Rules, bool), EnvironmentError>;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::testing::run_declared;
     use super::*;

@@ -12,9 +12,9 @@ use std::mem;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use futures_util::future::{FutureExt, LocalBoxFuture, Shared, join};
+use futures_util::future::{FutureExt, LocalBoxFuture, Shared, join, join_all};
 
-use crate::environment::{Environment, all};
+use crate::environment::Environment;
 use crate::text::SortedMap;
 
 /// A file by its name, and where that leads once somebody has asked.
@@ -118,9 +118,9 @@ async fn first_with(ours: &[Name], turns: &[(u64, Vec<Name>)]) -> Option<u64> {
     }
     // All at once: one step to the host and back, and nothing the next time.
     fn follow(names: &[Name]) -> impl Future<Output = Vec<String>> {
-        all(names.iter().map(|name| name.real.clone()))
+        join_all(names.iter().map(|name| name.real.clone()))
     }
-    let theirs = all(turns.iter().map(|(_, names)| follow(names)));
+    let theirs = join_all(turns.iter().map(|(_, names)| follow(names)));
     let (ours, theirs) = join(follow(ours), theirs).await;
     let mut turns = turns.iter().zip(theirs);
     turns

@@ -6,6 +6,7 @@ pub mod approval;
 mod core;
 mod declaration;
 mod definition;
+mod executor;
 mod gate;
 mod host;
 mod limit;
@@ -32,7 +33,9 @@ mod write_file;
 
 pub use core::Offers;
 pub use declaration::Declared;
-pub use definition::{CallContext, CommandLine, Progress, Timeouts, Tool, ToolError, ToolOutput};
+pub use definition::{
+    CallContext, CommandLine, Invocation, Progress, Timeouts, Tool, ToolError, ToolOutput,
+};
 pub use gate::Gate;
 pub use host::HostTool;
 pub use limit::OutputLimits;
@@ -44,15 +47,7 @@ pub use schema::{Schema, SchemaError};
 pub use vocabulary::Vocabulary;
 
 pub use apply_patch::ApplyPatch;
-pub use edit_file::EditFile;
-pub use glob::Glob;
-pub use grep::Grep;
-pub use list_dir::ListDir;
-pub use read_file::ReadFile;
-pub use read_many_files::ReadManyFiles;
-pub use shell::Shell;
-pub use web_fetch::{HostList, WebFetch};
-pub use write_file::WriteFile;
+pub use web_fetch::HostList;
 
 /// Largest file that tools read: 50 MB.
 const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;

@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 use super::approval::ApprovalPolicy;
 use super::gate::{Barred, Deed, Gate};
 use super::registry::Registered;
-use super::{CallContext, FileLocks, OutputLimits, Registry, Timeouts, ToolError, ToolOutput};
+use super::{
+    CallContext, FileLocks, Invocation, OutputLimits, Registry, Timeouts, ToolError, ToolOutput,
+};
 use crate::effect::EffectPort;
 use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
 use crate::event::Refusal;
@@ -180,13 +182,7 @@ impl Pipeline {
         registered: &Registered,
     ) -> Result<ToolOutput, Failure> {
         let definition = registered.tool.definition();
-        let mut arguments = parse_arguments(call, definition)?;
-        arguments.retain(|name, value| {
-            !value.is_null()
-                || registered.schema.requires(name)
-                || registered.schema.takes_null(name)
-        });
-        let arguments = Value::Object(arguments);
+        let arguments = arguments_of(call, registered)?;
         if !definition.unchecked
             && let Err(violations) = registered.schema.validate(&arguments, "arguments")
         {
@@ -195,7 +191,8 @@ impl Pipeline {
         }
         let call = Rc::new(call.clone());
         let gate = self.gate(scope, call.clone());
-        let environment = self.approve(&gate, registered, &arguments).await?;
+        let invocation = registered.tool.read(arguments)?;
+        let environment = self.approve(&gate, registered, &*invocation).await?;
         if scope.cancel.is_cancelled() {
             return Err(ToolError::stopped("before it started").into());
         }
@@ -216,7 +213,7 @@ impl Pipeline {
             gate: Some(gate),
             progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
         };
-        let result = registered.tool.execute(&context, arguments).await;
+        let result = invocation.execute(&context).await;
         deltas.finish();
         Ok(result?)
     }
@@ -238,17 +235,18 @@ impl Pipeline {
         &self,
         gate: &Gate,
         registered: &Registered,
-        arguments: &Value,
+        invocation: &dyn Invocation,
     ) -> Result<Rc<dyn ExecutionEnvironment>, Failure> {
-        let tool = &registered.tool;
-        let (writes, command) = (tool.writes(arguments), tool.command(arguments));
+        let (writes, command) = (invocation.writes(), invocation.command());
         let deed = Deed {
             tool_name: &gate.call.name,
-            kind: tool.kind(),
+            kind: registered.tool.kind(),
             writes: &writes,
             command: command.as_ref(),
         };
-        let passed = gate.pass(&gate.scope, &deed, arguments).await;
+        // They were read before, so they can be read again where somebody is asked.
+        let shown = || arguments_of(&gate.call, registered).unwrap_or_default();
+        let passed = gate.pass(&gate.scope, &deed, &shown).await;
         passed.map_err(|barred| match barred {
             Barred::Refused(refusal, message) => Failure::Refused(refusal, message),
             Barred::Stopped => ToolError::stopped("before it started").into(),
@@ -275,6 +273,15 @@ impl fmt::Debug for Pipeline {
             .field("approvals", &self.approvals)
             .finish_non_exhaustive()
     }
+}
+
+/// The arguments of a call without those that are null for want of a value.
+fn arguments_of(call: &ToolCall, registered: &Registered) -> Result<Value, ToolError> {
+    let mut arguments = parse_arguments(call, registered.tool.definition())?;
+    arguments.retain(|name, value| {
+        !value.is_null() || registered.schema.requires(name) || registered.schema.takes_null(name)
+    });
+    Ok(Value::Object(arguments))
 }
 
 /// Arguments as an object. No text at all means no arguments; freeform text

@@ -2,17 +2,15 @@
 
 mod large;
 
-use std::rc::Rc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, MAX_FILE_BYTES, ToolError, ToolOutput};
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind};
-use crate::llm::{Media, MediaSource, ToolDefinition};
+use crate::llm::{Media, MediaSource};
 use crate::text::{
     Encoding, LineEnding, TextFormat, check_image, decode_file, named_as_image, near_names,
     number_from, number_lines, sniff_image,
@@ -34,33 +32,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 pub(super) const IMAGE_PARAMETERS: &[Parameter] = &[required("file_path", Kind::Text)];
 
 /// Reads files.
-#[derive(Clone, Debug)]
-pub struct ReadFile {
-    declared: Declared,
-    images_only: bool,
-}
-
-impl ReadFile {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-            images_only: false,
-        }
-    }
-
+pub(super) struct ReadFile {
     /// Refuses what is not an image.
-    pub fn images(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-            images_only: true,
-        }
-    }
+    pub(super) images_only: bool,
 }
 
 /// Lines count from 1; `end_line` is the last one.
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     file_path: String,
     offset: Option<u64>,
     limit: Option<u64>,
@@ -68,20 +47,20 @@ struct Arguments {
 }
 
 #[async_trait(?Send)]
-impl Tool for ReadFile {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for ReadFile {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "read_file"
-    }
+    const KIND: &'static str = "read_file";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let path = &arguments.file_path;
         if path.is_empty() {
-            let name = self.declared.named("file_path");
+            let name = declared.named("file_path");
             return Err(ToolError::new(format!(
                 "{name} is empty; name the file to read"
             )));
@@ -90,9 +69,9 @@ impl Tool for ReadFile {
         let content = match environment.read(path, MAX_FILE_BYTES).await {
             Ok(content) => content,
             Err(error) if error.kind == EnvironmentErrorKind::TooLarge && self.reads_text(path) => {
-                return self.read_large(call, &arguments, error).await;
+                return read_large(declared, call, &arguments, error).await;
             }
-            Err(error) => return Err(explain(environment, &self.declared, path, error).await),
+            Err(error) => return Err(explain(environment, declared, path, error).await),
         };
         if self.images_only || named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
@@ -100,7 +79,7 @@ impl Tool for ReadFile {
         let (text, encoding) = decode_file(&content)
             .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
         Ok(ToolOutput::bounded(
-            numbered(&arguments, &text, encoding, &self.declared)?,
+            numbered(&arguments, &text, encoding, declared)?,
             call.max_captured_bytes,
         ))
     }
@@ -110,49 +89,49 @@ impl ReadFile {
     fn reads_text(&self, path: &str) -> bool {
         !self.images_only && !named_as_image(path)
     }
+}
 
-    /// Lines of a file that cannot be held, for which `too_large` was the answer.
-    async fn read_large(
-        &self,
-        call: &CallContext,
-        arguments: &Arguments,
-        too_large: EnvironmentError,
-    ) -> Result<ToolOutput, ToolError> {
-        let (environment, path) = (&call.environment, &arguments.file_path);
-        let (first, limit) = window(arguments, &self.declared)?;
-        let max_bytes = call.max_captured_bytes;
-        let stretch = match large::lines(environment, path, first, limit, max_bytes).await {
-            Ok(stretch) => stretch,
-            Err(error) if error.kind == EnvironmentErrorKind::Unsupported => {
-                return Err(explain(environment, &self.declared, path, too_large).await);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if stretch.bytes.is_empty() && limit > 0 {
-            return Err(past_the_end(path, first, stretch.seen, &self.declared));
+/// Lines of a file that cannot be held, for which `too_large` was the answer.
+async fn read_large(
+    declared: &Declared,
+    call: &CallContext,
+    arguments: &Arguments,
+    too_large: EnvironmentError,
+) -> Result<ToolOutput, ToolError> {
+    let (environment, path) = (&call.environment, &arguments.file_path);
+    let (first, limit) = window(arguments, declared)?;
+    let max_bytes = call.max_captured_bytes;
+    let stretch = match large::lines(environment, path, first, limit, max_bytes).await {
+        Ok(stretch) => stretch,
+        Err(error) if error.kind == EnvironmentErrorKind::Unsupported => {
+            return Err(explain(environment, declared, path, too_large).await);
         }
-        let (text, encoding) = decode_file(&stretch.bytes)
-            .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
-        let last = stretch.seen.max(first);
-        let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let lines = TextFormat::strip_bom(&text).lines();
-        let mut shown = number_from(lines, index(first), index(last));
-        let hint = match self.declared.shown("offset", last + 1) {
-            Some(offset) => format!("; read on with {offset}"),
-            None => String::new(),
-        };
-        shown += &match stretch.end {
-            large::End::File => format!("\n\n[lines {first} to {last} of {last}]"),
-            large::End::Line => format!("\n\n[lines {first} to {last}; more follow{hint}]"),
-            large::End::Bytes => {
-                format!("\n\n[lines {first} to {last}, the last one cut; more follow{hint}]")
-            }
-        };
-        if let Some(note) = encoding.note() {
-            shown = shown + "\n\n" + &note;
-        }
-        Ok(ToolOutput::bounded(shown, call.max_captured_bytes))
+        Err(error) => return Err(error.into()),
+    };
+    if stretch.bytes.is_empty() && limit > 0 {
+        return Err(past_the_end(path, first, stretch.seen, declared));
     }
+    let (text, encoding) = decode_file(&stretch.bytes)
+        .map_err(|reason| ToolError::new(format!("cannot show {path} as text: {reason}")))?;
+    let last = stretch.seen.max(first);
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let lines = TextFormat::strip_bom(&text).lines();
+    let mut shown = number_from(lines, index(first), index(last));
+    let hint = match declared.shown("offset", last + 1) {
+        Some(offset) => format!("; read on with {offset}"),
+        None => String::new(),
+    };
+    shown += &match stretch.end {
+        large::End::File => format!("\n\n[lines {first} to {last} of {last}]"),
+        large::End::Line => format!("\n\n[lines {first} to {last}; more follow{hint}]"),
+        large::End::Bytes => {
+            format!("\n\n[lines {first} to {last}, the last one cut; more follow{hint}]")
+        }
+    };
+    if let Some(note) = encoding.note() {
+        shown = shown + "\n\n" + &note;
+    }
+    Ok(ToolOutput::bounded(shown, call.max_captured_bytes))
 }
 
 /// The image at `path`, or why it cannot be shown.
@@ -304,7 +283,7 @@ async fn hint(environment: &Environment, path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::testing::run;
     use super::*;

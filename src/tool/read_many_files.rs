@@ -1,22 +1,20 @@
 //! `read_many_files` (spec 3.6): several files in one call, named or by glob.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::glob::place;
 use super::mapping::{Kind, Parameter, optional, required};
 use super::read_file::image;
-use super::{CallContext, Declared, MAX_FILE_BYTES, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, MAX_FILE_BYTES, ToolError, ToolOutput};
 use crate::environment::search::{PathGlob, display_path};
-use crate::environment::{
-    Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest, Together,
-};
-use crate::llm::{Media, ToolDefinition};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest};
+use crate::llm::Media;
 use crate::text::{TextFormat, decode_file, named_as_image, number_lines, sniff_image};
 
 /// Files read at most.
@@ -40,45 +38,33 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Reads several files.
-#[derive(Clone, Debug)]
-pub struct ReadManyFiles {
-    declared: Declared,
-}
-
-impl ReadManyFiles {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct ReadManyFiles;
 
 /// `paths` are files, directories (everything below) and globs; `exclude` are
 /// globs of files to leave out.
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     paths: Vec<String>,
     #[serde(default)]
     exclude: Vec<String>,
 }
 
 #[async_trait(?Send)]
-impl Tool for ReadManyFiles {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for ReadManyFiles {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "read_many_files"
-    }
+    const KIND: &'static str = "read_many_files";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         if arguments.paths.is_empty() {
             return Err(ToolError::new(format!(
                 "{} is empty; name files, directories or globs",
-                self.declared.named("paths")
+                declared.named("paths")
             )));
         }
         let exclude = arguments.exclude.iter().map(|glob| PathGlob::new(glob));
@@ -102,7 +88,8 @@ impl Tool for ReadManyFiles {
             let content = environment.read(&file.path, MAX_FILE_BYTES).await;
             (file, content)
         });
-        let mut contents = Together::new(reads, PARALLEL_READS);
+        let mut contents =
+            stream::iter(reads.map(|work| work.boxed_local())).buffered(PARALLEL_READS);
         while let Some((file, content)) = contents.next().await {
             report.add(file, content)?;
             if report.full() {
@@ -313,7 +300,7 @@ fn numbered(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::testing::run_declared;
     use super::*;

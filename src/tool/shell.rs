@@ -1,16 +1,14 @@
 //! `shell` (spec 3.3, 5.4): runs a command line.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional, required};
-use super::{CallContext, CommandLine, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, CommandLine, Declared, ToolError, ToolOutput};
 use crate::environment::{EnvironmentErrorKind, ExecRequest, ExecStatus, OutputStream};
-use crate::llm::ToolDefinition;
 use crate::text::CapturedOutput;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -23,22 +21,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Runs commands.
-#[derive(Clone, Debug)]
-pub struct Shell {
-    declared: Declared,
-}
-
-impl Shell {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct Shell;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     command: String,
     timeout_ms: Option<u64>,
     /// Absent: the working directory of the environment.
@@ -47,25 +33,25 @@ struct Arguments {
 }
 
 #[async_trait(?Send)]
-impl Tool for Shell {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for Shell {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "shell"
-    }
+    const KIND: &'static str = "shell";
 
-    fn command(&self, arguments: &Value) -> Option<CommandLine> {
-        let arguments: Arguments = self.declared.parse(arguments.clone()).ok()?;
+    fn command(&self, arguments: &Arguments) -> Option<CommandLine> {
+        let named = |path: &&String| !path.is_empty();
         Some(CommandLine {
-            text: arguments.command,
-            working_dir: arguments.working_dir.filter(|path| !path.is_empty()),
+            text: arguments.command.clone(),
+            working_dir: arguments.working_dir.as_ref().filter(named).cloned(),
         })
     }
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let timeout_ms = call.timeouts.resolve(arguments.timeout_ms);
         let request = ExecRequest {
             command: arguments.command,
@@ -90,7 +76,7 @@ impl Tool for Shell {
                 Err(ToolError::stopped(how).after(output.finish()))
             }
             Ok(status) => {
-                let parameter = self.declared.advertised("timeout_ms");
+                let parameter = declared.advertised("timeout_ms");
                 let max_chars = arguments.max_output_chars;
                 Ok(ToolOutput {
                     max_chars: max_chars.map(|max| usize::try_from(max).unwrap_or(usize::MAX)),

@@ -1,14 +1,11 @@
 //! `write_file` (spec 3.3): creates or replaces a whole file.
 
-use std::rc::Rc;
-
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, required};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
-use crate::llm::ToolDefinition;
+use super::{CallContext, Declared, ToolError, ToolOutput};
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     required("file_path", Kind::Text),
@@ -16,45 +13,33 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 /// Writes files.
-#[derive(Clone, Debug)]
-pub struct WriteFile {
-    declared: Declared,
-}
-
-impl WriteFile {
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
-    }
-}
+pub(super) struct WriteFile;
 
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     file_path: String,
     content: String,
 }
 
 #[async_trait(?Send)]
-impl Tool for WriteFile {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
+impl Executor for WriteFile {
+    type Arguments = Arguments;
+
+    const KIND: &'static str = "write_file";
+
+    fn writes(&self, arguments: &Arguments) -> Vec<String> {
+        vec![arguments.file_path.clone()]
     }
 
-    fn kind(&self) -> &str {
-        "write_file"
-    }
-
-    fn writes(&self, arguments: &Value) -> Vec<String> {
-        let arguments = self.declared.parse::<Arguments>(arguments.clone());
-        arguments.into_iter().map(|call| call.file_path).collect()
-    }
-
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let Arguments { file_path, content } = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
+        let Arguments { file_path, content } = arguments;
         if file_path.is_empty() {
-            let name = self.declared.named("file_path");
+            let name = declared.named("file_path");
             return Err(ToolError::new(format!(
                 "{name} is empty; name the file to write"
             )));

@@ -12,7 +12,7 @@ use hermitcrab::environment::{
     ExecStatus, ExecutionEnvironment, OutputSink, RemoteEnvironment, Scope,
 };
 use hermitcrab::llm::{CustomFormat, ToolCall};
-use hermitcrab::tool::{ApplyPatch, CallContext, Tool};
+use hermitcrab::tool::{ApplyPatch, CallContext};
 use serde_json::{Value, json};
 
 use crate::support::{freeform, pipeline, run};
@@ -43,7 +43,8 @@ fn call(arguments: Value) -> Result<String, String> {
         progress: Rc::new(|_, _| ()),
     };
     let tool = freeform();
-    let result = tool.execute(&call, arguments).now_or_never();
+    let invocation = tool.read(arguments).map_err(|error| error.message)?;
+    let result = invocation.execute(&call).now_or_never();
     let result = result.expect("the tree answers at once");
     let result = result.map(|output| output.text);
     result.map_err(|error| error.message)
@@ -54,7 +55,6 @@ fn forms_of_arguments() {
     let added = Ok("Patch applied. Changed files:\nA n");
     check(json!({ "patch": PATCH }), added);
     check(json!({ "input": PATCH }), added);
-    check(json!(PATCH), added);
     check(
         json!({ "text": PATCH }),
         Err("invalid arguments: missing field `patch`"),
@@ -71,7 +71,7 @@ fn monstrous_patches() {
     let path = "d/".repeat(3_000);
     let patch = format!("*** Begin Patch\n*** Add File: {path}n\n+x\n*** End Patch");
     check(
-        json!(patch),
+        json!({ "patch": patch }),
         Err("patch line 2: a path has at most 4096 bytes, this one 6001"),
     );
     let lines = "+\n".repeat(200_000);
@@ -79,7 +79,7 @@ fn monstrous_patches() {
     let patch = format!("*** Begin Patch\n*** Add File: n\n{lines}{update}*** End Patch");
     let expected = "the patch takes too long, there are too many equal lines to look through; \
                     use smaller patches, or write the whole file";
-    let message = call(json!(patch)).expect_err("a refusal");
+    let message = call(json!({ "patch": patch })).expect_err("a refusal");
     assert!(message.ends_with(expected), "{message}");
 }
 

@@ -59,7 +59,7 @@ fn play(case: &Case, custom: bool) -> Value {
     let before = tree.nodes();
     let mut pipeline = pipeline(tree.clone());
     if custom {
-        let registered = pipeline.registry.register(Rc::new(freeform()));
+        let registered = pipeline.registry.register(freeform());
         registered.expect("a valid tool");
     }
     let text = match (&case.patch, &case.raw) {

@@ -8,6 +8,7 @@ use hermitcrab::environment::{ExecutionEnvironment, OutputStream, Scope};
 use hermitcrab::llm::{ToolCall, ToolDefinition};
 use hermitcrab::tool::{
     ApplyPatch, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
+    Tool,
 };
 use serde_json::Value;
 
@@ -39,10 +40,10 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
 }
 
 /// The tool as it presents itself for freeform input.
-pub(crate) fn freeform() -> ApplyPatch {
+pub(crate) fn freeform() -> Rc<dyn Tool> {
     let registry = Registry::declared(DECLARATION).expect("a declaration");
     let declared = ToolDefinition::clone(&registry.definitions()[0]);
-    ApplyPatch::new(ToolDefinition {
+    ApplyPatch::tool(ToolDefinition {
         custom: Some(ApplyPatch::freeform()),
         ..declared
     })

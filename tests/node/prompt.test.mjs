@@ -42,6 +42,22 @@ test("prompt tells what a run costs, where the price is known", async (t) => {
   await session.close();
 });
 
+const FORM = { type: "object", properties: { legs: { type: "integer" } }, required: ["legs"] };
+
+test("prompt gives the value that outputSchema asks for, and rejects where there is none", async (t) => {
+  const model = await serveModel(t, { steps: [{ text: "Ten." }, { text: '{"legs": 10}' }, ...Array(3).fill({ text: "Ten." })] });
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, outputSchema: FORM });
+  const { output, text } = await session.prompt("How many legs has a crab?");
+  assert.deepEqual([output, text], [{ legs: 10 }, '{"legs": 10}']);
+  await assert.rejects(session.prompt("And now?"), (error) => {
+    assert.deepEqual([error.kind, error.result.output], ["no_object_generated", undefined]);
+    assert.match(error.message, /after 2 corrections: the answer is not JSON/);
+    return true;
+  });
+  await session.close();
+  await assert.rejects(createSession({ apiKey: KEY, outputSchema: { type: "number of legs" } }), { kind: "invalid_config", message: /outputSchema/ });
+});
+
 test("prompt rejects with what the run failed of, and what there was until then", async (t) => {
   const model = await serveModel(t, {
     steps: [callStep("shell", { command: "echo hi" }), { error: { status: 401, message: "invalid x-api-key" } }],

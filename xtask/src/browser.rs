@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::npm;
-use crate::workspace::root;
+use crate::workspace::{NODE_TEST, root};
 
 /// The session cases in a page, what a page keeps, what it tells when it cannot
 /// start or has no network, what the browser keeps of the compiled core, and the
@@ -39,7 +39,7 @@ fn run(
         return Ok(());
     };
     npm::tools(shell)?;
-    cmd!(shell, "node --test --test-reporter=spec {files...}")
+    cmd!(shell, "node {NODE_TEST...} {files...}")
         .env("CHROMIUM", browser)
         .env("HERMITCRAB_BIN", binary)
         .envs(environment.iter().copied())
@@ -56,7 +56,7 @@ pub(crate) fn engines(shell: &Shell, binary: &Path) -> Result<()> {
     let place = root().join("tests/engines");
     npm::install(shell, &place)?;
     let tests = place.join("engines.test.mjs");
-    cmd!(shell, "node --test --test-reporter=spec {tests}")
+    cmd!(shell, "node {NODE_TEST...} {tests}")
         .env("HERMITCRAB_BIN", binary)
         .run()
         .context("the tests in Firefox and WebKit failed")

@@ -2,12 +2,15 @@
 //! cheapest to fail, with the usual closing lines of cargo at the end.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
-use crate::workspace::{NATIVE, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
+use crate::workspace::{
+    NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
+};
 use crate::{browser, build, matrix, npm, python, web, www};
 
 /// What to test.
@@ -71,9 +74,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(wanted) => wanted == suite,
     };
     if wants(Suite::Lint) {
-        lint(&shell)?;
+        timed("lint", || lint(&shell))?;
     }
-    let binary = build::binary()?;
+    let binary = timed("build", build::binary)?;
     if [
         Suite::Node,
         Suite::Browser,
@@ -84,89 +87,119 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     .into_iter()
     .any(wants)
     {
-        let web = web::build()?;
+        let web = timed("build of the web face", web::build)?;
         check_node(&shell)?;
         if wants(Suite::Node) {
-            web::build_slim()?;
-            npm::tools(&shell)?;
-            let tests = node_tests("tests/node")?;
-            cmd!(shell, "node --test --test-reporter=spec {tests...}")
-                .env("HERMITCRAB_BIN", &binary)
-                .env("HERMITCRAB_WEB", &web)
-                .run()
-                .context("the tests of the web face in Node failed")?;
+            timed("node", || node(&shell, &binary, &web))?;
         }
         if wants(Suite::Browser) {
-            browser::cases(&shell, &binary)?;
+            timed("browser", || browser::cases(&shell, &binary))?;
         }
         if wants(Suite::Programs) {
-            let archive = python::build()?;
-            let tests = node_tests("tests/programs")?;
-            cmd!(shell, "node --test --test-reporter=spec {tests...}")
-                .run()
-                .context("the tests of lent programs failed")?;
-            cargo(&shell)
-                .arg("test")
-                .args(NATIVE)
-                .args(["--test", "programs", "--test", "eval"])
-                .env(build::EMBED, build::core_path())
-                .env("HERMITCRAB_PYTHON", archive)
-                .run()
-                .context("the tests of lent programs in the native host failed")?;
+            timed("programs", || programs(&shell))?;
         }
         if wants(Suite::Playground) {
-            www::test(&shell, &binary)?;
+            timed("playground", || www::test(&shell, &binary))?;
         }
         if wants(Suite::Engines) {
-            www::build(&shell)?;
-            browser::engines(&shell, &binary)?;
+            timed("engines", || {
+                www::build(&shell)?;
+                browser::engines(&shell, &binary)
+            })?;
         }
     }
     if wants(Suite::Rust) {
-        let mut test = cargo(&shell)
-            .arg("test")
-            .args(NATIVE)
-            .arg("--no-fail-fast")
-            .env(build::EMBED, build::core_path())
-            .env("HERMITCRAB_BIN", &binary);
-        if options.suite == Some(Suite::All) {
-            // Slow tests look at this and run their long form.
-            test = test.env("HERMITCRAB_TEST_ALL", "1");
-        }
-        test.run().context("Rust tests failed")?;
+        let is_long = options.suite == Some(Suite::All);
+        timed("rust", || rust(&shell, &binary, is_long))?;
     }
     if wants(Suite::Package) {
         check_node(&shell)?;
-        browser::package(&shell, &binary)?;
+        timed("package", || browser::package(&shell, &binary))?;
     }
     if wants(Suite::Matrix) {
-        matrix::run(&shell, &binary, &web::build()?)?;
+        timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
     }
     if wants(Suite::Sdk) {
-        sdk(&shell, &binary)?;
+        timed("sdk", || sdk(&shell, &binary))?;
     }
     if wants(Suite::Llama) {
-        llama(&shell)?;
+        timed("llama", || llama(&shell))?;
     }
     if wants(Suite::Atif) {
-        atif(&shell, &binary)?;
+        timed("atif", || atif(&shell, &binary))?;
     }
     if wants(Suite::Ray) {
-        ray(&shell, &binary)?;
+        timed("ray", || ray(&shell, &binary))?;
     }
     if wants(Suite::Chaos) {
-        chaos(&shell, &binary)?;
+        timed("chaos", || chaos(&shell, &binary))?;
     }
     if wants(Suite::Peers) {
         check_node(&shell)?;
-        let peers = root().join("tests/peers/apply-patch.mjs");
-        let ours = target_dir().join("release/examples/apply_patch");
-        cmd!(shell, "node --test --test-reporter=spec {peers}")
-            .env("HERMITCRAB_APPLY_PATCH", ours)
-            .run()
-            .context("apply_patch differs from codex's")?;
+        timed("peers", || peers(&shell))?;
     }
     Ok(())
+}
+
+/// Says how long a part took, so that a run shows where its time goes.
+fn timed<T>(part: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    let result = run();
+    println!("xtask test: {part} took {} s", begun.elapsed().as_secs());
+    result
+}
+
+/// Tests of the web face in Node.
+fn node(shell: &Shell, binary: &Path, web: &Path) -> Result<()> {
+    web::build_slim()?;
+    npm::tools(shell)?;
+    let tests = node_tests("tests/node")?;
+    cmd!(shell, "node {NODE_TEST...} {tests...}")
+        .env("HERMITCRAB_BIN", binary)
+        .env("HERMITCRAB_WEB", web)
+        .run()
+        .context("the tests of the web face in Node failed")
+}
+
+/// Tests of programs that are lent to the sandbox.
+fn programs(shell: &Shell) -> Result<()> {
+    let archive = python::build()?;
+    let tests = node_tests("tests/programs")?;
+    cmd!(shell, "node {NODE_TEST...} {tests...}")
+        .run()
+        .context("the tests of lent programs failed")?;
+    cargo(shell)
+        .arg("test")
+        .args(NATIVE)
+        .args(["--test", "programs", "--test", "eval"])
+        .env(build::EMBED, build::core_path())
+        .env("HERMITCRAB_PYTHON", archive)
+        .run()
+        .context("the tests of lent programs in the native host failed")
+}
+
+/// Rust tests; slow ones run their long form where that is asked for.
+fn rust(shell: &Shell, binary: &Path, is_long: bool) -> Result<()> {
+    let mut test = cargo(shell)
+        .arg("test")
+        .args(NATIVE)
+        .arg("--no-fail-fast")
+        .env(build::EMBED, build::core_path())
+        .env("HERMITCRAB_BIN", binary);
+    if is_long {
+        test = test.env("HERMITCRAB_TEST_ALL", "1");
+    }
+    test.run().context("Rust tests failed")
+}
+
+/// apply_patch beside codex's.
+fn peers(shell: &Shell) -> Result<()> {
+    let peers = root().join("tests/peers/apply-patch.mjs");
+    let ours = target_dir().join("release/examples/apply_patch");
+    cmd!(shell, "node {NODE_TEST...} {peers}")
+        .env("HERMITCRAB_APPLY_PATCH", ours)
+        .run()
+        .context("apply_patch differs from codex's")
 }
 
 /// The requests and streams of the official SDKs.

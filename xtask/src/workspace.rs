@@ -13,6 +13,10 @@ pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 /// wasmtime again.
 pub(crate) const NATIVE: [&str; 2] = ["--release", "--workspace"];
 
+/// How Node runs test files: with the names of what failed at the end, and an end, with
+/// its name, for a file that hangs for a quarter of an hour.
+pub(crate) const NODE_TEST: [&str; 3] = ["--test", "--test-reporter=spec", "--test-timeout=900000"];
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -487,6 +487,7 @@ impl Driver {
                 state: SessionState::Closed,
                 reason: CloseReason::Error,
                 totals: None,
+                output: None,
             });
             link.events.push([error, end]);
             link.events.end();

@@ -26,8 +26,9 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio_util::sync::CancellationToken;
 
 use crate::credential::{Credentials, origin_text};
+use crate::keys::Keys;
 use failure::{broken, connect_failure, invalid};
-use redact::{Keys, Redacting};
+use redact::Redacting;
 use tls::LazyRoots;
 
 /// Clients kept, each with its pool; one per connect timeout in use.
@@ -101,11 +102,16 @@ impl HttpTransport {
     /// A transport that fills in `credentials` at the door.
     pub fn new(credentials: Credentials) -> Self {
         Self(Arc::new(Inner {
-            keys: redact::searched(credentials.secrets()),
+            keys: Keys::new(credentials.secrets()),
             credentials,
             roots: Arc::new(LazyRoots::new()),
             clients: Mutex::default(),
         }))
+    }
+
+    /// The keys of its credentials, for whoever must find them in something.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.0.keys
     }
 
     /// The credentials that it fills in.

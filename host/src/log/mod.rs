@@ -18,6 +18,7 @@ use hermitcrab::session::InstanceCall;
 use serde_json::Value;
 
 use crate::core::CoreStep;
+use crate::keys::Keys;
 
 /// A log that cannot be used, and why.
 #[derive(Debug)]
@@ -105,22 +106,29 @@ impl<'a> From<&'a CoreStep> for Output<'a> {
     }
 }
 
+/// Why a log ends before its run.
+const HOLDS_A_KEY: &str = "what came next holds a key of the host's, which no file may";
+
 /// Writes the log of a core that runs to a file.
 pub(crate) struct Recorder(LogWriter<File>);
 
 impl Recorder {
-    /// Begins a log in a new file.
+    /// Begins a log in a new file. A line that would hold one of `keys`, such as one of
+    /// which a server has sent a piece in each delta, ends it.
     ///
     /// # Errors
     /// The file exists, or cannot be written.
-    pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, header: &Header, keys: &Keys) -> io::Result<Self> {
         let mut options = File::options();
         options.write(true).create_new(true);
         // What was said and read is in it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
-        LogWriter::begin(file, header).map(Self)
+        let keys = keys.clone();
+        let holds_a_key = move |line: &[u8]| keys.are_in(line).then(|| HOLDS_A_KEY.to_owned());
+        let writer = LogWriter::begin(file, header)?;
+        Ok(Self(writer.refusing(holds_a_key)))
     }
 
     /// Notes a call that was made.

@@ -1,5 +1,6 @@
 //! What a person sees of a run beside the answer, and what comes in by a pipe.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -93,5 +94,56 @@ fn an_open_pipe_does_not_hold_a_run() {
     assert!(
         stderr.contains("nothing has come from stdin for 5 s"),
         "{stderr}"
+    );
+}
+
+#[test]
+fn the_last_answer_in_a_file_and_in_a_form() {
+    let directory = scratch();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (answer, form) = (path("answer"), path("form.json"));
+    fs::write(&answer, "older").expect("a file");
+    fs::write(&form, r#"{"type": "object", "required": ["legs"]}"#).expect("a file");
+    let last = || fs::read_to_string(&answer).expect("a file");
+    let last_message = ["--output-last-message", &answer];
+
+    let steps = json!([shell("echo hi"), {"text": "All is well.\n"}]);
+    let (ran, _) = run(steps, &[&last_message[..], &["go"]].concat(), b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(last(), "All is well.\n");
+
+    let schema = ["--output-schema", &form, "go"];
+    let all = [&last_message[..], &schema].concat();
+    let steps = json!([{"text": "ten"}, {"text": "```json\n{\"legs\": 10}\n```"}]);
+    let (ran, asked) = run(steps, &all, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(last(), "{\"legs\":10}\n");
+    assert!(asked[1].contains("the answer is not JSON"), "{asked:?}");
+
+    let steps = json!([{"text": "ten"}, {"text": "{}"}, {"text": "eight"}]);
+    let (ran, _) = run(steps, &all, b"");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = "the final answer does not follow `output_schema`, after 2 corrections";
+    assert!(ran.stderr.contains(told), "{ran:?}");
+
+    for (content, told) in [
+        ("{", "--output-schema: not valid JSON"),
+        (r#"{"type": "legs"}"#, "output_schema"),
+    ] {
+        fs::write(&form, content).expect("a file");
+        let (ran, _) = run(json!([{"text": "ten"}]), &schema, b"");
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(told), "{ran:?}");
+    }
+    let (ran, _) = run(
+        json!([{"text": "ten"}]),
+        &["--output-last-message", "/proc/x", "go"],
+        b"",
+    );
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("cannot write --output-last-message /proc/x"),
+        "{ran:?}"
     );
 }

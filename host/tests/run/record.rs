@@ -54,7 +54,7 @@ fn recorded(directory: &Path, arguments: &[&str]) -> (PathBuf, String) {
     (log, ran.stdout)
 }
 
-fn unpacked(log: &Path) -> String {
+pub(super) fn unpacked(log: &Path) -> String {
     let mut text = String::new();
     let file = fs::File::open(log).expect("a log");
     MultiGzDecoder::new(file)

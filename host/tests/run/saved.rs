@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::fork::{bodies, hermitcrab};
+use super::record::unpacked;
 use super::{CANARY, Ran, command, finish, scratch, serve, shell};
 
 fn text(path: &std::path::Path) -> &str {
@@ -118,6 +119,39 @@ fn a_restored_run_is_recorded_and_forked() {
     let ran = hermitcrab(&arguments);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(bodies(&other), [asked[1].clone()]);
+}
+
+/// The core puts together what came in two deltas, and nobody else sees the whole.
+#[test]
+fn a_key_that_comes_in_pieces_is_in_no_file() {
+    let directory = scratch();
+    let saved = directory.path().join("s.tar");
+    let log = directory.path().join("run.log.gz");
+    let (one, two) = CANARY.split_at(CANARY.len() / 2);
+    let model = serve(json!([shell("echo a > a.txt"), {"texts": [one, two]}]));
+    let options = [
+        "--env",
+        "memory",
+        "--record",
+        text(&log),
+        "--save",
+        text(&saved),
+        "Begin.",
+    ];
+    let ran = finish(command(&model.url(), directory.path(), &options), b"");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for told in [
+        "the session is not saved to",
+        "a key of the host's stands in what was said",
+        "what came next holds a key of the host's",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {ran:?}");
+    }
+    assert!(!saved.exists());
+    assert!(!unpacked(&log).contains(CANARY));
+    // It ends before the step, like that of a run that was killed.
+    let ran = hermitcrab(&["replay", text(&log), "--until", "1"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]

@@ -14,9 +14,11 @@ pub(crate) use glob::{display_path, newest_first};
 pub(crate) use ignore::{IgnoreRules, is_ignore_file};
 pub(crate) use line::LineMatcher;
 
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+
 use super::{
     DirEntry, Entries, Environment, EnvironmentError, EnvironmentErrorKind, GlobRequest,
-    GrepRequest, Match, Matches, Metadata, Together, absolute_path,
+    GrepRequest, Match, Matches, Metadata, absolute_path,
 };
 
 /// Larger files are not searched.
@@ -66,7 +68,7 @@ pub async fn grep_files(
         let content = environment.read(&path, MAX_FILE_BYTES).await;
         (path, content)
     });
-    let mut contents = Together::new(reads, PARALLEL_CALLS);
+    let mut contents = stream::iter(reads.map(|work| work.boxed_local())).buffered(PARALLEL_CALLS);
     while let Some((path, content)) = contents.next().await {
         // A file that vanished or may not be read does not end the search.
         let Some(content) = unless_cancelled(content)? else {
@@ -139,7 +141,7 @@ pub async fn glob_files(
     });
     let entries = std::mem::take(&mut files.entries).into_iter();
     let checks = entries.map(|entry| unless_no_file(environment, entry));
-    let mut checked = Together::new(checks, PARALLEL_CALLS);
+    let mut checked = stream::iter(checks.map(|work| work.boxed_local())).buffered(PARALLEL_CALLS);
     while let Some(entry) = checked.next().await {
         files.entries.extend(entry?);
     }
@@ -201,7 +203,8 @@ async fn walk(
         }
         let directories = std::mem::take(&mut level).into_iter();
         let lists = directories.map(|(directory, rules)| list(environment, root, directory, rules));
-        let mut listings = Together::new(lists, PARALLEL_CALLS);
+        let mut listings =
+            stream::iter(lists.map(|work| work.boxed_local())).buffered(PARALLEL_CALLS);
         while let Some((directory, listing)) = listings.next().await {
             let listing = match listing {
                 // The root itself must be readable; a directory below need not.

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Agents, Status};
+use super::Status;
 use crate::event::SessionState;
 use crate::llm::Content;
 use crate::session::error::{SessionError, SessionErrorKind};
+use crate::session::state::{Agent, Agents};
 use crate::session::turn::Turn;
 
 /// A subagent as hosts see it.
@@ -56,7 +57,7 @@ impl Agents {
                 task: agent.task.to_string(),
                 state: agent.session.state(),
                 status: report.status,
-                depth: session.depth,
+                depth: session.identity.depth,
                 turns: report.turns_used,
             });
             infos.extend(session.agents.infos(&agent.id));

@@ -9,7 +9,6 @@ mod lead;
 mod spawn;
 mod tools;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -18,27 +17,9 @@ pub use lead::{AgentCall, AgentInfo};
 pub(super) use spawn::{Task, spawn};
 pub(super) use tools::{prepare, register};
 
-use super::state::{Session, Shared};
+use super::state::{Agent, Agents, Shared};
 use crate::environment::CancelReason;
 use crate::event::{EndReason, SessionState};
-
-/// What a subagent reads in its system prompt about its part.
-pub(super) const ROLE: &str = include_str!("system.md");
-
-/// What the tools that lead subagents are called in the specification.
-pub(super) const EXECUTORS: [&str; 4] = ["spawn_agent", "send_input", "wait", "close_agent"];
-
-/// The subagents of one session, in the order in which they were started.
-#[derive(Default)]
-pub(super) struct Agents(RefCell<Vec<Agent>>);
-
-/// A subagent; its session keeps its result when it is closed.
-#[derive(Clone)]
-pub(super) struct Agent {
-    pub(super) id: Rc<str>,
-    pub(super) task: Rc<str>,
-    pub(super) session: Session,
-}
 
 impl Agents {
     pub(super) fn add(&self, agent: Agent) {
@@ -80,7 +61,7 @@ impl Agents {
     /// Resolves when none works any more.
     pub(super) async fn at_rest(&self) {
         for agent in self.all() {
-            agent.session.0.at_rest().await;
+            agent.session.0.control.at_rest().await;
         }
     }
 
@@ -93,14 +74,14 @@ impl Agents {
 
 impl Agent {
     fn is_working(&self) -> bool {
-        !self.session.0.is_at_rest()
+        !self.session.0.control.is_at_rest()
     }
 
     /// What became of its work so far (spec 7.3).
     pub(super) fn report(&self) -> Report {
         let session = &self.session.0;
-        let history = session.history.borrow();
-        let outcome = session.outcome.borrow();
+        let history = session.transcript.history.borrow();
+        let outcome = session.transcript.outcome.borrow();
         let status = if self.is_working() {
             Status::Running
         } else if outcome.reason == Some(EndReason::Completed) && outcome.doubt.is_none() {
@@ -111,7 +92,7 @@ impl Agent {
         Report {
             agent_id: self.id.clone(),
             status,
-            closed: session.state() == SessionState::Closed,
+            closed: session.control.state() == SessionState::Closed,
             trouble: trouble(session, status),
             output: history.last_answer().unwrap_or_default().to_owned(),
             turns_used: history.assistant_turns(),
@@ -121,7 +102,7 @@ impl Agent {
 
 /// Why the work is not done, in words.
 fn trouble(session: &Shared, status: Status) -> Option<String> {
-    let outcome = session.outcome.borrow();
+    let outcome = session.transcript.outcome.borrow();
     let limit = |name: &str, value: u64| format!("it was stopped by its limit: {name} {value}");
     let config = session.config.borrow();
     match (status, outcome.reason) {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use futures_util::future::try_join3;
 
-use super::Agent;
 use crate::environment::{EnvironmentErrorKind, absolute_path, is_within};
 use crate::llm::model_info;
 use crate::profile::Profile;
 use crate::session::config::{AwaitingInput, SessionConfig};
 use crate::session::ground::Place;
 use crate::session::open;
-use crate::session::state::{Parts, Shared};
+use crate::session::state::{Agent, Identity, Parts, Shared};
 use crate::tool::{CallContext, RegisterError, Registry, ToolError};
 
 /// Turn limit where the call sets none (spec 7.2).
@@ -48,6 +47,7 @@ pub(in crate::session) async fn spawn(
     }
     let (profile, mut config) = settings(parent, &task)?;
     let (from, to) = (parent.place.info(), place.info());
+    config.output_schema = None;
     config.approval = config
         .approval
         .moved(&from.working_directory, &to.working_directory);
@@ -55,9 +55,12 @@ pub(in crate::session) async fn spawn(
     let emitter = parent.emitter.child();
     let id = emitter.agent_id().cloned().unwrap_or_default();
     let session = open::start(Parts {
-        id: parent.id.clone(),
-        agent: Some(id.clone()),
-        depth: parent.depth + 1,
+        identity: Identity {
+            id: parent.identity.id.clone(),
+            agent: Some(id.clone()),
+            depth: parent.identity.depth + 1,
+            cache_key: parent.identity.cache_key.clone(),
+        },
         profile,
         place,
         port: parent.port.clone(),
@@ -68,7 +71,6 @@ pub(in crate::session) async fn spawn(
         config,
         registry,
         host_tools: Vec::new(),
-        cache_key: parent.cache_key.clone(),
     })
     .map_err(|error| ToolError::new(error.to_string()))?;
     let text: Rc<str> = task.text.as_str().into();

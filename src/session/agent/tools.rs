@@ -9,15 +9,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::pin::pin;
 
-use super::{Agent, Task, spawn};
+use super::{Task, spawn};
 use crate::event::SessionState;
 use crate::llm::ToolDefinition;
 use crate::profile::Toolset;
 use crate::session::error::SessionError;
-use crate::session::state::Shared;
+use crate::session::state::{Agent, Shared};
 use crate::text::{SortedMap, from_json};
 use crate::tool::{
-    CallContext, Declared, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
+    CallContext, Declared, Invocation, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
 };
 
 /// What the model is told of each, in order, with the executor behind it.
@@ -150,7 +150,6 @@ struct AgentArguments {
     agent_id: String,
 }
 
-#[async_trait(?Send)]
 impl Tool for LeadTool {
     fn definition(&self) -> &Rc<ToolDefinition> {
         self.declared.definition()
@@ -165,20 +164,54 @@ impl Tool for LeadTool {
         false
     }
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+    fn read(&self, arguments: Value) -> Result<Box<dyn Invocation + '_>, ToolError> {
         let Some(session) = self.session.upgrade() else {
             return Err(ToolError::new("the session is gone"));
         };
-        let text = match self.lead {
+        let agent_id = |arguments| {
+            let read = self.declared.parse::<AgentArguments>(arguments);
+            read.map(|arguments| arguments.agent_id)
+        };
+        let order = match self.lead {
             Lead::Spawn | Lead::Run => {
                 let arguments: SpawnArguments = self.declared.parse(arguments)?;
-                let waits = self.lead == Lead::Run && !arguments.run_in_background;
-                let task = Task {
-                    text: arguments.task,
-                    working_dir: arguments.working_dir,
-                    model: arguments.model,
-                    max_turns: arguments.max_turns,
-                };
+                Order::Spawn {
+                    waits: self.lead == Lead::Run && !arguments.run_in_background,
+                    task: Task {
+                        text: arguments.task,
+                        working_dir: arguments.working_dir,
+                        model: arguments.model,
+                        max_turns: arguments.max_turns,
+                    },
+                }
+            }
+            Lead::Send => Order::Send(self.declared.parse(arguments)?),
+            Lead::Wait => Order::Wait(agent_id(arguments)?),
+            Lead::Close => Order::Close(agent_id(arguments)?),
+        };
+        Ok(Box::new(Call { session, order }))
+    }
+}
+
+/// What a call asks for.
+enum Order {
+    Spawn { task: Task, waits: bool },
+    Send(SendArguments),
+    Wait(String),
+    Close(String),
+}
+
+struct Call {
+    session: Rc<Shared>,
+    order: Order,
+}
+
+#[async_trait(?Send)]
+impl Invocation for Call {
+    async fn execute(self: Box<Self>, call: &CallContext) -> Result<ToolOutput, ToolError> {
+        let Self { session, order } = *self;
+        let text = match order {
+            Order::Spawn { task, waits } => {
                 let agent = spawn(&session, call, task).await?;
                 if waits {
                     at_rest(call, &agent).await?;
@@ -187,21 +220,18 @@ impl Tool for LeadTool {
                     agent.report().head()
                 }
             }
-            Lead::Send => {
-                let arguments: SendArguments = self.declared.parse(arguments)?;
-                send(&find(&session, &arguments.agent_id)?, arguments.message)?
+            Order::Send(SendArguments { agent_id, message }) => {
+                send(&find(&session, &agent_id)?, message)?
             }
-            Lead::Wait => {
-                let arguments: AgentArguments = self.declared.parse(arguments)?;
-                let agent = find(&session, &arguments.agent_id)?;
+            Order::Wait(agent_id) => {
+                let agent = find(&session, &agent_id)?;
                 at_rest(call, &agent).await?;
                 agent.report().whole()
             }
-            Lead::Close => {
-                let arguments: AgentArguments = self.declared.parse(arguments)?;
-                let agent = find(&session, &arguments.agent_id)?;
+            Order::Close(agent_id) => {
+                let agent = find(&session, &agent_id)?;
                 agent.session.abort();
-                agent.session.0.at_rest().await;
+                agent.session.0.control.at_rest().await;
                 agent.report().head()
             }
         };

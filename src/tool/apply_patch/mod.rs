@@ -43,6 +43,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::executor::{Executor, Presented};
 use super::mapping::{Kind, Parameter, required};
 use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
 use crate::llm::{CustomFormat, ToolDefinition};
@@ -50,20 +51,19 @@ use crate::llm::{CustomFormat, ToolDefinition};
 pub(super) const PARAMETERS: &[Parameter] = &[required("patch", Kind::Text)];
 
 /// Applies patches.
-#[derive(Clone, Debug)]
-pub struct ApplyPatch {
-    declared: Declared,
-}
+pub struct ApplyPatch(());
 
 impl ApplyPatch {
     /// The patch format as a Lark grammar, for a model that writes freeform input.
     pub const GRAMMAR: &str = include_str!("grammar.lark");
 
-    /// Presents itself as declared.
-    pub fn new(declared: impl Into<Declared>) -> Self {
-        Self {
-            declared: declared.into(),
-        }
+    /// The tool as `definition` presents it, outside of any profile.
+    pub fn tool(definition: ToolDefinition) -> Rc<dyn Tool> {
+        Rc::new(Presented::new(definition, Self::executor()))
+    }
+
+    pub(super) fn executor() -> Self {
+        Self(())
     }
 
     /// The format of freeform input: put it into `definition.custom` and the
@@ -76,47 +76,57 @@ impl ApplyPatch {
     }
 }
 
+/// The patch, read.
+#[derive(Deserialize)]
+#[serde(from = "Text")]
+pub(super) struct Arguments {
+    patch: Result<Patch, PatchError>,
+}
+
 /// The patch, under the name of spec 3.4 or that of a freeform tool.
 #[derive(Deserialize)]
-struct Arguments {
+struct Text {
     #[serde(alias = "input")]
     patch: String,
 }
 
+impl From<Text> for Arguments {
+    fn from(text: Text) -> Self {
+        Self {
+            patch: parse(&text.patch),
+        }
+    }
+}
+
 #[async_trait(?Send)]
-impl Tool for ApplyPatch {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for ApplyPatch {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "apply_patch"
-    }
+    const KIND: &'static str = "apply_patch";
 
-    fn writes(&self, arguments: &Value) -> Vec<String> {
-        let patch = self.declared.parse::<Arguments>(arguments.clone());
-        let patch = patch.ok().and_then(|call| parse(&call.patch).ok());
-        let files = patch.map(|patch| patch.files).unwrap_or_default();
-        let paths = files.into_iter().flat_map(|file| {
-            let target = match file.action {
-                Action::Update { move_to, .. } => move_to,
+    fn writes(&self, arguments: &Arguments) -> Vec<String> {
+        let files = arguments.patch.iter().flat_map(|patch| &patch.files);
+        let paths = files.flat_map(|file| {
+            let target = match &file.action {
+                Action::Update { move_to, .. } => move_to.as_ref(),
                 Action::Add { .. } | Action::Delete => None,
             };
-            [Some(file.path), target]
+            [Some(&file.path), target]
         });
-        paths.flatten().collect()
+        paths.flatten().cloned().collect()
     }
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let text = match arguments {
-            Value::String(text) => text,
-            arguments => self.declared.parse::<Arguments>(arguments)?.patch,
-        };
-        let patch = parse(&text)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
+        let patch = arguments.patch?;
         let paths = plan::paths(&call.environment, &patch)?;
         let _turn = call.files.lock(&call.environment, paths).await;
         let links = plan::links(&call.environment, &patch).await?;
-        let plan = plan::plan(&call.environment, &self.declared, &patch, links).await?;
+        let plan = plan::plan(&call.environment, declared, &patch, links).await?;
         let summary = plan.summary();
         commit::commit(call, plan).await?;
         Ok(ToolOutput::bounded(summary, call.max_captured_bytes))

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use super::apply::apply_within;
 use super::patch::{Action, FilePatch, Hunk, Patch};
 use super::seek::Work;
-use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, all, is_within};
+use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, is_within};
 use crate::text::{Encoding, decode_file};
 use crate::tool::read_file::read_existing;
 use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
@@ -105,7 +106,7 @@ pub(super) async fn links(
     }
     let working_directory = environment.absolute("");
     let paths = asked.keys().chain([&working_directory]);
-    let mut real = all(paths.map(|path| environment.real_path(path))).await;
+    let mut real = join_all(paths.map(|path| environment.real_path(path))).await;
     let root = match real.pop() {
         Some(Ok(root)) => root,
         Some(Err(error)) => return Err(failed(1, &working_directory, error)),

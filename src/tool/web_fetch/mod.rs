@@ -8,20 +8,17 @@
 mod html;
 mod url;
 
-use std::rc::Rc;
-
-use crate::environment::all;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join_all, select};
 use serde::Deserialize;
-use serde_json::Value;
 use std::pin::pin;
 
+use super::executor::Executor;
 use super::mapping::{Kind, Parameter, optional};
-use super::{CallContext, Declared, Tool, ToolError, ToolOutput};
+use super::{CallContext, Declared, ToolError, ToolOutput};
 use crate::effect::{EffectKind, OutcomeKind};
-use crate::llm::{HttpRequest, ToolDefinition};
+use crate::llm::HttpRequest;
 use url::Address;
 
 pub use url::HostList;
@@ -45,18 +42,15 @@ pub(super) const PARAMETERS: &[Parameter] =
     &[optional("url", Kind::Text), optional("prompt", Kind::Text)];
 
 /// Fetches pages.
-#[derive(Clone, Debug)]
-pub struct WebFetch {
-    declared: Declared,
+pub(super) struct WebFetch {
     hosts: Result<HostList, String>,
 }
 
 impl WebFetch {
-    /// Presents itself as declared and asks only `hosts`, as [`HostList`] reads
-    /// them; with a list that makes no sense every call fails.
-    pub fn new(declared: impl Into<Declared>, hosts: &[String]) -> Self {
+    /// Asks only `hosts`, as [`HostList`] reads them; with a list that makes no sense
+    /// every call fails.
+    pub(super) fn new(hosts: &[String]) -> Self {
         Self {
-            declared: declared.into(),
             hosts: HostList::parse(hosts),
         }
     }
@@ -64,23 +58,23 @@ impl WebFetch {
 
 /// One address, or a text in which addresses stand.
 #[derive(Deserialize)]
-struct Arguments {
+pub(super) struct Arguments {
     url: Option<String>,
     prompt: Option<String>,
 }
 
 #[async_trait(?Send)]
-impl Tool for WebFetch {
-    fn definition(&self) -> &Rc<ToolDefinition> {
-        self.declared.definition()
-    }
+impl Executor for WebFetch {
+    type Arguments = Arguments;
 
-    fn kind(&self) -> &str {
-        "web_fetch"
-    }
+    const KIND: &'static str = "web_fetch";
 
-    async fn execute(&self, call: &CallContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments = self.declared.parse(arguments)?;
+    async fn execute(
+        &self,
+        declared: &Declared,
+        call: &CallContext,
+        arguments: Arguments,
+    ) -> Result<ToolOutput, ToolError> {
         let hosts = self.hosts.as_ref().map_err(ToolError::new)?;
         let addresses = match (&arguments.url, &arguments.prompt) {
             (Some(url), _) => vec![url.as_str()],
@@ -88,16 +82,15 @@ impl Tool for WebFetch {
             (None, None) => Vec::new(),
         };
         if addresses.is_empty() {
-            let name = self
-                .declared
+            let name = declared
                 .advertised("url")
-                .unwrap_or(self.declared.named("prompt"));
+                .unwrap_or(declared.named("prompt"));
             return Err(ToolError::new(format!(
                 "{name} names no address; give one that begins with https://"
             )));
         }
         let pages = addresses.iter().map(|address| fetch(call, hosts, address));
-        let mut pages = all(pages).await;
+        let mut pages = join_all(pages).await;
         if pages.len() == 1 {
             let page = pages.remove(0)?;
             return Ok(ToolOutput::bounded(page, call.max_captured_bytes));

@@ -170,6 +170,9 @@ pub(crate) struct RunOptions {
     /// machine, and the package in Node and in a page. With --env memory all files are in it
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Write the model's last answer here when the run is over; an older file is replaced
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_last_message: Option<PathBuf>,
     /// Go on with a saved session: its conversation, settings, totals and, if it had one, its
     /// sandbox; --env and --dir come from it then. Options that are given win over its settings
     #[arg(long, value_name = "FILE")]
@@ -216,6 +219,10 @@ pub(crate) struct SettingsOptions {
     /// File with your own instructions, appended to the system prompt
     #[arg(long, value_name = "FILE")]
     pub(crate) instructions: Option<PathBuf>,
+    /// File with a JSON Schema that the final answer must follow. The model is asked again twice
+    /// where it does not; then the run fails
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) output_schema: Option<PathBuf>,
     /// Names that the model is told for its tools: those of the specification, or those of the
     /// provider's own agent [default: spec]
     #[arg(long, value_enum)]

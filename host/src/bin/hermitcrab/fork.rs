@@ -82,7 +82,7 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
         ));
     }
     let passed = run::passed(&options.run, secrets)?;
-    let output = options.run.out.as_deref().map(Output::create).transpose()?;
+    let output = output::file("--out", options.run.out.as_deref())?;
     let lent = options.run.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
     let ground = match is_local {

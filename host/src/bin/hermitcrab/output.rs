@@ -50,21 +50,30 @@ fn place(path: &Path) -> PathBuf {
 /// only when complete, so that an older file survives a failed run.
 #[derive(Debug)]
 pub(crate) struct Output {
+    option: &'static str,
     path: PathBuf,
     /// Its name until it is complete; none for what is written in place.
     partial: Option<PathBuf>,
     file: File,
 }
 
+/// Prepares to write the file that `option` names, if it does.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn file(option: &'static str, path: Option<&Path>) -> Result<Option<Output>, Failure> {
+    path.map(|path| Output::create(option, path)).transpose()
+}
+
 impl Output {
-    /// Prepares to write `path`.
+    /// Prepares to write `path`, which `option` names.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let unwritable = |why: &str| {
             Failure::usage(format!(
-                "cannot write --out {}: {why}; choose a file in a directory that you may write to",
+                "cannot write {option} {}: {why}; choose a file in a directory that you may write to",
                 path.display()
             ))
         };
@@ -78,6 +87,7 @@ impl Output {
         if old.as_ref().is_some_and(|old| !old.is_file()) {
             let file = OpenOptions::new().write(true).open(path);
             return Ok(Self {
+                option,
                 path: path.to_owned(),
                 partial: None,
                 file: file.map_err(|error| unwritable(&reason(&error)))?,
@@ -96,6 +106,7 @@ impl Output {
             let _ = file.set_permissions(old.permissions());
         }
         Ok(Self {
+            option,
             path,
             partial: Some(partial),
             file,
@@ -126,7 +137,8 @@ impl Output {
             })
             .map_err(|error| {
                 Failure::failed(format!(
-                    "cannot write --out {}: {}",
+                    "cannot write {} {}: {}",
+                    self.option,
                     self.path.display(),
                     reason(&error)
                 ))

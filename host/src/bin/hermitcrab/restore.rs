@@ -61,7 +61,7 @@ pub(crate) fn run(
     };
     let prompt = attach::attached(prompt, &options.attach)?;
     let passed = run::passed(&options, secrets)?;
-    let output = options.out.as_deref().map(Output::create).transpose()?;
+    let output = output::file("--out", options.out.as_deref())?;
     let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
     let is_local = options.place() == Place::Local;

@@ -115,7 +115,7 @@ pub(crate) fn run_from(
     };
     let prompt = attach::attached(prompt, &options.attach)?;
     let passed = passed(options, secrets)?;
-    let output = options.out.as_deref().map(Output::create).transpose()?;
+    let output = output::file("--out", options.out.as_deref())?;
     let programs = options
         .python
         .as_deref()
@@ -184,6 +184,7 @@ pub(crate) fn check_place(options: &RunOptions) -> Result<(), Failure> {
         ("--record", options.record.as_deref()),
         ("--save", options.save.as_deref()),
         ("--out", options.out.as_deref()),
+        (LAST_MESSAGE, options.output_last_message.as_deref()),
     ])?;
     if options.place() == Place::Memory {
         return Ok(());
@@ -253,6 +254,7 @@ pub(crate) fn carry_out(
     open: impl AsyncFnOnce() -> Result<Ready, Failure>,
 ) -> Result<Code, Failure> {
     let memory = options.place() == Place::Memory;
+    let last_message = output::file(LAST_MESSAGE, options.output_last_message.as_deref())?;
     let style = if options.json {
         Style::PLAIN
     } else {
@@ -264,7 +266,7 @@ pub(crate) fn carry_out(
         false => Face::human(stdout, style),
     };
     let runtime = runtime()?;
-    let (result, before, after) = runtime.block_on(async {
+    let (result, answer, before, after) = runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let Ready {
             mut session,
@@ -275,7 +277,8 @@ pub(crate) fn carry_out(
         if let Some(why) = session.end_record().await {
             eprintln!("hermitcrab: the log of the run is not whole: {why}");
         }
-        let ended = session.saved(ended);
+        let mut ended = session.saved(ended);
+        let answer = ended.answer.take();
         // Also a run that was cut short has changed something; only one that was
         // killed may not answer any more.
         let (after, result) = match memory && !ended.killed {
@@ -287,11 +290,15 @@ pub(crate) fn carry_out(
                 Export::Lost(failure) => return Err(lost(ended.result.err().unwrap_or(failure))),
             },
         };
-        Ok::<_, Failure>((result, before, after))
+        Ok::<_, Failure>((result, answer, before, after))
     })?;
     // A killed session's commands are killed as its tasks are dropped; nothing
     // else is left to wait for.
     runtime.shutdown_timeout(Duration::from_millis(500));
+    // Without an answer an older file stays.
+    if let (Some(file), Some(answer)) = (last_message, answer) {
+        file.finish(answer.as_bytes())?;
+    }
     if let Some(tar) = after {
         let after = archive::from_tar(&tar)?;
         // An older result is worth more than the tree that was loaded.
@@ -417,12 +424,16 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
+/// The option for the model's last answer.
+const LAST_MESSAGE: &str = "--output-last-message";
+
 /// The contents of the files that options name.
 #[derive(Clone)]
 pub(crate) struct Texts {
     instructions: Option<String>,
     tools: Option<String>,
     system: Option<String>,
+    output_schema: Option<Value>,
 }
 
 impl Texts {
@@ -432,7 +443,13 @@ impl Texts {
                 .map(|path| prompt::read_file(path, option))
                 .transpose()
         };
+        let option = "--output-schema";
+        let schema = read(&options.output_schema, option)?.map(|text| {
+            serde_json::from_str(&text)
+                .map_err(|error| Failure::usage(format!("{option}: not valid JSON: {error}")))
+        });
         Ok(Self {
+            output_schema: schema.transpose()?,
             instructions: read(&options.instructions, "--instructions")?,
             tools: read(&options.tools_file, "--tools-file")?,
             system: read(&options.system_file, "--system-file")?,
@@ -517,6 +534,7 @@ pub(crate) fn config(
         max_wall_ms: options.max_wall_ms.unwrap_or(file.max_wall_ms),
         reasoning_effort: options.reasoning_effort.clone().or(file.reasoning_effort),
         instructions: texts.instructions.or(file.instructions),
+        output_schema: texts.output_schema.or(file.output_schema),
         tool_declarations: texts.tools.map(Value::String).or(file.tool_declarations),
         base_instructions: texts.system.or(file.base_instructions),
         toolset: match options.toolset {

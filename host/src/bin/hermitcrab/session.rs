@@ -112,6 +112,8 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Code, Failure>,
     /// Whether the session was left as it was, in the middle of something.
     pub(crate) killed: bool,
+    /// The last answer, with a line end: its text, or the value that was asked for.
+    pub(crate) answer: Option<String>,
 }
 
 /// Runs `prompt` to its end and closes the session. Stops request an abort
@@ -127,6 +129,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
     let ended = |result| Ended {
         result,
         killed: false,
+        answer: None,
     };
     if let Err(failure) = session.submit(prompt.into()).await {
         return ended(Err(failure));
@@ -157,6 +160,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
                         return Ended {
                             result: Err(interrupted("killed: what it was doing has been cut off")),
                             killed: true,
+                            answer: end.last_answer(),
                         };
                     }
                 }
@@ -208,14 +212,16 @@ pub(crate) async fn drive<S: Session, W: Write>(
     if let Err(error) = face.end() {
         broken.get_or_insert(error);
     }
-    ended(match broken {
+    let answer = end.last_answer();
+    let ended = ended(match broken {
         Some(error) => Err(Failure::failed(format!(
             "cannot write to stdout: {}",
             reason(&error)
         ))),
         None if stopping.is_some() => Err(interrupted("interrupted")),
         None => end.result(),
-    })
+    });
+    Ended { answer, ..ended }
 }
 
 async fn over(asked: Option<&mut oneshot::Receiver<()>>) {
@@ -242,8 +248,10 @@ struct End {
     error: Option<String>,
     /// Limit and value of the last `TURN_LIMIT`.
     limit: Option<(String, u64)>,
-    /// Finish reason of the last `ASSISTANT_TEXT_END`, and whether it had text.
-    answer: Option<(String, bool)>,
+    /// Finish reason and text of the last `ASSISTANT_TEXT_END`.
+    answer: Option<(String, String)>,
+    /// The value of the last `PROCESSING_END`, where one was asked for.
+    output: Option<Value>,
     /// Tool rounds of the last `PROCESSING_END`.
     rounds: u64,
     /// Whether the session closed because of an error.
@@ -273,9 +281,19 @@ struct Data {
     finish_reason: String,
     text: String,
     rounds: u64,
+    output: Option<Value>,
 }
 
 impl End {
+    fn last_answer(&self) -> Option<String> {
+        let text = match (&self.output, &self.answer) {
+            (Some(value), _) => value.to_string(),
+            (None, Some((_, text))) => text.trim_end().to_owned(),
+            (None, None) => return None,
+        };
+        Some(text + "\n")
+    }
+
     /// Whether the input is done.
     fn see(&mut self, event: &[u8]) -> bool {
         let head: Head = serde_json::from_slice(event).unwrap_or_default();
@@ -296,7 +314,7 @@ impl End {
         };
         match head.kind.as_str() {
             "ASSISTANT_TEXT_END" => {
-                self.answer = Some((data.finish_reason, !data.text.trim().is_empty()));
+                self.answer = Some((data.finish_reason, data.text));
             }
             "TURN_LIMIT" => self.limit = Some((data.limit, data.value)),
             "ERROR" => self.error = Some(data.message),
@@ -304,6 +322,7 @@ impl End {
             _ => {
                 self.reason = Some(data.reason);
                 self.rounds = data.rounds;
+                self.output = data.output;
                 return true;
             }
         }
@@ -346,7 +365,7 @@ impl End {
             Some((finish, _)) if finish == "content_filter" => Err(Failure::failed(
                 "the model refused to answer: put the task in other words or choose another --model",
             )),
-            Some((_, false)) if self.rounds == 0 => Err(Failure::failed(
+            Some((_, text)) if text.trim().is_empty() && self.rounds == 0 => Err(Failure::failed(
                 "the model answered nothing: try again or choose another --model",
             )),
             _ => Ok(Code::DONE),
@@ -356,7 +375,7 @@ impl End {
     /// What the user should know about a natural end.
     fn notice(&self) -> Option<&'static str> {
         let natural = matches!(self.reason.as_deref(), Some("completed" | "awaiting_input"));
-        let silent = matches!(self.answer, Some((_, false)));
+        let silent = matches!(&self.answer, Some((_, text)) if text.trim().is_empty());
         (natural && silent && self.answered().is_ok())
             .then_some("the model ended without a last word")
     }

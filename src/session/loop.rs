@@ -3,11 +3,13 @@
 
 use std::rc::Rc;
 
+use super::control::{Command, Injected, Work};
 use super::model::{self, ModelEnd};
 use super::orientation::look_around;
+use super::output::{self, Final};
 use super::prompt;
 use super::round;
-use super::state::{Command, Injected, Shared, Work};
+use super::state::Shared;
 use crate::effect::EffectPort;
 use crate::environment::{Cancel, EnvironmentError, Scope};
 use crate::event::{
@@ -22,7 +24,7 @@ pub(super) fn announce(session: &Shared) {
     let info = session.place.info();
     session.emit(EventKind::SessionStart {
         provider: session.profile.id.clone(),
-        model: model::model_name(session),
+        model: session.model_name(),
         working_directory: info.working_directory.clone(),
         platform: info.platform.clone(),
     });
@@ -30,7 +32,7 @@ pub(super) fn announce(session: &Shared) {
 
 /// The life of a session after `SESSION_START`, to `SESSION_END`.
 pub(super) async fn run(session: Rc<Shared>) {
-    let life = session.scope(session.life.clone());
+    let life = session.scope(session.control.life.clone());
     if let Err(error) = set_up(&session, &life).await {
         session.emit(EventKind::Error {
             code: "environment".to_owned(),
@@ -38,10 +40,10 @@ pub(super) async fn run(session: Rc<Shared>) {
             status: None,
             retryable: false,
         });
-        session.begin_closing(CloseReason::Error);
+        session.control.begin_closing(CloseReason::Error);
     }
     let reason = loop {
-        match session.next_command().await {
+        match session.control.next_command().await {
             Command::Process(work) => process(&session, work).await,
             Command::Close(reason) => break reason,
         }
@@ -71,8 +73,9 @@ async fn process(session: &Rc<Shared>, work: Work) {
         session.emit(EventKind::ProcessingEnd {
             reason,
             rounds,
-            turns: session.history.borrow().assistant_turns(),
+            turns: session.transcript.history.borrow().assistant_turns(),
             totals: session.meter.totals(),
+            output: session.transcript.outcome.borrow().output.clone(),
         });
         state = match reason {
             EndReason::AwaitingInput => SessionState::AwaitingInput,
@@ -87,14 +90,14 @@ async fn process(session: &Rc<Shared>, work: Work) {
             // What stopped this input would surprise the user by starting another.
             EndReason::Interrupted | EndReason::Aborted | EndReason::Error => false,
         };
-        if goes_on && session.closing().is_none() {
-            next = session.mailbox.next_follow_up().map(Work::Input);
+        if goes_on && session.control.closing().is_none() {
+            next = session.control.mailbox.next_follow_up().map(Work::Input);
             if next.is_some() {
                 session.begin_input();
             }
         }
     }
-    if session.closing().is_none() {
+    if session.control.closing().is_none() {
         session.set_state(state);
     }
 }
@@ -102,8 +105,8 @@ async fn process(session: &Rc<Shared>, work: Work) {
 /// One input: model, tools, model, tools, … until an answer without calls, a
 /// limit, a stop or an error. Returns why it ended and how many rounds it took.
 async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
-    let cancel = session.input_cancel();
-    let _aborts = session.life.on_cancel({
+    let cancel = session.control.input_cancel();
+    let _aborts = session.control.life.on_cancel({
         let cancel = cancel.clone();
         move |reason| cancel.cancel_for(reason)
     });
@@ -111,24 +114,30 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     let scope = session.scope(cancel);
 
     if let Work::Input(input) = work {
-        let input = session.history.borrow().fitting(input);
+        let input = session.transcript.history.borrow().fitting(input);
         session.emit(EventKind::UserInput {
             content: input.text(),
             attachments: Attachment::all(&input),
         });
         let now = session.port.now_ms();
-        session.history.borrow_mut().push_user(input, now);
+        session
+            .transcript
+            .history
+            .borrow_mut()
+            .push_user(input, now);
     }
     drain_injected(session);
 
     let mut rounds = 0;
     // Answers in a row that a limit cut off in a call.
     let mut cut_off = 0;
+    // Final answers of another form than the one that was asked for.
+    let mut corrections = 0;
     let reason = loop {
-        if session.paused(&scope).await && session.stopped().is_none() {
+        if session.paused(&scope).await && session.control.stopped().is_none() {
             drain_injected(session);
         }
-        if let Some(reason) = session.stopped() {
+        if let Some(reason) = session.control.stopped() {
             break reason;
         }
         if let Some(reason) = limit_reached(session, rounds) {
@@ -141,7 +150,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
                 if let Some(partial) = partial {
                     model::keep_partial(session, *partial);
                 }
-                break session.stopped().unwrap_or(EndReason::Aborted);
+                break session.control.stopped().unwrap_or(EndReason::Aborted);
             }
             Err(ModelEnd::Failed(error)) => {
                 fail(session, &error);
@@ -158,25 +167,50 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
             _ => 0,
         };
         let end = natural_end(session, &response);
+        let last = calls.is_empty() && !paused && cut_off == 0 && end == EndReason::Completed;
+        let last = last.then(|| output::judge(session, &response, corrections));
         warn_of_odd_end(session, &response);
         let now = session.port.now_ms();
-        session.history.borrow_mut().push_response(response, now);
+        session
+            .transcript
+            .history
+            .borrow_mut()
+            .push_response(response, now);
         if calls.is_empty() {
             // A paused answer is sent back as it is, and the model goes on.
             if paused {
                 rounds += 1;
                 continue;
             }
-            if cut_off == 0 {
-                break end;
+            match last {
+                Some(Final::Again(message)) => {
+                    corrections += 1;
+                    rounds += 1;
+                    inject_steering(session, None, SteeringSource::OutputSchema, message);
+                    continue;
+                }
+                Some(Final::Failed(error)) => {
+                    fail(session, &error);
+                    break EndReason::Error;
+                }
+                Some(Final::Done(value)) => {
+                    session.transcript.outcome.borrow_mut().output = value;
+                    break end;
+                }
+                None if cut_off == 0 => break end,
+                None => {}
             }
         }
         rounds += 1;
         if !calls.is_empty() {
             let results = round::execute(session, &scope, &calls).await;
             let now = session.port.now_ms();
-            session.history.borrow_mut().push_results(results, now);
-            session.finished.take();
+            session
+                .transcript
+                .history
+                .borrow_mut()
+                .push_results(results, now);
+            session.transcript.finished.take();
         }
         if cut_off > session.config.borrow().max_stream_retries {
             fail(session, &too_long_a_call(session, cut_off));
@@ -191,12 +225,12 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
             );
         }
         // No model call follows a stop: what is queued then is not delivered.
-        if session.stopped().is_none() {
+        if session.control.stopped().is_none() {
             drain_injected(session);
         }
         detect_repetition(session, &calls);
     };
-    if session.stopped().is_some() {
+    if session.control.stopped().is_some() {
         // Every effect has had its final outcome before the input ends.
         session.port.settled(&scope).await;
         session.agents.at_rest().await;
@@ -227,7 +261,7 @@ fn too_long_a_call(session: &Shared, times: u32) -> LlmError {
 /// Round and turn limits (spec 2.8), told to the host when reached.
 fn limit_reached(session: &Shared, rounds: u32) -> Option<EndReason> {
     let config = session.config.borrow();
-    let turns = session.history.borrow().assistant_turns();
+    let turns = session.transcript.history.borrow().assistant_turns();
     let (limit, value, reason) = if rounds >= config.max_tool_rounds_per_input {
         let value = config.max_tool_rounds_per_input;
         (LimitKind::ToolRounds, value, EndReason::RoundLimit)
@@ -245,7 +279,7 @@ fn emit_turn_limit(session: &Shared, limit: LimitKind, value: u64, round: u32) {
         limit,
         value,
         round,
-        total_turns: session.history.borrow().assistant_turns(),
+        total_turns: session.transcript.history.borrow().assistant_turns(),
     });
 }
 
@@ -284,7 +318,7 @@ fn warn_of_odd_end(session: &Shared, response: &Response) {
         FinishKind::Stop if nothing => Some(("answer_empty", "the model's answer is empty")),
         _ => None,
     };
-    session.outcome.borrow_mut().doubt = found.map(|(_, message)| message);
+    session.transcript.outcome.borrow_mut().doubt = found.map(|(_, message)| message);
     if let Some((code, message)) = found {
         session.emit(EventKind::Warning {
             code: code.to_owned(),
@@ -295,14 +329,18 @@ fn warn_of_odd_end(session: &Shared, response: &Response) {
 
 /// Moves queued steering and system messages into the history (spec 2.6).
 fn drain_injected(session: &Shared) {
-    while let Some(injected) = session.mailbox.next_injected() {
+    while let Some(injected) = session.control.mailbox.next_injected() {
         match injected {
             Injected::Steering { id, content } => {
                 inject_steering(session, Some(id), SteeringSource::Host, content);
             }
             Injected::System { content } => {
                 let now = session.port.now_ms();
-                session.history.borrow_mut().push_system(content, now);
+                session
+                    .transcript
+                    .history
+                    .borrow_mut()
+                    .push_system(content, now);
             }
         }
     }
@@ -311,7 +349,7 @@ fn drain_injected(session: &Shared) {
 /// Adds a steering turn to the history and says so.
 fn inject_steering(session: &Shared, id: Option<u64>, source: SteeringSource, content: Content) {
     let now = session.port.now_ms();
-    let mut history = session.history.borrow_mut();
+    let mut history = session.transcript.history.borrow_mut();
     let content = history.fitting(content);
     session.emit(EventKind::SteeringInjected {
         id,
@@ -329,7 +367,7 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
         return;
     }
     let window = usize::try_from(config.loop_detection_window).unwrap_or(usize::MAX);
-    let mut repetition = session.repetition.borrow_mut();
+    let mut repetition = session.transcript.repetition.borrow_mut();
     let mut pattern = None;
     for call in calls {
         repetition.record(&call.name, &call.arguments, window);
@@ -351,13 +389,18 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
 
 /// Warns when the history passes 80 % of the context window (spec 5.5).
 fn watch_context(session: &Shared) {
-    let model = model::model_name(session);
+    let model = session.model_name();
     let usual = session.profile.capabilities(&model);
     let configured = session.config.borrow().context_window;
     let window = configured.unwrap_or(usual.context_window);
-    let chars = session.history.borrow().conversation().approx_chars()
+    let chars = session
+        .transcript
+        .history
+        .borrow()
+        .conversation()
+        .approx_chars()
         + prompt::current(session).len() as u64;
-    let mut watch = session.context.get();
+    let mut watch = session.transcript.context.get();
     if let Some(mut message) = watch.check(chars, window) {
         if configured.is_none() && !usual.context_window_known {
             message += &format!(
@@ -369,7 +412,7 @@ fn watch_context(session: &Shared) {
             message,
         });
     }
-    session.context.set(watch);
+    session.transcript.context.set(watch);
 }
 
 /// Reports a model error; some close the session (DESIGN §6).
@@ -395,7 +438,7 @@ fn fail(session: &Shared, error: &LlmError) {
             | LlmErrorKind::ContextLength
     );
     if fatal {
-        session.begin_closing(CloseReason::Error);
+        session.control.begin_closing(CloseReason::Error);
     }
 }
 
@@ -403,12 +446,12 @@ fn fail(session: &Shared, error: &LlmError) {
 /// whoever began the closing, and hosts end process groups with SIGTERM, 2 s,
 /// SIGKILL; here their final outcomes are awaited before the last event.
 async fn shut_down(session: &Shared, reason: CloseReason) {
-    session.life.cancel();
+    session.control.life.cancel();
     session.agents.close().await;
     // Not the session's scope: that one may be cancelled already.
     let scope = session.scope(Cancel::new());
     session.port.settled(&scope).await;
-    while let Some(injected) = session.mailbox.next_injected() {
+    while let Some(injected) = session.control.mailbox.next_injected() {
         if let Injected::Steering { id, content } = injected {
             session.emit(EventKind::SteeringDropped {
                 id,
@@ -417,7 +460,7 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
             });
         }
     }
-    while let Some(content) = session.mailbox.next_follow_up() {
+    while let Some(content) = session.control.mailbox.next_follow_up() {
         session.emit(EventKind::FollowUpDropped {
             content: content.text(),
             attachments: Attachment::all(&content),
@@ -435,6 +478,7 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
         state: SessionState::Closed,
         reason,
         totals: Some(session.meter.totals()),
+        output: session.transcript.outcome.borrow().output.clone(),
     });
 }
 
