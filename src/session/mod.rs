@@ -29,6 +29,7 @@ mod round;
 mod rules;
 mod saved;
 mod state;
+mod system_prompt;
 mod transcript;
 mod transport;
 mod turn;

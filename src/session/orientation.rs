@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 
 use futures_util::future::{Either, FusedFuture, FutureExt as _, join, join_all, select};
-use serde::{Deserialize, Serialize};
 
 use super::state::Shared;
+use super::system_prompt::Orientation;
 use crate::environment::{Environment, EnvironmentErrorKind, Scope, git, is_within};
 use crate::event::EventKind;
 use crate::profile::{Document, GitSnapshot, ProjectFacts, git_branch};
@@ -39,18 +39,6 @@ const STATUS: &str = "git status --porcelain=v1 --ignore-submodules=dirty";
 
 /// The last commits, one per line.
 const LOG: &str = "git log -n 8 --format='%h %s'";
-
-/// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Orientation {
-    /// The repository around the working directory, if there is one.
-    pub(super) git: Option<GitSnapshot>,
-    /// Project documents, from the repository's root down.
-    pub(super) documents: Vec<Document>,
-    /// Why documents may be missing, if some may be.
-    pub(super) documents_missing: Option<String>,
-}
 
 /// What has been found so far.
 #[derive(Default)]

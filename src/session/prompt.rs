@@ -5,49 +5,13 @@
 
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
-use super::orientation::Orientation;
 use super::state::Shared;
-use crate::llm::{ToolDefinition, model_info};
+use super::system_prompt::{Found, Orientation, SystemPrompt};
+use crate::llm::model_info;
 use crate::profile::{EnvironmentFacts, Layers};
 
 /// What a subagent reads about its part.
 const ROLE: &str = include_str!("agent/system.md");
-
-/// The prompt, with what it was built from.
-pub(super) struct SystemPrompt {
-    text: Rc<str>,
-    model: String,
-    tools: Rc<[Rc<ToolDefinition>]>,
-    found: Found,
-}
-
-/// What was found when the session started.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Found {
-    orientation: Orientation,
-    /// The session's start, ms since 1970-01-01 UTC; 0 before it.
-    now_ms: u64,
-}
-
-impl Default for SystemPrompt {
-    fn default() -> Self {
-        Self {
-            text: Rc::from(""),
-            model: String::new(),
-            tools: Rc::from([]),
-            found: Found::default(),
-        }
-    }
-}
-
-impl SystemPrompt {
-    /// What it is built from.
-    pub(super) fn found(&self) -> Found {
-        self.found.clone()
-    }
-}
 
 /// Has the prompt built from what an earlier session found; nothing, if that had not
 /// begun.

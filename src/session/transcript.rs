@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::context::ContextWatch;
 use super::history::History;
-use super::prompt::SystemPrompt;
 use super::repetition::Repetition;
+use super::system_prompt::SystemPrompt;
 use crate::event::EndReason;
 use crate::llm::ToolResult;
 

@@ -152,7 +152,11 @@ impl Registry {
         let mut routes = Vec::with_capacity(declarations.len());
         for declaration in &declarations {
             let route = declaration.route(parameters(declaration)?)?;
-            vocabulary.add(&declaration.executor, &declaration.definition.name, &route);
+            vocabulary.add(
+                &declaration.executor,
+                &declaration.definition.name,
+                route.reached(),
+            );
             routes.push(route);
         }
         let vocabulary = Rc::new(vocabulary);

@@ -1,8 +1,6 @@
 //! What the model calls the executors and their parameters, for messages and
 //! prompts that name them.
 
-use super::declaration::Route;
-
 /// The names of a set of declarations. Where two tools share an executor, the
 /// first one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,10 +17,15 @@ struct Entry {
 }
 
 impl Vocabulary {
-    pub(super) fn add(&mut self, executor: &str, name: &str, route: &Route) {
-        let parameters = route
-            .reached()
-            .map(|(parameter, advertised)| (parameter.to_owned(), advertised.to_owned()));
+    /// Adds a tool; `parameters` are the executor's, each with what the model calls it.
+    pub(super) fn add<'a>(
+        &mut self,
+        executor: &str,
+        name: &str,
+        parameters: impl Iterator<Item = (&'a str, &'a str)>,
+    ) {
+        let parameters =
+            parameters.map(|(parameter, advertised)| (parameter.to_owned(), advertised.to_owned()));
         self.tools.push(Entry {
             executor: executor.to_owned(),
             name: name.to_owned(),

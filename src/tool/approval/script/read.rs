@@ -8,7 +8,6 @@ use bashkit::parser::{
 };
 
 use super::super::names::{Names, families};
-use super::variable::is_number;
 use super::word::argument;
 use super::{Argument, Call, Script, arithmetic, surface};
 

@@ -4,7 +4,7 @@
 use bashkit::parser::{Assignment, AssignmentValue, Word, WordPart};
 
 use super::read::Reader;
-use super::word::{argument, beginning};
+use super::word::{argument, beginning, is_number};
 use super::{Argument, arithmetic};
 
 /// Arrays that bash itself has, beside those whose assignment is refused anyway.
@@ -162,22 +162,4 @@ impl Reader<'_> {
         let known = self.assigned.entry(name.to_owned()).or_insert(true);
         *known &= number;
     }
-}
-
-/// Whether `word` is surely a number, or a sequence of them such as `{1..5}`.
-pub(super) fn is_number(word: &Word) -> bool {
-    if let [WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_)] =
-        word.parts.as_slice()
-    {
-        return true;
-    }
-    let (text, goes_on) = beginning(word);
-    let inner = text
-        .strip_prefix('{')
-        .and_then(|text| text.strip_suffix('}'));
-    !goes_on
-        && match inner {
-            Some(sequence) => sequence.split("..").all(arithmetic::is_number),
-            None => arithmetic::is_number(&text),
-        }
 }

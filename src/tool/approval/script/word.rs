@@ -2,7 +2,7 @@
 
 use bashkit::parser::{Word, WordPart};
 
-use super::Argument;
+use super::{Argument, arithmetic};
 
 /// Characters that stand for file names where they are not quoted.
 const GLOB: [char; 7] = ['*', '?', '[', '@', '+', '!', '('];
@@ -109,4 +109,22 @@ fn has_braces(text: &str) -> bool {
     };
     let rest = &text[open..];
     rest.contains('}') && (rest.contains(',') || rest.contains(".."))
+}
+
+/// Whether `word` is surely a number, or a sequence of them such as `{1..5}`.
+pub(super) fn is_number(word: &Word) -> bool {
+    if let [WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_)] =
+        word.parts.as_slice()
+    {
+        return true;
+    }
+    let (text, goes_on) = beginning(word);
+    let inner = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
+    !goes_on
+        && match inner {
+            Some(sequence) => sequence.split("..").all(arithmetic::is_number),
+            None => arithmetic::is_number(&text),
+        }
 }
