@@ -243,7 +243,7 @@ pub enum EventKind {
         tool_name: String,
         /// Id of the call.
         call_id: String,
-        /// Validated arguments.
+        /// Validated arguments, under the names of the specification.
         arguments: Value,
         /// Why the policy asks.
         reason: String,

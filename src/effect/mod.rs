@@ -81,7 +81,7 @@ pub enum EffectKind {
         tool_name: String,
         /// Id of the model's call.
         call_id: String,
-        /// Validated arguments, a JSON object.
+        /// Validated arguments under the names of the specification, a JSON object.
         arguments: String,
         /// Why the policy asks.
         reason: String,

@@ -34,6 +34,12 @@ pub trait Tool {
         true
     }
 
+    /// What somebody who is asked to approve a call sees of its arguments: the same names
+    /// for every provider.
+    fn shown(&self, arguments: Value) -> Value {
+        arguments
+    }
+
     /// Reads the arguments of a call: an object that satisfies
     /// `definition().parameters`.
     ///

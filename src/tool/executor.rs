@@ -62,6 +62,10 @@ impl<E: Executor> Tool for Presented<E> {
         E::KIND
     }
 
+    fn shown(&self, arguments: Value) -> Value {
+        self.declared.arguments(arguments).unwrap_or_default()
+    }
+
     fn read(&self, arguments: Value) -> Result<Box<dyn Invocation + '_>, ToolError> {
         let arguments = self.declared.parse(arguments)?;
         let tool = self;

@@ -47,6 +47,10 @@ impl Tool for HostTool {
         &self.host_name
     }
 
+    fn shown(&self, arguments: Value) -> Value {
+        self.declared.arguments(arguments).unwrap_or_default()
+    }
+
     fn read(&self, arguments: Value) -> Result<Box<dyn Invocation + '_>, ToolError> {
         let arguments = self.declared.arguments(arguments)?;
         let host_name = &self.host_name;

@@ -245,7 +245,10 @@ impl Pipeline {
             command: command.as_ref(),
         };
         // They were read before, so they can be read again where somebody is asked.
-        let shown = || arguments_of(&gate.call, registered).unwrap_or_default();
+        let shown = || {
+            let arguments = arguments_of(&gate.call, registered).unwrap_or_default();
+            registered.tool.shown(arguments)
+        };
         let passed = gate.pass(&gate.scope, &deed, &shown).await;
         passed.map_err(|barred| match barred {
             Barred::Refused(refusal, message) => Failure::Refused(refusal, message),

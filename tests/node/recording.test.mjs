@@ -177,6 +177,21 @@ test("all that a host does to a sandbox is in its log", async (t) => {
   assert.equal(code, 0, stdout);
 });
 
+test("commands that their work, their stack or their memory ended replay", async (t) => {
+  const env = await MemoryEnvironment.create({ record: true });
+  const ends = [];
+  for (const command of ["jq -n 'last(repeat(1))'", "jq -n 'def f: 1 + f; f'", "yes | sort"]) {
+    const { exitCode, timedOut } = await env.exec(command, { timeoutMs: 1_000 });
+    ends.push([timedOut, exitCode !== 0, (await env.exec("echo on")).stdout]);
+  }
+  assert.deepEqual(ends, [[true, true, "on\n"], [false, true, "on\n"], [false, true, "on\n"]]);
+  await env.dispose();
+  const log = await env.recording();
+  await replay(log);
+  const { code, stdout } = await binary(t, log);
+  assert.equal(code, 0, stdout);
+});
+
 async function deltaOf(path) {
   const other = await MemoryEnvironment.create();
   const before = await other.snapshot();

@@ -67,6 +67,20 @@ test("steering and follow-ups reach the model", async (t) => {
   assert.ok(JSON.stringify(first.body.messages).includes("in French"));
 });
 
+test("a profile that the page defines decides wire, prompt and tools", async (t) => {
+  const model = await serveModel(t, { steps: [callStep("run", { cmd: "echo hi" }), { text: "Done." }] });
+  const run = { name: "run", executor: "shell", description: "Runs.", parameters: { type: "object", properties: { cmd: { type: "string" } }, required: ["cmd"] }, map: { cmd: "command" } };
+  const acme = { wire: "chat", defaultModel: "acme-1", contextWindow: 9_000, prompt: { base: "You are Acme.", environment: null }, toolDeclarations: [run] };
+  const session = await createSession({ provider: "acme", profiles: { acme }, apiKey: KEY, baseUrl: model.url });
+  const events = await collect(session.run("go"));
+  assert.match(dataOf(events, "TOOL_CALL_END")[0].output, /^hi\n/);
+  const [{ path, body }] = await model.requests();
+  assert.match(path, /chat\/completions$/);
+  assert.deepEqual([body.model, body.tools.map((tool) => tool.function.name)], ["acme-1", ["run"]]);
+  assert.match(body.messages[0].content, /^You are Acme\./);
+  assert.doesNotMatch(body.messages[0].content, /<environment/);
+});
+
 test("a tool of the page gets parsed arguments and its result reaches the model", async (t) => {
   const model = await serveModel(t, {
     steps: [

@@ -210,6 +210,34 @@ fn check_approval(answer: OutcomeKind, refusal: Option<Refusal>, expected: &str)
     );
 }
 
+/// Whoever is asked sees the executor's names: what a model calls its arguments says
+/// nothing to a host that shows a command's directory or a diff.
+#[test]
+fn approval_of_a_renamed_tool() {
+    const DECLARATION: &str = r#"[{"name": "bash", "executor": "shell", "description": "",
+        "parameters": {"type": "object", "required": ["cmd"], "properties": {
+            "cmd": {"type": "string"}, "workdir": {"type": "string"}}},
+        "map": {"cmd": "command", "workdir": "working_dir"}}]"#;
+    let (mut pipeline, _) = remote();
+    pipeline.registry = Registry::declared(DECLARATION).expect("valid declarations");
+    pipeline.approvals = policy(json!({"tools": {"bash": "ask"}})).into();
+    let asked = call("bash", r#"{"cmd": "ls", "workdir": "src"}"#);
+    let deny = OutcomeKind::Approval(Approval::Deny {
+        reason: "no".to_owned(),
+    });
+    let (_, effects) = play(&pipeline, &Scope::new("s"), asked, vec![vec![deny]]);
+    let EffectKind::AskApproval {
+        tool_name,
+        arguments,
+        ..
+    } = &effects[0]
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(tool_name, "bash");
+    assert_eq!(arguments, r#"{"command":"ls","working_dir":"src"}"#);
+}
+
 #[test]
 fn approval() {
     let allow = OutcomeKind::Approval(Approval::Allow);

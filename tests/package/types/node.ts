@@ -21,6 +21,9 @@ const tool: Tool = {
 };
 
 const provider: Provider = "gemini";
+// @ts-expect-error there is no such provider
+const wrong: Provider = "openia";
+void wrong;
 const disk = new NodeEnvironment({ root: "/repo", inherit: "core", variables: { CI: "1" }, secrets: [], readOnly: "commands" });
 const custom: CustomEnvironment = disk;
 
