@@ -22,7 +22,7 @@ use hermitcrab::environment::{
     OutputSink, Scope,
 };
 use hermitcrab::llm::ToolDefinition;
-use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, Timeouts, Tool};
+use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, Timeouts};
 use serde_json::json;
 
 fn main() -> ExitCode {

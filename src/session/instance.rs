@@ -10,6 +10,7 @@ use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
 use super::ground::{Place, SharedEnvironment};
+use super::job::{Action, JobReport, JobReportKind};
 use super::meter::Meter;
 use super::open;
 use super::record::SessionRecord;

@@ -13,7 +13,7 @@ use crate::tool::RegisterError;
 /// those for subagents where there may be any, the host's.
 pub(super) fn start(mut parts: Parts) -> Result<Session, SessionError> {
     let host_tools = std::mem::take(&mut parts.host_tools);
-    let leads = parts.depth < parts.config.max_subagent_depth;
+    let leads = parts.identity.depth < parts.config.max_subagent_depth;
     let session = Rc::new(Shared::new(parts));
     let invalid =
         |error: RegisterError| SessionError::new(SessionErrorKind::InvalidTool, error.to_string());

@@ -11,7 +11,7 @@ use super::ground::Place;
 use super::meter::Meter;
 use super::transcript::{Outcome, Transcript};
 use crate::effect::{EffectPort, Random, Spawner};
-use crate::environment::{CancelReason, Environment, Scope};
+use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{EndReason, EventKind, SessionState};
 use crate::profile::Profile;
 use crate::tool::{Registry, Tool};

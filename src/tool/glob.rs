@@ -37,7 +37,7 @@ impl Executor for Glob {
 
     async fn execute(
         &self,
-        declared: &Declared,
+        _: &Declared,
         call: &CallContext,
         arguments: Arguments,
     ) -> Result<ToolOutput, ToolError> {

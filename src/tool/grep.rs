@@ -322,7 +322,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::testing::run;
-    use super::*;
 
     const FILES: &[(&str, &[u8])] = &[
         ("src/b.rs", b"fn two() {}\nfn Three() {}\n"),

@@ -285,7 +285,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::testing::run_declared;
-    use super::*;
 
     const FILES: &[(&str, &[u8])] = &[
         ("README.md", b"hello"),

@@ -303,7 +303,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::testing::run_declared;
-    use super::*;
     use crate::text::PNG;
 
     const FILES: &[(&str, &[u8])] = &[

@@ -263,7 +263,7 @@ fn send(agent: &Agent, message: String) -> Result<String, ToolError> {
 
 /// Waits for the agent, or until the call is cancelled.
 async fn at_rest(call: &CallContext, agent: &Agent) -> Result<(), ToolError> {
-    let rest = pin!(agent.session.0.at_rest());
+    let rest = pin!(agent.session.0.control.at_rest());
     match select(rest, pin!(call.scope.cancel.cancelled())).await {
         Either::Left(_) => Ok(()),
         Either::Right(_) => Err(ToolError::stopped("before it ended")),

@@ -41,7 +41,6 @@ use std::rc::Rc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::executor::{Executor, Presented};
 use super::mapping::{Kind, Parameter, required};

@@ -1,6 +1,6 @@
 //! Fetching over played effects: pages, redirects, limits, failures.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::testing::{call, play, remote_of};
 use super::super::{Executed, Offers, Pipeline, Registry};

@@ -16,7 +16,7 @@ use crate::cli::{ForkOptions, Place, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::failure::{Code, Failure, reason};
 use crate::foreign;
-use crate::output::{self, Output};
+use crate::output;
 use crate::programs;
 use crate::provider;
 use crate::replay;

@@ -212,14 +212,14 @@ mod tests {
             .expect("a path")
             .join("out.tar");
         fs::write(&path, "old").expect("a file");
-        let output = Output::create(&path).expect("an output");
+        let output = Output::create("--out", &path).expect("an output");
         let there = fs::read_dir(directory.path()).expect("the directory");
         let mut there: Vec<PathBuf> = there.map(|entry| entry.expect("an entry").path()).collect();
         there.sort();
         assert_eq!(output.paths(), there);
         drop(output);
         assert_eq!(fs::read(&path).expect("the file"), b"old");
-        Output::create(&path)
+        Output::create("--out", &path)
             .expect("an output")
             .finish(b"new")
             .expect("written");
@@ -244,7 +244,7 @@ mod tests {
             fs::write(path(name), "half").expect("a file");
         }
         let other = create_locked(&path("out.tar.2.partial")).expect("a file");
-        let output = Output::create(&path("out.tar")).expect("an output");
+        let output = Output::create("--out", &path("out.tar")).expect("an output");
         drop(output);
         let there = fs::read_dir(directory.path()).expect("the directory");
         let mut there: Vec<_> = there
@@ -276,7 +276,7 @@ mod tests {
         fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).expect("a mode");
         symlink("real.tar", &link).expect("a link");
         let write = |path: &Path| {
-            let output = Output::create(path).expect("an output");
+            let output = Output::create("--out", path).expect("an output");
             output.finish(b"new").expect("written");
         };
         write(&link);
@@ -293,7 +293,7 @@ mod tests {
     fn unwritable_before_the_run() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("missing").join("out.tar");
-        let error = Output::create(&path).expect_err("unwritable");
+        let error = Output::create("--out", &path).expect_err("unwritable");
         assert_eq!(
             error,
             Failure::usage(format!(
@@ -301,7 +301,7 @@ mod tests {
                 path.display()
             ))
         );
-        let error = Output::create(directory.path()).expect_err("a directory");
+        let error = Output::create("--out", directory.path()).expect_err("a directory");
         assert!(error.message.contains(": it is a directory;"), "{error}");
     }
 }

@@ -14,7 +14,7 @@ use crate::attach;
 use crate::cli::{Place, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::failure::{Code, Failure, reason};
-use crate::output::{self, Output};
+use crate::output;
 use crate::programs;
 use crate::provider;
 use crate::run::{self, Ground, Ready, Texts};

@@ -8,7 +8,7 @@ use bashkit::parser::{
 };
 
 use super::super::names::{Names, families};
-use super::word::argument;
+use super::word::{argument, is_number};
 use super::{Argument, Call, Script, arithmetic, surface};
 
 /// Reads `text`. What cannot be read is a concern.
