@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hermitcrab::effect::OutcomeKind;
 use memchr::memchr2_iter;
 
-use super::OutcomeSink;
+use super::sink::OutcomeSink;
 
 /// What stands in the place of a key.
 const REDACTED: &str = "[redacted]";
