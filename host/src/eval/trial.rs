@@ -21,8 +21,8 @@ use crate::error::HostError;
 use crate::host::{Host, InstanceOptions};
 use crate::http::HttpPerformer;
 use crate::local::{Guardian, LocalEnvironment};
-use crate::memory::{EnvironmentHandle, MemoryOptions};
-use crate::session::{EnvironmentChoice, Session, SessionOptions};
+use crate::memory::{EnvironmentChoice, EnvironmentHandle, MemoryOptions};
+use crate::session::{Session, SessionOptions};
 use crate::tree::{self, Kind, Node, Tree};
 
 /// What all trials of a run have in common.
