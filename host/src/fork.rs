@@ -13,17 +13,19 @@ use hermitcrab::log::{Delivered, OpenEffect};
 use hermitcrab::session::{SessionConfig, SessionRecord, Turn};
 use serde_json::{Map, Value};
 
+use crate::approval::ApprovalFn;
 use crate::core::CoreEffect;
 use crate::driver::{Driver, DriverHandle, SessionLink};
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
-use crate::host::{Host, Instance};
+use crate::host::Host;
 use crate::http::HttpPerformer;
+use crate::instance::Instance;
 use crate::log::{Replay, ReplayError, Stop};
-use crate::memory::EnvironmentHandle;
+use crate::memory::{EnvironmentChoice, EnvironmentHandle};
 use crate::program::{Lent, ProgramFn};
-use crate::session::{Controller, EnvironmentChoice, Session, SessionOptions};
-use crate::tool::{ApprovalFn, HostTool};
+use crate::session::{Controller, Session, SessionOptions};
+use crate::tool::HostTool;
 
 /// What a run goes on with, beside its log.
 #[derive(Clone, Default)]

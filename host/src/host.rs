@@ -1,6 +1,5 @@
 //! `Host`: what an embedder builds once, and the instances it starts.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,15 +16,13 @@ use crate::credential::Credentials;
 use crate::driver::DriverHandle;
 use crate::embedded;
 use crate::engine::{self, EngineError};
-use crate::environment::HostEnvironment;
 use crate::error::{HostError, reason};
 use crate::http::{HttpPerformer, HttpTransport};
+use crate::instance::Instance;
 use crate::journal::Journaled;
 use crate::log::{CoreId, Header, Recorder, Replay, ReplayError};
-use crate::memory::{EnvironmentHandle, MemoryOptions};
 use crate::native_core::NativeCore;
-use crate::program::{Lent, ProgramFn};
-use crate::session::{EnvironmentChoice, Session, SessionOptions, TakeoverOptions};
+use crate::session::{Session, SessionOptions, TakeoverOptions};
 
 /// Runs sessions: holds the core, the keys and the connections. Clones share
 /// everything. Needs a tokio runtime when a session is opened.
@@ -463,20 +460,6 @@ impl Face {
     }
 }
 
-/// A running core: environments and sessions that live together. Clones are
-/// handles to the same one; it ends with its last handle, session and
-/// environment.
-#[derive(Clone)]
-pub struct Instance {
-    pub(crate) driver: DriverHandle,
-}
-
-impl std::fmt::Debug for Instance {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Instance")
-    }
-}
-
 fn random_seed() -> Result<[u8; 32], HostError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| {
@@ -486,80 +469,6 @@ fn random_seed() -> Result<[u8; 32], HostError> {
 }
 
 impl Instance {
-    /// Why the record of this instance ([`Host::recorded_instance`]) is not whole, if
-    /// it is not: the disk is full, for example.
-    ///
-    /// # Errors
-    /// The instance has ended.
-    pub async fn record_failure(&self) -> Result<Option<String>, HostError> {
-        self.driver
-            .call(|driver| Ok(driver.core.record_failure()))
-            .await
-    }
-
-    /// Ends the record of this instance, which goes on: all of it is in the file then.
-    /// Says why it is not whole, if it is not.
-    ///
-    /// # Errors
-    /// The instance has ended.
-    pub async fn end_record(&self) -> Result<Option<std::io::Error>, HostError> {
-        self.driver
-            .call(|driver| Ok(driver.core.end_record()))
-            .await
-    }
-
-    /// Adds an environment that `environment` answers for.
-    ///
-    /// # Errors
-    /// The instance is dead.
-    pub async fn add_environment(
-        &self,
-        environment: Arc<dyn HostEnvironment>,
-    ) -> Result<EnvironmentHandle, HostError> {
-        let number = self
-            .driver
-            .call(move |driver| {
-                let info = environment.info();
-                let call = InstanceCall::AddRemoteEnvironment { info };
-                let number = driver.core.small_number(call)?;
-                driver.environments.insert(number, environment);
-                Ok(number)
-            })
-            .await?;
-        Ok(EnvironmentHandle::new(self.driver.clone(), number))
-    }
-
-    /// Adds a sandbox: a file tree and a shell inside the core.
-    ///
-    /// # Errors
-    /// Settings or files that the core refuses.
-    pub async fn add_memory(&self, options: MemoryOptions) -> Result<EnvironmentHandle, HostError> {
-        let number = self
-            .driver
-            .call(move |driver| {
-                let settings = options.to_json();
-                let call = InstanceCall::AddMemoryEnvironment { settings };
-                let environment = driver.core.small_number(call)?;
-                if let Some(archive) = options.archive {
-                    driver.core.tell(InstanceCall::ImportTar {
-                        environment,
-                        archive,
-                    })?;
-                }
-                if !options.files.is_empty() {
-                    driver.core.tell(InstanceCall::ImportFiles {
-                        environment,
-                        files: options.files,
-                    })?;
-                }
-                let number = environment;
-                driver.programs.insert(number, Lent::new(options.programs));
-                Ok(number)
-            })
-            .await?;
-        Ok(EnvironmentHandle::new(self.driver.clone(), number))
-    }
-
     /// Opens a session.
     ///
     /// # Errors
@@ -600,34 +509,5 @@ impl Instance {
             }
         })
         .await
-    }
-
-    /// Adds a sandbox by `add`.
-    pub(crate) async fn sandbox(
-        &self,
-        add: InstanceCall,
-        programs: BTreeMap<String, ProgramFn>,
-    ) -> Result<EnvironmentHandle, HostError> {
-        let number = self
-            .driver
-            .call(move |driver| {
-                let number = driver.core.small_number(add)?;
-                driver.programs.insert(number, Lent::new(programs));
-                Ok(number)
-            })
-            .await?;
-        Ok(EnvironmentHandle::new(self.driver.clone(), number))
-    }
-
-    /// The environment of a choice; adds it if the instance does not have it.
-    pub(crate) async fn environment(
-        &self,
-        choice: EnvironmentChoice,
-    ) -> Result<EnvironmentHandle, HostError> {
-        match choice {
-            EnvironmentChoice::Host(environment) => self.add_environment(environment).await,
-            EnvironmentChoice::Memory(memory) => self.add_memory(memory).await,
-            EnvironmentChoice::Existing(environment) => Ok(environment),
-        }
     }
 }

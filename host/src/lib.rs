@@ -3,6 +3,7 @@
 //!
 //! Start with [`Host`].
 
+mod approval;
 mod cache;
 mod component_core;
 mod core;
@@ -17,6 +18,7 @@ mod event;
 mod fork;
 mod host;
 mod http;
+mod instance;
 mod job;
 mod journal;
 mod keys;
@@ -33,6 +35,7 @@ mod tool;
 pub mod trajectory;
 pub mod tree;
 
+pub use approval::{ApprovalFn, ApprovalRequest};
 pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
@@ -40,24 +43,24 @@ pub use core::{
     CoreStep,
 };
 pub use credential::{CredentialError, Credentials};
+pub use driver::{Progress, ToolEnvironment, ToolFn, ToolInvocation};
 pub use environment::{ExecIo, HostEnvironment, OutputWriter};
 pub use error::{HostError, reason};
 pub use event::Event;
 pub use fork::{Continuation, Fork, ForkError, ForkOptions};
 pub use hermitcrab::memory::EndReason;
 pub use hermitcrab::session::AgentInfo;
-pub use host::{Host, HostBuilder, Instance, InstanceOptions};
+pub use host::{Host, HostBuilder, InstanceOptions};
 pub use http::{HttpPerformer, HttpTransport, OutcomeSink};
+pub use instance::Instance;
 pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secret};
-pub use memory::{EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
+pub use memory::{EnvironmentChoice, EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use model_client::ModelClient;
 pub use native_core::NativeCore;
 pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder, WasiCommand};
-pub use session::{Controller, EnvironmentChoice, Session, SessionOptions, TakeoverOptions};
+pub use session::{Controller, Session, SessionOptions, TakeoverOptions};
 pub use tokio_util::sync::CancellationToken;
-pub use tool::{
-    ApprovalFn, ApprovalRequest, HostTool, Progress, ToolEnvironment, ToolFn, ToolInvocation,
-};
+pub use tool::HostTool;
 
 pub use hermitcrab::effect::{Approval, HostToolResult};
 pub use hermitcrab::llm::ToolDefinition;

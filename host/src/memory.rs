@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::core::{CommandPolicy, Core as _, out_of_place};
 use crate::driver::DriverHandle;
+use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::job::{self, Target};
 use crate::program::{Lent, ProgramFn};
@@ -77,6 +78,27 @@ impl std::fmt::Debug for MemoryOptions {
             .field("limits", &self.limits)
             .field("programs", &self.programs.keys())
             .finish_non_exhaustive()
+    }
+}
+
+/// Where the tools of a session run.
+#[derive(Clone)]
+pub enum EnvironmentChoice {
+    /// Outside of the core: [`crate::LocalEnvironment`] or your own.
+    Host(Arc<dyn HostEnvironment>),
+    /// Inside the core: a sandbox of its own.
+    Memory(MemoryOptions),
+    /// One that the instance has already, shared with other sessions.
+    Existing(EnvironmentHandle),
+}
+
+impl std::fmt::Debug for EnvironmentChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(environment) => f.debug_tuple("Host").field(&environment.info()).finish(),
+            Self::Memory(options) => f.debug_tuple("Memory").field(options).finish(),
+            Self::Existing(handle) => f.debug_tuple("Existing").field(handle).finish(),
+        }
     }
 }
 

@@ -17,15 +17,15 @@ use hermitcrab::session::{
 };
 use serde_json::{Map, Value};
 
+use crate::approval::ApprovalFn;
 use crate::core::{Core as _, out_of_place};
-use crate::driver::{Driver, DriverHandle, Queue, SessionLink};
-use crate::environment::HostEnvironment;
+use crate::driver::{Driver, DriverHandle, Queue, SessionLink, ToolFn};
 use crate::error::HostError;
 use crate::event::Event;
-use crate::host::Instance;
-use crate::memory::{EnvironmentHandle, MemoryOptions};
+use crate::instance::Instance;
+use crate::memory::{EnvironmentChoice, EnvironmentHandle};
 use crate::program::ProgramFn;
-use crate::tool::{ApprovalFn, HostTool, ToolFn};
+use crate::tool::HostTool;
 
 /// What a session starts from.
 #[derive(Clone)]
@@ -122,27 +122,6 @@ impl std::fmt::Debug for TakeoverOptions {
             .field("environment", &self.environment)
             .field("tools", &self.tools)
             .finish_non_exhaustive()
-    }
-}
-
-/// Where the tools of a session run.
-#[derive(Clone)]
-pub enum EnvironmentChoice {
-    /// Outside of the core: [`crate::LocalEnvironment`] or your own.
-    Host(Arc<dyn HostEnvironment>),
-    /// Inside the core: a sandbox of its own.
-    Memory(MemoryOptions),
-    /// One that the instance has already, shared with other sessions.
-    Existing(EnvironmentHandle),
-}
-
-impl std::fmt::Debug for EnvironmentChoice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Host(environment) => f.debug_tuple("Host").field(&environment.info()).finish(),
-            Self::Memory(options) => f.debug_tuple("Memory").field(options).finish(),
-            Self::Existing(handle) => f.debug_tuple("Existing").field(handle).finish(),
-        }
     }
 }
 

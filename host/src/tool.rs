@@ -1,18 +1,16 @@
-//! What a host lends to sessions: tools, and its word on approvals.
+//! Tools that a host lends to sessions, and what they do in a session's environment.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use hermitcrab::effect::{Approval, HostToolResult};
+use hermitcrab::effect::HostToolResult;
 use hermitcrab::environment::{
     DirEntry, EnvironmentCall, EnvironmentReply, ExecRequest, ExecStatus, OutputStream,
 };
 use hermitcrab::llm::ToolDefinition;
-use tokio_util::sync::CancellationToken;
 
-use crate::driver::DriverHandle;
+use crate::driver::{DriverHandle, ToolEnvironment, ToolFn, ToolInvocation};
 use crate::error::HostError;
 use crate::job::{self, Target};
 use crate::memory::ExecOutput;
@@ -24,40 +22,6 @@ pub struct HostTool {
     pub definition: ToolDefinition,
     /// Runs one call.
     pub execute: ToolFn,
-}
-
-/// Runs one call of a tool. Dropping the future ends the call; that happens
-/// 2.5 s after [`ToolInvocation::cancel`] fires at the latest.
-pub type ToolFn = Arc<dyn Fn(ToolInvocation) -> BoxFuture<'static, HostToolResult> + Send + Sync>;
-
-/// One call of a host tool.
-#[derive(Debug)]
-pub struct ToolInvocation {
-    /// Session whose model calls.
-    pub session_id: Arc<str>,
-    /// Subagent whose model calls, if it is one's.
-    pub agent_id: Option<String>,
-    /// Id of the call.
-    pub call_id: String,
-    /// The environment of the session, for as long as the call runs.
-    pub environment: ToolEnvironment,
-    /// Arguments, a JSON object that is valid under the tool's schema.
-    pub arguments: String,
-    /// Takes progress text.
-    pub progress: Progress,
-    /// Fires when the call must end.
-    pub cancel: CancellationToken,
-}
-
-/// The environment of a session as a tool of the host has it. What the tool
-/// changes there, and the commands that it runs, are under the same policy as
-/// those of the model: wrappers, approvals of commands and of writes, limits of
-/// time. Whatever is under way ends with the call.
-#[derive(Clone)]
-pub struct ToolEnvironment {
-    driver: DriverHandle,
-    effect: u64,
-    working_directory: Arc<str>,
 }
 
 /// Errors of all calls: what the environment answers, `permission_denied` where
@@ -156,22 +120,6 @@ impl fmt::Debug for ToolEnvironment {
     }
 }
 
-/// Shows progress of a host tool as `TOOL_CALL_OUTPUT_DELTA` events.
-pub struct Progress(pub(crate) Box<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>);
-
-impl Progress {
-    /// Shows `text`; returns when more may come.
-    pub async fn show(&self, text: impl Into<String>) {
-        (self.0)(text.into()).await;
-    }
-}
-
-impl fmt::Debug for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Progress")
-    }
-}
-
 impl HostTool {
     /// A tool from a definition and an async function.
     pub fn new<F, T>(definition: ToolDefinition, execute: F) -> Self
@@ -192,26 +140,4 @@ impl fmt::Debug for HostTool {
             .field("name", &self.definition.name)
             .finish_non_exhaustive()
     }
-}
-
-/// Decides whether a tool may run. Without one, the answer is
-/// [`Approval::NoApprover`].
-///
-/// Called on the driver's task, in the order of the calls that need approval: it
-/// must not block. The futures it returns are awaited side by side.
-pub type ApprovalFn = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync>;
-
-/// A question whether a tool may run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalRequest {
-    /// Session whose model calls.
-    pub session_id: Arc<str>,
-    /// Tool about to run.
-    pub tool_name: String,
-    /// Id of the model's call.
-    pub call_id: String,
-    /// Validated arguments, a JSON object.
-    pub arguments: String,
-    /// Why the policy asks.
-    pub reason: String,
 }

@@ -9,6 +9,7 @@
 mod calls;
 mod perform;
 mod queue;
+mod state;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,20 +21,19 @@ use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
 use hermitcrab::event::{CloseReason, EventKind, SessionState, rfc3339};
 use hermitcrab::session::{JobReportKind, LogLine, SessionError, SessionErrorKind};
 use tokio::runtime::RuntimeFlavor;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{CallResult, Core, CoreEffect, CoreEvent, CoreFailure, CoreReport, CoreStep};
-use crate::environment::HostEnvironment;
+use crate::core::{Core, CoreEffect, CoreEvent, CoreFailure, CoreReport, CoreStep};
 use crate::error::HostError;
 use crate::event::Event;
 use crate::http::HttpPerformer;
 use crate::journal::Journaled;
-use crate::program::Lent;
-use crate::tool::{ApprovalFn, ToolFn};
 use perform::Performer;
 pub(crate) use queue::{Gate, Queue};
+use state::{Command, Live, WeakHandle};
+pub(crate) use state::{Driver, DriverHandle, SessionLink};
+pub use state::{Progress, ToolEnvironment, ToolFn, ToolInvocation};
 
 /// Outcomes that wait for the driver; then effects wait.
 const OUTCOMES: usize = 256;
@@ -41,30 +41,6 @@ const OUTCOMES: usize = 256;
 /// Longest time between a cancel and the final outcome (DESIGN §2). A little
 /// less than promised, so that the promise holds on a busy machine.
 const CANCEL_GRACE: Duration = Duration::from_millis(2_400);
-
-/// Takes the lines of a log.
-type LogFn = Box<dyn FnMut(&str) + Send>;
-
-/// A call, carried out between two steps.
-type Command = Box<dyn FnOnce(&mut Driver) + Send>;
-
-/// Sends calls to a driver. When the last clone is gone, the driver cancels
-/// what is under way and ends.
-#[derive(Clone)]
-pub(crate) struct DriverHandle {
-    commands: mpsc::UnboundedSender<Command>,
-}
-
-/// Becomes a handle while there are others. A driver that held a handle itself
-/// would never end.
-struct WeakHandle(mpsc::WeakUnboundedSender<Command>);
-
-impl WeakHandle {
-    fn upgrade(&self) -> Option<DriverHandle> {
-        let commands = self.0.upgrade()?;
-        Some(DriverHandle { commands })
-    }
-}
 
 impl DriverHandle {
     /// Starts a driver for `core` on the current tokio runtime.
@@ -99,96 +75,6 @@ impl DriverHandle {
         tokio::spawn(driver.run(inbox, arrived));
         Self { commands }
     }
-
-    /// Whether both send to the same driver.
-    pub(crate) fn same(&self, other: &Self) -> bool {
-        self.commands.same_channel(&other.commands)
-    }
-
-    /// Makes a call and returns its result. The step that follows has not
-    /// happened yet.
-    pub(crate) async fn call<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut Driver) -> Result<T, HostError> + Send + 'static,
-    ) -> Result<T, HostError> {
-        let (reply, result) = oneshot::channel();
-        self.send(move |driver| {
-            let _ = reply.send(call(driver));
-        });
-        result.await.unwrap_or(Err(HostError::Stopped))
-    }
-
-    /// Makes a call of the core.
-    pub(crate) async fn core<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut dyn Core) -> CallResult<T> + Send + 'static,
-    ) -> Result<T, HostError> {
-        self.call(|driver| Ok(call(&mut driver.core)?)).await
-    }
-
-    /// Makes a call whose result nobody waits for.
-    pub(crate) fn send(&self, call: impl FnOnce(&mut Driver) + Send + 'static) {
-        // A driver that has ended has nothing left to do.
-        let _ = self.commands.send(Box::new(call));
-    }
-}
-
-/// What a session of the host consists of besides its core part.
-pub(crate) struct SessionLink {
-    pub(crate) events: Arc<Queue<Event>>,
-    pub(crate) tools: BTreeMap<String, ToolFn>,
-    pub(crate) approval: Option<ApprovalFn>,
-    /// The session's last event, for its number.
-    last: Bytes,
-    /// `TOOL_CALL_START` of each call that runs.
-    calls: Vec<Bytes>,
-}
-
-impl SessionLink {
-    pub(crate) fn new(tools: BTreeMap<String, ToolFn>, approval: Option<ApprovalFn>) -> Self {
-        Self::after(Bytes::new(), tools, approval)
-    }
-
-    /// Of a session whose last event was `last`.
-    pub(crate) fn after(
-        last: Bytes,
-        tools: BTreeMap<String, ToolFn>,
-        approval: Option<ApprovalFn>,
-    ) -> Self {
-        Self {
-            events: Arc::default(),
-            tools,
-            approval,
-            last,
-            calls: Vec::new(),
-        }
-    }
-}
-
-/// An effect that has not had its final outcome.
-struct Live {
-    cancel: CancellationToken,
-    task: AbortHandle,
-    is_exec: bool,
-}
-
-/// Owns a core and everything that it needs outside.
-pub(crate) struct Driver {
-    pub(crate) core: Journaled,
-    handle: WeakHandle,
-    /// The core as it was before the call that ended it.
-    recovered: Option<Box<dyn Core>>,
-    http: Arc<dyn HttpPerformer>,
-    outcomes: mpsc::Sender<Outcome>,
-    live: HashMap<u64, Live>,
-    pub(crate) sessions: BTreeMap<Arc<str>, SessionLink>,
-    pub(crate) jobs: BTreeMap<Arc<str>, Arc<Queue<JobReportKind>>>,
-    pub(crate) environments: HashMap<u32, Arc<dyn HostEnvironment>>,
-    /// Programs lent to a sandbox, by its number.
-    pub(crate) programs: HashMap<u32, Lent>,
-    /// Where the lines of each log go, by its number.
-    pub(crate) logs: HashMap<u32, LogFn>,
-    failed: Option<CoreFailure>,
 }
 
 impl Driver {

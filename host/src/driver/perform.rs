@@ -15,12 +15,13 @@ use hermitcrab::environment::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, Gate};
+use super::queue::Gate;
+use super::state::{Driver, Progress, ToolEnvironment, ToolInvocation};
+use crate::approval::ApprovalRequest;
 use crate::core::CoreEffect;
 use crate::environment::{ExecIo, OutputWriter};
 use crate::http::OutcomeSink;
 use crate::program::ProgramCall;
-use crate::tool::{ApprovalRequest, Progress, ToolEnvironment, ToolInvocation};
 
 /// Where the outcomes of one effect go.
 #[derive(Clone)]

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::suite::Checker;
+use super::verdict::Verdict;
+use super::write_tree::write_tree;
 use crate::error::HostError;
 use crate::host::{Host, InstanceOptions};
 use crate::local::LocalEnvironment;
@@ -34,17 +36,6 @@ pub(super) struct Checked {
     pub(super) rewards: Option<BTreeMap<String, f64>>,
     #[serde(skip)]
     pub(super) verdict: Verdict,
-}
-
-/// What a checker decided.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Verdict {
-    #[default]
-    Passed,
-    /// Not, for this reason.
-    Failed(String),
-    /// There is no verdict: the checker could not do its work.
-    None(String),
 }
 
 /// How a checker runs.
@@ -138,8 +129,8 @@ impl Checking<'_> {
         };
         let place = tempfile::tempdir().map_err(machine)?;
         let at = |name: &str| place.path().join(name);
-        super::trial::write_tree(tree, &at("work")).map_err(machine)?;
-        super::trial::write_tree(files, place.path()).map_err(machine)?;
+        write_tree(tree, &at("work")).map_err(machine)?;
+        write_tree(files, place.path()).map_err(machine)?;
         std::fs::create_dir_all(at("logs/verifier")).map_err(machine)?;
         let local = LocalEnvironment::builder(at("work")).build();
         let local = local.map_err(|error| Verdict::None(error.message))?;

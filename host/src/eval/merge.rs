@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::results::{self, Directory, Row};
-use super::run::{read_settings, write_settings};
+use super::settings;
 use super::statistics::{Summary, Sums};
 
 /// Runs that were joined.
@@ -30,7 +30,7 @@ pub fn merge(shards: &[PathBuf], out: &Path) -> Result<Merged, String> {
     let mut missing = Vec::new();
     let mut numbers: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (number, shard) in shards.iter().enumerate() {
-        let own = read_settings(shard)?;
+        let own = settings::read(shard)?;
         let first = settings.get_or_insert_with(|| own.clone());
         for (what, one, other) in [
             ("seeds", &first.seed, &own.seed),
@@ -117,7 +117,7 @@ pub fn merge(shards: &[PathBuf], out: &Path) -> Result<Merged, String> {
         settings.shard = None;
         settings.ended = Some(missing.is_empty());
         settings.results = Some(all.len());
-        write_settings(out, &settings)?;
+        settings::write(out, &settings)?;
     }
     directory.rewrite(all.values().map(|(_, row)| row))?;
     super::report::write(out).map_err(|error| results::cannot_write(out, &error))?;

@@ -14,6 +14,8 @@ mod lock;
 mod programs;
 mod scripted;
 mod throttle;
+mod verdict;
+mod write_tree;
 
 mod artifacts;
 mod atif;
@@ -21,6 +23,7 @@ mod follow;
 mod trial;
 
 mod results;
+mod settings;
 mod statistics;
 mod timeline;
 

@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts;
 use super::budget::RunBudget;
-use super::check::Verdict;
 use super::lock::Parts;
 use super::programs::Programs;
 use super::results::{self, Directory, Outcome, Row};
-use super::run::{read_settings, unhex};
+use super::run::unhex;
+use super::settings;
 use super::statistics::{Summary, Sums};
 use super::suite::{Entry, Limits, LoadOptions, Suite, Task};
 use super::trial::{Conditions, Final};
+use super::verdict::Verdict;
 use crate::host::Host;
 
 /// What came of it.
@@ -44,7 +45,7 @@ pub async fn regrade(
     jobs: usize,
     stop: CancellationToken,
 ) -> Result<Regraded, String> {
-    let settings = read_settings(directory)?;
+    let settings = settings::read(directory)?;
     let rows = results::read(directory)?;
     let taken = Directory::take(directory)?;
     let suite = Suite::open(&settings.suite).map_err(|error| error.to_string())?;

@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
 
 use super::results::{self, Row};
-use super::run;
+use super::settings;
 use super::statistics::{Estimate, Sums};
 use super::timeline;
 
@@ -25,7 +25,7 @@ const DETAILED: usize = 5_000;
 /// Writes the report of the run in `directory`.
 pub(super) fn write(directory: &Path) -> io::Result<()> {
     let rows = results::read(directory).map_err(io::Error::other)?;
-    let settings = run::read_settings(directory).unwrap_or_default();
+    let settings = settings::read(directory).unwrap_or_default();
     let aside = directory.join(".report.html.new");
     let mut file = BufWriter::with_capacity(1 << 16, File::create(&aside)?);
     let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hermitcrab::event::rfc3339;
 use hermitcrab::session::SessionConfig;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -21,6 +20,7 @@ use super::lock::{self, Parts};
 use super::programs::Programs;
 use super::queue::{Next, Queue, Trial};
 use super::results::{self, Directory, Outcome, Row, Tokens, Writer};
+use super::settings::{self, SETTINGS, Settings};
 use super::statistics::{Summary, Sums};
 use super::suite::{Limits, LoadOptions, Suite, Task};
 use super::throttle::Throttled;
@@ -128,35 +128,6 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
-/// What a run was, kept beside its results.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Settings {
-    pub(super) hermitcrab: String,
-    pub(super) suite: PathBuf,
-    pub(super) title: String,
-    pub(super) created_at: String,
-    pub(super) seed: String,
-    pub(super) trials: u32,
-    pub(super) jobs: usize,
-    pub(super) provider: String,
-    pub(super) model: String,
-    pub(super) script: Option<String>,
-    pub(super) provider_answers: bool,
-    pub(super) filter: Option<String>,
-    pub(super) shard: Option<String>,
-    pub(super) env: String,
-    pub(super) core: String,
-    /// Whether all of its trials ran; absent in runs of older versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ended: Option<bool>,
-    /// Results that it has, once it has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) results: Option<usize>,
-}
-
-pub(super) const SETTINGS: &str = "run.json";
-
 /// Who hears of a run.
 pub type Watch = Arc<dyn Fn(News<'_>) + Send + Sync>;
 
@@ -206,11 +177,11 @@ impl Eval {
                 .and_then(|rows| directory.rewrite(&rows))
                 .map_err(EvalError::Failed)?;
         }
-        let mut settings = read_settings(&directory.path).map_err(EvalError::Failed)?;
+        let mut settings = settings::read(&directory.path).map_err(EvalError::Failed)?;
         let summary = lock(&shared.sums).summary();
         settings.ended = Some(true);
         settings.results = Some(summary.trials);
-        write_settings(&directory.path, &settings).map_err(EvalError::Failed)?;
+        settings::write(&directory.path, &settings).map_err(EvalError::Failed)?;
         super::report::write(&directory.path)
             .map_err(|error| EvalError::Failed(results::cannot_write(&directory.path, &error)))?;
         Ok(summary)
@@ -236,7 +207,7 @@ impl Eval {
                     options.out.display()
                 )));
             }
-            earlier = Some(read_settings(&directory.path).map_err(EvalError::Usage)?);
+            earlier = Some(settings::read(&directory.path).map_err(EvalError::Usage)?);
             let rows = results::read(&directory.path).map_err(EvalError::Usage)?;
             directory.rewrite(&rows).map_err(EvalError::Failed)?;
             recorded = rows
@@ -277,7 +248,7 @@ impl Eval {
             ended: Some(false),
             results: None,
         };
-        write_settings(&directory.path, &settings).map_err(EvalError::Failed)?;
+        settings::write(&directory.path, &settings).map_err(EvalError::Failed)?;
         let writer = directory.writer().map_err(EvalError::Failed)?;
         let parts = common_parts(&host, &options, &seed);
         let queue = Queue {
@@ -573,25 +544,6 @@ pub(super) fn now() -> String {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     rfc3339(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-pub(super) fn read_settings(directory: &std::path::Path) -> Result<Settings, String> {
-    let path = directory.join(SETTINGS);
-    let text = std::fs::read(&path)
-        .map_err(|error| format!("cannot read {}: {}", path.display(), super::reason(&error)))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{} is damaged: {error}", path.display()))
-}
-
-pub(super) fn write_settings(
-    directory: &std::path::Path,
-    settings: &Settings,
-) -> Result<(), String> {
-    let path = directory.join(SETTINGS);
-    let aside = directory.join(".run.json.new");
-    let json = serde_json::to_vec_pretty(settings).map_err(|error| error.to_string())?;
-    std::fs::write(&aside, json)
-        .and_then(|()| std::fs::rename(&aside, &path))
-        .map_err(|error| results::cannot_write(directory, &error))
 }
 
 /// 32 bytes in hexadecimal digits.

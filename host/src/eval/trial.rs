@@ -1,7 +1,7 @@
 //! One attempt at one trial: an instance, a session, the inputs of the task, then
 //! the checker over a copy of the tree that is left.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,20 +10,22 @@ use hermitcrab::session::SessionConfig;
 
 use super::atif::Trajectory;
 use super::budget::{Gate, Meter, RunBudget};
-use super::check::{Checked, Checking, Verdict};
+use super::check::{Checked, Checking};
 use super::follow::{Class, Ended, Follower};
 use super::programs::Programs;
 use super::results::Outcome;
 use super::scripted::ScriptedTransport;
 use super::suite::{Checker, Limits, Place, Task};
+use super::verdict::Verdict;
+use super::write_tree::write_tree;
 use crate::environment::HostEnvironment;
 use crate::error::HostError;
 use crate::host::{Host, InstanceOptions};
 use crate::http::HttpPerformer;
 use crate::local::{Guardian, LocalEnvironment};
-use crate::memory::{EnvironmentHandle, MemoryOptions};
-use crate::session::{EnvironmentChoice, Session, SessionOptions};
-use crate::tree::{self, Kind, Node, Tree};
+use crate::memory::{EnvironmentChoice, EnvironmentHandle, MemoryOptions};
+use crate::session::{Session, SessionOptions};
+use crate::tree::{self, Tree};
 
 /// What all trials of a run have in common.
 pub(super) struct Conditions {
@@ -377,49 +379,6 @@ impl Copied {
             work,
         })
     }
-}
-
-/// Writes `tree` to a new `directory`.
-pub(super) fn write_tree(tree: &Tree, directory: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    for (path, node) in tree {
-        let path = directory.join(path);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        match node.kind {
-            Kind::Directory => std::fs::create_dir_all(&path)?,
-            Kind::Link => link(node, &path)?,
-            Kind::Plain | Kind::Executable => {
-                std::fs::write(&path, &node.content)?;
-                set_mode(node, &path)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn link(node: &Node, path: &Path) -> std::io::Result<()> {
-    let target = String::from_utf8_lossy(&node.content).into_owned();
-    std::os::unix::fs::symlink(target, path)
-}
-
-#[cfg(unix)]
-fn set_mode(node: &Node, path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let permissions = std::fs::Permissions::from_mode(node.mode);
-    std::fs::set_permissions(path, permissions)
-}
-
-#[cfg(not(unix))]
-fn link(_node: &Node, _path: &Path) -> std::io::Result<()> {
-    Err(std::io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(not(unix))]
-fn set_mode(_node: &Node, _path: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 pub(super) fn millis(began: Instant) -> u64 {

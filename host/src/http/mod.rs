@@ -13,6 +13,7 @@
 
 mod failure;
 mod redact;
+mod sink;
 mod tls;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,25 +30,11 @@ use crate::credential::{Credentials, origin_text};
 use crate::keys::Keys;
 use failure::{broken, connect_failure, invalid};
 use redact::Redacting;
+pub use sink::OutcomeSink;
 use tls::LazyRoots;
 
 /// Clients kept, each with its pool; one per connect timeout in use.
 const MAX_CLIENTS: usize = 8;
-
-/// Takes the outcomes of one exchange. A closure `FnMut(OutcomeKind)` that does
-/// not wait is one.
-#[async_trait]
-pub trait OutcomeSink: Send {
-    /// Takes one outcome; returns when the next one may come.
-    async fn put(&mut self, outcome: OutcomeKind);
-}
-
-#[async_trait]
-impl<F: FnMut(OutcomeKind) + Send> OutcomeSink for F {
-    async fn put(&mut self, outcome: OutcomeKind) {
-        self(outcome);
-    }
-}
 
 /// Who performs the HTTP exchanges of an instance: [`HttpTransport`], or what
 /// stands in its place or around it ([`InstanceOptions::http`](crate::InstanceOptions)).

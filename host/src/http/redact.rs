@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::effect::OutcomeKind;
 
-use super::OutcomeSink;
+use super::sink::OutcomeSink;
 use crate::keys::Keys;
 
 /// Passes the outcomes of one exchange on, without keys.

@@ -5,27 +5,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use hermitcrab::environment::EnvironmentError;
+use super::env_policy::EnvPolicy;
+use super::{Guardian, Table};
 
-use super::{Guardian, LocalEnvironment, Table};
-
-/// What commands inherit from the host's own environment. In every case the
-/// values of credentials that the host holds are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EnvPolicy {
-    /// Everything except variables that look like secrets ([`looks_secret`](crate::looks_secret)).
-    #[default]
-    Filtered,
-    /// Everything.
-    All,
-    /// Only what a shell and the tools of the common languages need to be
-    /// found: `PATH`, `HOME`, `LANG`, `CARGO_HOME` and the like.
-    CoreOnly,
-    /// Nothing.
-    None,
-}
-
-/// Settings of a [`LocalEnvironment`].
+/// Settings of a [`LocalEnvironment`](crate::LocalEnvironment).
 #[derive(Clone, Default)]
 pub struct LocalBuilder {
     pub(super) directory: PathBuf,
@@ -70,16 +53,6 @@ impl LocalBuilder {
     pub fn guardian(mut self, guardian: &Guardian) -> Self {
         self.guardian = Some(guardian.table());
         self
-    }
-
-    /// The environment.
-    ///
-    /// # Errors
-    /// One sentence when the directory does not exist, is not a directory or
-    /// cannot be entered, when its path is not UTF-8, or when this platform is
-    /// not supported.
-    pub fn build(self) -> Result<LocalEnvironment, EnvironmentError> {
-        LocalEnvironment::from_settings(self)
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! It is no sandbox: a command may do whatever the user may. Source: spec 4.2.
 
+mod env_policy;
+pub use env_policy::EnvPolicy;
 mod builder;
-pub use builder::{EnvPolicy, LocalBuilder};
+pub use builder::LocalBuilder;
 mod secret;
 pub use secret::looks_secret;
 

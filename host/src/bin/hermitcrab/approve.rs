@@ -13,9 +13,10 @@ use hermitcrab_host::{ApprovalFn, ApprovalRequest};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cli::Approve;
+use crate::cli::{Approve, RunOptions};
+use crate::ground::Ground;
+use crate::harmless::harmless;
 use crate::preview;
-use crate::render::harmless;
 
 /// Lines that a question shows of what it asks about, at its beginning and end.
 const SHOWN: (usize, usize) = (40, 20);
@@ -74,10 +75,25 @@ impl Turn {
     }
 }
 
+/// Who is asked for approval.
+pub(crate) fn approver(options: &RunOptions, ground: &Ground) -> (Option<ApprovalFn>, Questions) {
+    if options.json || options.approve == Approve::Never {
+        return (None, Questions::none());
+    }
+    let asked = on_terminal(match ground {
+        Ground::Local(directory, ..) => Some(directory.clone()),
+        Ground::Memory(..) => None,
+    });
+    match asked {
+        Some((approver, questions)) => (Some(approver), questions),
+        None => (None, Questions::none()),
+    }
+}
+
 /// Who is asked: the person at the terminal, one question at a time. Without a
 /// terminal there is nobody, and the core is told so. What files hold is looked
 /// up in `directory`, where tools act on this machine.
-pub(crate) fn on_terminal(directory: Option<PathBuf>) -> Option<(ApprovalFn, Questions)> {
+fn on_terminal(directory: Option<PathBuf>) -> Option<(ApprovalFn, Questions)> {
     let terminal = File::options()
         .read(true)
         .write(true)

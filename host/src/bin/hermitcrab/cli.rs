@@ -1,14 +1,17 @@
 //! The command line, as data.
 
 mod compare;
+mod settings;
+mod value;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use compare::CompareOptions;
+pub(crate) use settings::{SettingsOptions, ToolNames};
+use value::{dollars, limit, program, seed, shard};
 
 /// A sealed coding agent: the core decides, this program does.
 #[derive(Debug, Parser)]
@@ -201,44 +204,6 @@ impl RunOptions {
     }
 }
 
-/// Settings of a session.
-#[derive(Debug, Args)]
-pub(crate) struct SettingsOptions {
-    /// How much the model reasons: low, medium, high or what else the provider has
-    #[arg(long, value_name = "E")]
-    pub(crate) reasoning_effort: Option<String>,
-    /// Tool rounds at most [default: 200]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u32>)]
-    pub(crate) max_tool_rounds: Option<u32>,
-    /// Model answers at most [default: no limit]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u32>)]
-    pub(crate) max_turns: Option<u32>,
-    /// Wall time at most, in ms [default: no limit]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u64>)]
-    pub(crate) max_wall_ms: Option<u64>,
-    /// File with your own instructions, appended to the system prompt
-    #[arg(long, value_name = "FILE")]
-    pub(crate) instructions: Option<PathBuf>,
-    /// File with a JSON Schema that the final answer must follow. The model is asked again twice
-    /// where it does not; then the run fails
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) output_schema: Option<PathBuf>,
-    /// Names that the model is told for its tools: those of the specification, or those of the
-    /// provider's own agent [default: spec]
-    #[arg(long, value_enum)]
-    pub(crate) toolset: Option<ToolNames>,
-    /// File with any of the session's settings as a JSON object, such as provider_options,
-    /// web_fetch_hosts, freeform_tools or approval; docs/settings.md lists them. Options win
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) config: Option<PathBuf>,
-    /// File with tool declarations in place of the provider's, as docs/toolsets.md describes
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) tools_file: Option<PathBuf>,
-    /// File with base instructions in place of the provider's
-    #[arg(long, value_name = "FILE")]
-    pub(crate) system_file: Option<PathBuf>,
-}
-
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct EvalOptions {
@@ -340,13 +305,6 @@ pub(crate) struct MachineOptions {
     pub(crate) programs: Vec<(String, PathBuf)>,
 }
 
-fn program(text: &str) -> Result<(String, PathBuf), &'static str> {
-    text.split_once('=')
-        .filter(|(name, file)| !name.is_empty() && !name.contains('/') && !file.is_empty())
-        .map(|(name, file)| (name.to_owned(), PathBuf::from(file)))
-        .ok_or("give a name and a file, such as jsfmt=jsfmt.wasm")
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
     /// Run the checkers again over the trees that a run has recorded
@@ -381,49 +339,6 @@ pub(crate) struct DiffOptions {
     pub(crate) before: PathBuf,
     /// Results of the run after
     pub(crate) after: PathBuf,
-}
-
-fn seed(text: &str) -> Result<[u8; 32], &'static str> {
-    let wrong = "give 64 hexadecimal digits";
-    let digits = text.as_bytes();
-    let mut seed = [0; 32];
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err(wrong);
-    }
-    for (at, byte) in seed.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| wrong)?;
-    }
-    Ok(seed)
-}
-
-fn shard(text: &str) -> Result<(u32, u32), &'static str> {
-    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
-    text.split_once('/')
-        .and_then(|(shard, of)| Some((number(shard)?, number(of)?)))
-        .filter(|(shard, of)| shard <= of)
-        .ok_or("give the number of the shard and of all, such as 1/4")
-}
-
-fn dollars(text: &str) -> Result<f64, &'static str> {
-    let number = text.trim_start_matches('$').parse().ok();
-    number
-        .filter(|number: &f64| number.is_finite() && *number > 0.0)
-        .ok_or("give a number above 0")
-}
-
-/// A number that something may reach.
-fn limit<N: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<N, &'static str> {
-    let number = text.parse().ok().filter(|number| *number >= N::from(1));
-    number.ok_or("give a whole number from 1 on")
-}
-
-/// Names of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ToolNames {
-    /// Those of the specification.
-    Spec,
-    /// Those of the provider's own agent.
-    Native,
 }
 
 /// Which calls need approval.

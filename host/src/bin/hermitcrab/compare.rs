@@ -19,14 +19,15 @@ use hermitcrab_host::{CancellationToken, ForkError, ProgramFn, WasiCommand, log}
 
 use crate::cli::CompareOptions;
 use crate::connect;
+use crate::edits;
 use crate::eval;
 use crate::failure::{Code, Failure, reason};
 use crate::fork;
 use crate::programs;
 use crate::prompt;
 use crate::replay;
-use crate::run::{self, Texts};
 use crate::secrets::Secrets;
+use crate::settings::{self, Texts};
 
 /// Runs the branches, shows each as it ends, and prints the table.
 ///
@@ -41,13 +42,13 @@ pub(crate) fn compare(options: CompareOptions, secrets: &Secrets) -> Result<Code
     }
     let recorded = SessionConfig::from_json(&opening.config.to_string())
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let wanted = run::over(options.settings.config.as_deref(), &recorded)?;
+    let wanted = settings::over(options.settings.config.as_deref(), &recorded)?;
     let texts = Texts::read(&options.settings)?;
     let message = match options.steer.as_deref().or(options.prompt.as_deref()) {
         Some(named) => Content::from(prompt::read(Some(named), io::stdin())?),
         None => Content::default(),
     };
-    let edits = fork::edits(&options.edit)?;
+    let edits = edits::read(&options.edit)?;
     let checker = options.check.as_deref().map(checker).transpose()?;
     let programs = lent(&options)?;
     let (models, providers) = models::chosen(&options, &wanted, &texts, secrets)?;

@@ -16,8 +16,9 @@ use hermitcrab_host::{
 };
 
 use crate::failure::Failure;
+use crate::ground::{Ground, Variables};
+use crate::plan::Plan;
 use crate::provider::Chosen;
-use crate::run::{Ground, Plan, Variables};
 use crate::save;
 use crate::session::{Ended, Session};
 

@@ -18,11 +18,12 @@ use crate::cli::{
 };
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
+use crate::ground;
+use crate::harmless::harmless;
 use crate::programs;
 use crate::provider::{self, Chosen};
-use crate::render::harmless;
-use crate::run;
 use crate::secrets::Secrets;
+use crate::settings;
 use crate::signal::Stops;
 
 /// Runs a suite, or works on the results of runs.
@@ -68,7 +69,7 @@ fn suite(options: EvalOptions, secrets: &Secrets) -> Result<Code, Failure> {
     }
     let provider_answers =
         options.provider.is_some() || options.model.is_some() || options.base_url.is_some();
-    let settings = run::settings(options.config.as_deref())?;
+    let settings = settings::read(options.config.as_deref())?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
     let chosen = provider::choose(named, options.base_url.as_deref(), |name| {
@@ -88,7 +89,7 @@ fn suite(options: EvalOptions, secrets: &Secrets) -> Result<Code, Failure> {
         }
     };
     // SAFETY: nothing so far has started a thread.
-    let guardian = local.then(|| unsafe { run::guardian() }).transpose()?;
+    let guardian = local.then(|| unsafe { ground::guardian() }).transpose()?;
     let jobs = jobs(&options.machine);
     let (programs, programs_hash) = lent(&options.machine, local, jobs)?;
     let config = SessionConfig {

@@ -7,9 +7,9 @@ use std::path::Path;
 use hermitcrab_host::{Continuation, trajectory};
 
 use crate::cli::{ForkOptions, Place};
+use crate::edits;
 use crate::failure::{Code, Failure, reason};
-use crate::fork::edits;
-use crate::render::harmless;
+use crate::harmless::harmless;
 use crate::run::{self, Past};
 use crate::secrets::Secrets;
 
@@ -56,7 +56,7 @@ pub(crate) fn fork(
             options.at
         )));
     }
-    let edits = edits(&options.edit)?;
+    let edits = edits::read(&options.edit)?;
     eprintln!(
         "hermitcrab: this goes on with the files of {} as they are now: a trajectory has what \
          the model read and wrote, not the files",

@@ -1,6 +1,5 @@
 //! `hermitcrab fork`: goes on live from a round of a recorded run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,19 +9,23 @@ use hermitcrab_host::log::{Opening, ReplayError};
 use hermitcrab_host::tree::Tree;
 use hermitcrab_host::{Continuation, Fork, ForkError, Guardian, log};
 
+use crate::approve;
 use crate::archive;
 use crate::attach;
 use crate::cli::{ForkOptions, Place, RunOptions};
 use crate::connect::{self, HostSession};
-use crate::failure::{Code, Failure, reason};
+use crate::edits;
+use crate::failure::{Code, Failure};
 use crate::foreign;
+use crate::ground::{self, Ground};
 use crate::output;
 use crate::programs;
 use crate::provider;
 use crate::replay;
-use crate::run::{self, Ground, Ready, Texts};
 use crate::save;
 use crate::secrets::Secrets;
+use crate::settings::{self, Texts};
+use crate::task::{self, Ready};
 
 /// Replays the log up to the round, changes what the options say and goes on.
 ///
@@ -48,7 +51,7 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
         ("the log", Some(&*file)),
         ("--out", options.run.out.as_deref()),
     ])?;
-    run::check_place(&options.run)?;
+    ground::check(&options.run)?;
     let recorded = SessionConfig::from_json(&opening.config.to_string())
         .map_err(|error| Failure::failed(error.to_string()))?;
     let recorded = recorded.without_address();
@@ -56,7 +59,7 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
     options.run.prompt = told;
     let options = options;
 
-    let wanted = run::over(options.run.settings.config.as_deref(), &recorded)?;
+    let wanted = settings::over(options.run.settings.config.as_deref(), &recorded)?;
     let named = options
         .run
         .provider
@@ -70,36 +73,40 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
     )?;
     let texts = Texts::read(&options.run.settings)?;
     let prompt = match options.run.prompt {
-        Some(_) => run::task(&options.run)?,
+        Some(_) => task::read(&options.run)?,
         None => String::new(),
     };
     let prompt = attach::attached(prompt, &options.run.attach)?;
-    let edits = edits(&options.edit)?;
+    let edits = edits::read(&options.edit)?;
     let is_local = options.run.place() == Place::Local;
     if is_local && !edits.is_empty() {
         return Err(Failure::usage(
             "--edit needs a run with --env memory: edit the file itself",
         ));
     }
-    let passed = run::passed(&options.run, secrets)?;
+    let passed = ground::passed(&options.run, secrets)?;
     let output = output::file("--out", options.run.out.as_deref())?;
     let lent = options.run.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
     let ground = match is_local {
         // SAFETY: nothing so far has started a thread.
-        true => Ground::Local(options.run.dir.clone(), unsafe { run::guardian() }?, passed),
+        true => Ground::Local(
+            options.run.dir.clone(),
+            unsafe { ground::guardian() }?,
+            passed,
+        ),
         false => Ground::Memory(Bytes::new(), lent),
     };
     let (settings, model) = (&options.run.settings, options.run.model.as_deref());
-    let mut wanted = run::config(settings, named, model, texts, wanted);
-    run::set_approval(&mut wanted, options.run.approve);
-    run::check(&wanted, settings, model)?;
-    let providers = run::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = run::approver(&options.run, &ground);
+    let mut wanted = settings::config(settings, named, model, texts, wanted);
+    settings::set_approval(&mut wanted, options.run.approve);
+    settings::check(&wanted, settings, model)?;
+    let providers = settings::with_others(chosen, &mut wanted, secrets);
+    let (approver, questions) = approve::approver(&options.run, &ground);
     let save = options.run.save.as_deref().map(save::File::create);
     let save = save.transpose()?;
 
-    run::carry_out(&options.run, output, questions, async || {
+    task::carry_out(&options.run, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
         let host = host.build().map_err(connect::failed)?;
         let mut guardian: Option<Guardian> = None;
@@ -127,7 +134,7 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
             true => Tree::new(),
             false => tree(&fork).await?,
         };
-        run::edit(&fork.session, edits).await?;
+        edits::write(&fork.session, edits).await?;
         let fork = fork.configure(wanted, approver).await;
         let fork = fork.map_err(connect::failed)?;
         let session = HostSession {
@@ -178,23 +185,6 @@ fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
             options.dir.display()
         ))),
     }
-}
-
-/// The files that `--edit` names: path in the sandbox, and content.
-pub(crate) fn edits(options: &[String]) -> Result<Vec<(String, Bytes)>, Failure> {
-    let edit = |option: &String| {
-        let parts = option.split_once('=').filter(|(path, _)| !path.is_empty());
-        let (path, file) = parts.ok_or_else(|| {
-            Failure::usage(format!(
-                "--edit {option}: write PATH=FILE, a path in the sandbox and the file to put there"
-            ))
-        })?;
-        let content = fs::read(file).map_err(|error| {
-            Failure::usage(format!("--edit: cannot read {file}: {}", reason(&error)))
-        })?;
-        Ok((path.to_owned(), content.into()))
-    };
-    options.iter().map(edit).collect()
 }
 
 async fn tree(fork: &Fork) -> Result<Tree, Failure> {

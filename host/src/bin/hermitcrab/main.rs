@@ -2,15 +2,16 @@
 //! result into an exit code. The work is in the host library and the modules
 //! beside this file.
 
-mod approve;
 mod cli;
 mod failure;
+mod harmless;
 mod prompt;
 mod provider;
 mod secrets;
 
 mod archive;
 mod attach;
+mod edits;
 mod output;
 mod preview;
 mod programs;
@@ -18,11 +19,18 @@ mod render;
 mod signal;
 mod surroundings;
 
+mod approve;
+mod ground;
+mod plan;
+mod save;
 mod session;
+mod settings;
+
+mod connect;
+mod task;
 
 mod compare;
 mod compile;
-mod connect;
 mod demo;
 mod eval;
 mod foreign;
@@ -31,7 +39,6 @@ mod models;
 mod replay;
 mod restore;
 mod run;
-mod save;
 mod serve;
 
 use std::process::ExitCode;
@@ -39,6 +46,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use harmless::{calm, harmless};
 use secrets::Secrets;
 
 fn main() -> ExitCode {
@@ -61,7 +69,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code.0),
         Err(failure) => {
-            let message = render::calm(&render::harmless(&failure.message));
+            let message = calm(&harmless(&failure.message));
             eprintln!("hermitcrab: {message}");
             ExitCode::from(failure.code.0)
         }

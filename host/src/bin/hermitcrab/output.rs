@@ -57,6 +57,9 @@ pub(crate) struct Output {
     file: File,
 }
 
+/// The option for the model's last answer.
+pub(crate) const LAST_MESSAGE: &str = "--output-last-message";
+
 /// Prepares to write the file that `option` names, if it does.
 ///
 /// # Errors

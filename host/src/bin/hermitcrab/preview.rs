@@ -4,7 +4,7 @@
 use hermitcrab::text::unified_diff;
 use serde_json::Value;
 
-use crate::render::harmless;
+use crate::harmless::harmless;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;

@@ -9,17 +9,20 @@ use hermitcrab::session::SavedSession;
 use hermitcrab_host::tree::Tree;
 use hermitcrab_host::{Continuation, EnvironmentChoice, Guardian, HostError, TakeoverOptions};
 
+use crate::approve;
 use crate::archive;
 use crate::attach;
 use crate::cli::{Place, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::failure::{Code, Failure, reason};
+use crate::ground::{self, Ground};
 use crate::output;
 use crate::programs;
 use crate::provider;
-use crate::run::{self, Ground, Ready, Texts};
 use crate::save;
 use crate::secrets::Secrets;
+use crate::settings::{self, Texts};
+use crate::task::{self, Ready};
 
 /// Opens the session saved in `file`, changes what the options say and goes on.
 ///
@@ -40,10 +43,10 @@ pub(crate) fn run(
         .map_err(|error| Failure::usage(format!("--restore {shown}: {}", error.message)))?;
     place(&mut options, &saved)?;
     output::distinct(&[("--restore", Some(file)), ("--out", options.out.as_deref())])?;
-    run::check_place(&options)?;
+    ground::check(&options)?;
     let options = options;
 
-    let wanted = run::over(options.settings.config.as_deref(), &saved.config)?;
+    let wanted = settings::over(options.settings.config.as_deref(), &saved.config)?;
     let named = options.provider.clone();
     let named = named.unwrap_or_else(|| wanted.provider.clone());
     let wire = wanted.profile_of(&named).map(|profile| profile.wire);
@@ -57,10 +60,10 @@ pub(crate) fn run(
     let prompt = match (&options.prompt, continuation) {
         // Something waits for the model already.
         (None, Continuation::Resume) => String::new(),
-        _ => run::task(&options)?,
+        _ => task::read(&options)?,
     };
     let prompt = attach::attached(prompt, &options.attach)?;
-    let passed = run::passed(&options, secrets)?;
+    let passed = ground::passed(&options, secrets)?;
     let output = output::file("--out", options.out.as_deref())?;
     let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
@@ -68,25 +71,25 @@ pub(crate) fn run(
     let ground = match is_local {
         // SAFETY: nothing so far has started a thread.
         true => Ground::Local(
-            run::directory(&options.dir)?,
-            unsafe { run::guardian() }?,
+            ground::directory(&options.dir)?,
+            unsafe { ground::guardian() }?,
             passed,
         ),
         false => Ground::Memory(Bytes::new(), lent),
     };
     let model = options.model.as_deref();
-    let mut wanted = run::config(&options.settings, named, model, texts, wanted);
-    run::set_approval(&mut wanted, options.approve);
-    run::check(&wanted, &options.settings, model)?;
-    let providers = run::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = run::approver(&options, &ground);
+    let mut wanted = settings::config(&options.settings, named, model, texts, wanted);
+    settings::set_approval(&mut wanted, options.approve);
+    settings::check(&wanted, &options.settings, model)?;
+    let providers = settings::with_others(chosen, &mut wanted, secrets);
+    let (approver, questions) = approve::approver(&options, &ground);
     let save = options
         .save
         .as_deref()
         .map(save::File::create)
         .transpose()?;
 
-    run::carry_out(&options, output, questions, async || {
+    task::carry_out(&options, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
         let host = host.build().map_err(connect::failed)?;
         let instance = connect::instance(&host, options.record.as_deref())?;

@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::approve::Questions;
 use crate::failure::{Code, Failure, reason};
-use crate::render::{Renderer, Style, TICK_MS, harmless};
+use crate::harmless::harmless;
+use crate::render::{Renderer, Style, TICK_MS};
 use crate::signal::Stops;
 
 /// What driving needs of a session.

@@ -16,7 +16,7 @@ use hermitcrab::profile::ProjectFacts;
 use hermitcrab::session::{SessionConfig, project_around};
 use hermitcrab_host::{CancellationToken, ExecIo, HostEnvironment, LocalEnvironment};
 
-use crate::render::harmless;
+use crate::harmless::harmless;
 
 /// What is around `directory`, for a profile that reads documents called
 /// `names`. What cannot be found out in time is left out and told on stderr.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Limits, SuiteError};
+use super::error::SuiteError;
+use super::limits::Limits;
 
 /// Where the agent's tools act.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use hermitcrab::memory::TreeLimits;
 
-use super::SuiteError;
+use super::error::SuiteError;
 use crate::eval::reason;
 use crate::tree::{Kind, Node, Tree};
 

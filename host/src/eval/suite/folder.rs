@@ -1,68 +1,24 @@
-//! A suite that is a folder of task folders; docs/eval.md says what one holds.
+//! A task folder; docs/eval.md says what one holds.
 
 use std::path::{Path, PathBuf};
 
+use super::checker::{Checker, TESTS, command};
 use super::declared::{Declared, Step, read_toml};
+use super::error::SuiteError;
 use super::files::{read_archive, read_folder, read_text, unreadable};
-use super::{Checker, Entry, Input, LoadOptions, SuiteError, TESTS, Task, command, harbor, model};
+use super::task::{Entry, Input, LoadOptions, Task, model};
 use crate::tree::Tree;
 
-/// Task folders, by name.
-#[derive(Debug)]
-pub(super) struct Folders {
-    parent: PathBuf,
-    names: Vec<String>,
-}
-
-impl Folders {
-    /// The tasks in `folder`, or the one that it is.
-    pub(super) fn open(folder: &Path) -> Result<Self, SuiteError> {
-        if folder.join("task.toml").is_file() {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            return Ok(Self {
-                names: vec![name.into_owned()],
-                parent: folder.parent().unwrap_or(folder).to_owned(),
-            });
-        }
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
-            let entry = entry.map_err(|error| unreadable(folder, &error))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with('.') && entry.path().join("task.toml").is_file() {
-                names.push(name);
-            }
-        }
-        if names.is_empty() {
-            return Err(SuiteError::new(format!(
-                "{} holds no task: a task is a folder with a task.toml",
-                folder.display()
-            )));
-        }
-        names.sort();
-        Ok(Self {
-            parent: folder.to_owned(),
-            names,
-        })
-    }
-
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    pub(super) fn load(&self, index: usize, options: &LoadOptions) -> Result<Entry, SuiteError> {
-        let Some(name) = self.names.get(index) else {
-            return Err(SuiteError::new(format!("there is no task {index}")));
-        };
-        let folder = self.parent.join(name);
-        let text = read_text(&folder.join("task.toml"))?;
-        match harbor::is_harbor(&folder, &text) {
-            true => harbor::load(name, &folder, &text, options),
-            false => load(name, &folder, &text, options),
-        }
-    }
-}
-
-fn load(name: &str, folder: &Path, text: &str, options: &LoadOptions) -> Result<Entry, SuiteError> {
+/// Loads the task in `folder`, whose `task.toml` has this text.
+///
+/// # Errors
+/// It is not a task; the sentence names it.
+pub(super) fn load(
+    name: &str,
+    folder: &Path,
+    text: &str,
+    options: &LoadOptions,
+) -> Result<Entry, SuiteError> {
     let place = format!("task {name}: task.toml");
     let declared: Declared = read_toml(&place, text)?;
     let instruction = match declared.instruction {

@@ -7,10 +7,13 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::checker::{Checker, TESTS};
 use super::declared::{Place, read_toml};
+use super::error::SuiteError;
 use super::files::{read_folder, read_text};
 use super::folder::{hidden, script};
-use super::{Checker, Entry, Input, Limits, LoadOptions, SuiteError, TESTS, Task};
+use super::limits::Limits;
+use super::task::{Entry, Input, LoadOptions, Task};
 use crate::tree::Tree;
 
 /// Whether a task folder is Harbor's: its schema says so, or its parts do.

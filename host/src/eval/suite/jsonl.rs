@@ -12,10 +12,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::checker::{Checker, TESTS, command};
 use super::declared::{Check, DeclaredLimits, Place};
+use super::error::SuiteError;
 use super::files::{read_text, relative, unreadable};
 use super::folder::needed;
-use super::{Checker, Entry, Input, LoadOptions, SuiteError, Task, command, model};
+use super::task::{Entry, Input, LoadOptions, Task, model};
 use crate::tree::{Node, Tree};
 
 /// Where each task stands in the file.
@@ -216,7 +218,7 @@ impl Declared {
                 let files = tree(&place, files)?;
                 let files = files
                     .into_iter()
-                    .map(|(path, node)| (format!("{}/{path}", &super::TESTS[1..]), node));
+                    .map(|(path, node)| (format!("{}/{path}", &TESTS[1..]), node));
                 command("check.sh", files.collect(), script.into())
             }
             None if self.expected.is_empty() => {

@@ -21,8 +21,9 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::family::{Family, Kin};
+use super::family::Family;
 use super::guardian::Table;
+use super::kin::Kin;
 use super::spawn::{Spawned, spawn};
 use super::watch::Watch;
 use crate::environment::{ExecIo, OutputWriter};

@@ -28,7 +28,7 @@ use nix::sys::stat::fstat;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::family::{self, Kin};
+use super::kin::{self, Kin};
 
 /// Commands that are watched at once; one more runs unwatched.
 const SLOTS: usize = 1024;
@@ -213,7 +213,7 @@ impl Table {
         starting.retain(|pipe| *pipe != 0);
         for _ in 0..LOOKS {
             // Who is being started has its pipe a moment later.
-            starting.retain(|pipe| match family::holder(*pipe) {
+            starting.retain(|pipe| match kin::holder(*pipe) {
                 Some(leader) => {
                     families.push(Kin::new(leader));
                     false

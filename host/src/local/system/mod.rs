@@ -11,6 +11,7 @@ mod failure;
 mod family;
 mod files;
 mod guardian;
+mod kin;
 mod policy;
 mod real;
 mod search;
@@ -81,12 +82,39 @@ impl LocalEnvironment {
         LocalBuilder::new(directory)
     }
 
-    pub(in crate::local) fn from_settings(
-        settings: LocalBuilder,
-    ) -> Result<Self, EnvironmentError> {
-        let shown = settings.directory.to_string_lossy().into_owned();
+    /// `path` on the machine; an empty one is the working directory.
+    fn resolve(&self, path: &str) -> Result<PathBuf, EnvironmentError> {
+        if path.contains('\0') {
+            return Err(EnvironmentError::new(
+                Kind::InvalidInput,
+                format!("the path `{}` holds a NUL byte", path.replace('\0', "\\0")),
+            ));
+        }
+        Ok(self.directory.join(path))
+    }
+
+    fn variables_with(&self, request: &ExecRequest) -> Cow<'_, [CString]> {
+        if request.env.is_empty() {
+            return Cow::Borrowed(&self.environment);
+        }
+        Cow::Owned(policy::strings(&policy::with(
+            &self.variables,
+            &request.env,
+        )))
+    }
+}
+
+impl LocalBuilder {
+    /// The environment.
+    ///
+    /// # Errors
+    /// One sentence when the directory does not exist, is not a directory or
+    /// cannot be entered, when its path is not UTF-8, or when this platform is
+    /// not supported.
+    pub fn build(self) -> Result<LocalEnvironment, EnvironmentError> {
+        let shown = self.directory.to_string_lossy().into_owned();
         // A directory that may not be entered has no `.`.
-        let directory = std::fs::canonicalize(&settings.directory)
+        let directory = std::fs::canonicalize(&self.directory)
             .and_then(|path| path.join(".").metadata().map(|_| path))
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotADirectory => EnvironmentError::new(
@@ -107,12 +135,8 @@ impl LocalEnvironment {
             os_version: facts::os_version(),
             utc_offset_minutes: facts::utc_offset_minutes(),
         };
-        let variables = policy::select(
-            std::env::vars_os(),
-            settings.policy,
-            &settings.secrets,
-            &settings.extra,
-        );
+        let variables =
+            policy::select(std::env::vars_os(), self.policy, &self.secrets, &self.extra);
         Ok(LocalEnvironment {
             info,
             directory,
@@ -123,29 +147,8 @@ impl LocalEnvironment {
             },
             environment: policy::strings(&variables),
             variables,
-            guardian: settings.guardian,
+            guardian: self.guardian,
         })
-    }
-
-    /// `path` on the machine; an empty one is the working directory.
-    fn resolve(&self, path: &str) -> Result<PathBuf, EnvironmentError> {
-        if path.contains('\0') {
-            return Err(EnvironmentError::new(
-                Kind::InvalidInput,
-                format!("the path `{}` holds a NUL byte", path.replace('\0', "\\0")),
-            ));
-        }
-        Ok(self.directory.join(path))
-    }
-
-    fn variables_with(&self, request: &ExecRequest) -> Cow<'_, [CString]> {
-        if request.env.is_empty() {
-            return Cow::Borrowed(&self.environment);
-        }
-        Cow::Owned(policy::strings(&policy::with(
-            &self.variables,
-            &request.env,
-        )))
     }
 }
 

@@ -5,37 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hermitcrab::environment::{FileChange, FileNode};
 
+use super::before::{Before, What};
 use super::{Device, Directory, Id, Kind, Node, ROOT, Room, Tree};
-
-/// What stood at a path when `mark` was called.
-pub(super) struct Before {
-    id: Id,
-    version: u64,
-    what: What,
-    mode: Option<u32>,
-    ours: bool,
-    /// Whether it still stands there, changed or not.
-    kept: bool,
-}
-
-/// What stays where it is when another of its kind takes its place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    Directory,
-    Link,
-    /// A file or a device.
-    File,
-}
-
-impl What {
-    fn of(node: &Node) -> Self {
-        match node.kind {
-            Kind::Directory(_) => Self::Directory,
-            Kind::Link(_) => Self::Link,
-            Kind::File(_) | Kind::Device(_) => Self::File,
-        }
-    }
-}
 
 impl Tree {
     /// Puts changes of the sandbox into the tree.

@@ -2,13 +2,14 @@
 //! asked afterwards what the program changed. It knows no path but its own and
 //! bounds what a program may make of it.
 
+mod before;
 mod changes;
 mod lookup;
 mod node;
 
 use std::collections::HashMap;
 
-use changes::Before;
+use before::Before;
 pub(super) use lookup::{Found, Last, Lost};
 pub(super) use node::{Content, Device, Directory, Id, Kind, Node};
 

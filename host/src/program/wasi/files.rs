@@ -1,13 +1,11 @@
 //! What is open: reading, writing, listing and describing it.
 
 use super::guest::{Answer, Errno, Fault, Guest};
-use super::stat::{FILE, type_of};
+use super::witx::{FILE, type_of};
 use super::{Entry, OpenNode, System, now_ns};
 use crate::program::output::Full;
 use crate::program::tree::{Device, Kind, Node};
 
-/// Flag of an open file (witx `fdflags`).
-pub(super) const APPEND: u32 = 1;
 /// Bytes that a device without end gives at once: a call cannot be stopped.
 const DEVICE_BYTES: usize = 1 << 20;
 

@@ -9,6 +9,7 @@ mod link;
 mod paths;
 mod process;
 mod stat;
+mod witx;
 
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
 //! Paths: opening, making, moving and removing what they lead to. A path starts
 //! at an open directory and never leaves the tree: above the root is the root.
 
-use super::files::APPEND;
 use super::guest::{Answer, Errno, Guest};
+use super::witx::{APPEND, last};
 use super::{Entry, OPEN_FILES, OpenNode, System, now_ns};
 use crate::program::tree::{Content, Directory, Found, Id, Kind, Last, Lost, Node};
 
@@ -13,16 +13,6 @@ const EXCLUSIVE: u32 = 4;
 const TRUNCATE: u32 = 8;
 /// The right to write (witx `rights`).
 const WRITE: u64 = 1 << 6;
-
-/// The last link of a path is followed (witx `lookupflags`).
-const FOLLOW: u32 = 1;
-
-pub(super) fn last(flags: u32) -> Last {
-    match flags & FOLLOW {
-        0 => Last::Keep,
-        _ => Last::Follow,
-    }
-}
 
 impl From<Lost> for Errno {
     fn from(lost: Lost) -> Self {

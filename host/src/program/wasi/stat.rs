@@ -1,19 +1,9 @@
 //! What is known of an open file or a path: type, size, times, flags.
 
-use super::files::APPEND;
 use super::guest::{Answer, Errno, Guest};
-use super::paths::last;
+use super::witx::{APPEND, PIPE, last, type_of};
 use super::{System, now_ns};
 use crate::program::tree::{Id, Kind, Node};
-
-/// Types of files (witx `filetype`).
-const CHARACTER: u8 = 2;
-const DIRECTORY: u8 = 3;
-pub(super) const FILE: u8 = 4;
-const LINK: u8 = 7;
-/// Streams are pipes, which WASI has no type for; a character device would be
-/// a terminal.
-const PIPE: u8 = 0;
 
 /// Every right there is (witx `rights`).
 const ALL_RIGHTS: u64 = 0x1fff_ffff;
@@ -134,14 +124,5 @@ impl System {
         let id = found.node.ok_or(Errno::NoEnt)?;
         self.set_times(id, modified, flags);
         Ok(())
-    }
-}
-
-pub(super) fn type_of(node: &Node) -> u8 {
-    match node.kind {
-        Kind::File(_) => FILE,
-        Kind::Directory(_) => DIRECTORY,
-        Kind::Device(_) => CHARACTER,
-        Kind::Link(_) => LINK,
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{SettingsOptions, dollars, limit, program};
+use super::settings::SettingsOptions;
+use super::value::{dollars, limit, program};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareOptions {

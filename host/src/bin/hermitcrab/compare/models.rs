@@ -6,8 +6,8 @@ use hermitcrab::session::SessionConfig;
 use crate::cli::CompareOptions;
 use crate::failure::Failure;
 use crate::provider::{self, Chosen};
-use crate::run::{self, Texts};
 use crate::secrets::Secrets;
+use crate::settings::{self, Texts};
 
 /// The settings of a branch of each model, over those of the run, and the providers
 /// that are reached.
@@ -43,8 +43,9 @@ pub(super) fn chosen(
             )?);
         }
         let settings = wanted.clone();
-        let mut config = run::config(&options.settings, provider, model, texts.clone(), settings);
-        run::check(&config, &options.settings, model)?;
+        let mut config =
+            settings::config(&options.settings, provider, model, texts.clone(), settings);
+        settings::check(&config, &options.settings, model)?;
         if let (true, Ok(profile)) = (config.model.is_empty(), &profile) {
             config.model = profile.default_model.clone();
         }

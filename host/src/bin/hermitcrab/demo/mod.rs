@@ -15,11 +15,13 @@ use crate::approve::Questions;
 use crate::archive;
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
+use crate::ground::{Ground, guardian};
+use crate::plan::Plan;
 use crate::provider;
 use crate::render::{Color, Renderer, Style};
-use crate::run::{Ground, Plan, guardian, runtime};
 use crate::session::{Face, drive};
 use crate::signal::Stops;
+use crate::task::runtime;
 
 /// The repository: needs nothing but a POSIX shell.
 const FILES: [(&str, &str); 3] = [

@@ -1,5 +1,7 @@
 //! `LocalEnvironment` where it does not exist yet: it cannot be made.
 
+mod guardian;
+
 use std::convert::Infallible;
 use std::path::PathBuf;
 
@@ -12,6 +14,8 @@ use hermitcrab::environment::{
 
 use super::LocalBuilder;
 use crate::environment::{ExecIo, HostEnvironment};
+pub use guardian::Guardian;
+pub(in crate::local) use guardian::Table;
 
 /// Runs tools on this machine; not on this platform, where making one fails.
 #[derive(Debug)]
@@ -30,44 +34,26 @@ impl LocalEnvironment {
     pub fn builder(directory: impl Into<PathBuf>) -> LocalBuilder {
         LocalBuilder::new(directory)
     }
+}
 
-    pub(in crate::local) fn from_settings(
-        settings: LocalBuilder,
-    ) -> Result<Self, EnvironmentError> {
+impl LocalBuilder {
+    /// The environment.
+    ///
+    /// # Errors
+    /// One sentence when the directory does not exist, is not a directory or
+    /// cannot be entered, when its path is not UTF-8, or when this platform is
+    /// not supported.
+    pub fn build(self) -> Result<LocalEnvironment, EnvironmentError> {
         Err(EnvironmentError::new(
             EnvironmentErrorKind::Unsupported,
             format!(
                 "cannot work in `{}`: the local environment runs on Linux and macOS only so far; \
                  use WSL or the memory environment",
-                settings.directory.display()
+                self.directory.display()
             ),
         ))
     }
 }
-
-/// Kills the commands of a host that was killed; none run on this platform.
-#[derive(Debug)]
-pub struct Guardian(());
-
-impl Guardian {
-    /// Does nothing on this platform.
-    ///
-    /// # Errors
-    /// Never.
-    ///
-    /// # Safety
-    /// No other thread runs in this process yet: the first thing in `main`.
-    pub unsafe fn start() -> std::io::Result<Self> {
-        Ok(Self(()))
-    }
-
-    pub(in crate::local) fn table(&self) -> Table {
-        Table
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(in crate::local) struct Table;
 
 #[async_trait]
 impl HostEnvironment for LocalEnvironment {

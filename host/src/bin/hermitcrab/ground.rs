@@ -1,0 +1,104 @@
+//! `Ground`: where the tools of a run act, and the options that decide about it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use hermitcrab_host::Guardian;
+
+use crate::cli::{Place, RunOptions};
+use crate::failure::{Failure, reason};
+use crate::output;
+use crate::programs::Programs;
+use crate::provider;
+use crate::secrets::{self, Secrets};
+
+/// Variables for commands, with their values.
+pub(crate) type Variables = Vec<(String, OsString)>;
+
+/// Where tools act.
+pub(crate) enum Ground {
+    /// This directory, absolute, with who ends commands if this process cannot,
+    /// and what commands get of the variables that look like secrets.
+    Local(PathBuf, Guardian, Variables),
+    /// The sandbox, with this tar loaded and these programs lent.
+    Memory(Bytes, Programs),
+}
+
+/// Options that fit one place only.
+///
+/// # Errors
+/// One does not fit.
+pub(crate) fn check(options: &RunOptions) -> Result<(), Failure> {
+    output::distinct(&[
+        ("--record", options.record.as_deref()),
+        ("--save", options.save.as_deref()),
+        ("--out", options.out.as_deref()),
+        (output::LAST_MESSAGE, options.output_last_message.as_deref()),
+    ])?;
+    if options.place() == Place::Memory {
+        return Ok(());
+    }
+    if options.out.is_some() {
+        return Err(Failure::usage(
+            "--out needs --env memory: a local run has changed the directory itself",
+        ));
+    }
+    if options.python.is_some() {
+        return Err(Failure::usage(
+            "--python needs --env memory: commands of a local run have the Python of this machine",
+        ));
+    }
+    Ok(())
+}
+
+/// An absolute path to a directory that exists.
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, Failure> {
+    let shown = path.display();
+    let absolute = std::fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::usage(format!(
+            "the directory {shown} does not exist: create it or choose another --dir"
+        )),
+        _ => Failure::usage(format!("cannot open --dir {shown}: {}", reason(&error))),
+    })?;
+    if !absolute.is_dir() {
+        return Err(Failure::usage(format!(
+            "--dir {shown} is not a directory: name the directory to work in"
+        )));
+    }
+    Ok(absolute)
+}
+
+/// What `--pass-env` names.
+pub(crate) fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
+    if options.place() == Place::Memory && !options.pass_env.is_empty() {
+        return Err(Failure::usage(
+            "--pass-env needs --env local: commands in the sandbox have no variables of yours",
+        ));
+    }
+    let keys = provider::keys();
+    let theirs: Vec<OsString> = keys.iter().filter_map(|key| held.value(key)).collect();
+    let value = |name: &String| match held.value(name) {
+        None => Err(Failure::usage(format!(
+            "--pass-env {name}: there is no such variable: set it or leave the option out"
+        ))),
+        Some(value) if theirs.iter().any(|key| secrets::holds(&value, key)) => {
+            Err(Failure::usage(format!(
+                "--pass-env {name}: it holds the key of a provider, which no command gets: make one of its own for commands"
+            )))
+        }
+        Some(value) => Ok((name.clone(), value)),
+    };
+    options.pass_env.iter().map(value).collect()
+}
+
+/// Who ends the commands of a run that is killed.
+///
+/// # Safety
+/// No other thread runs in this process yet.
+pub(crate) unsafe fn guardian() -> Result<Guardian, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { Guardian::start() }
+        .map_err(|error| Failure::failed(format!("cannot start a process: {}", reason(&error))))
+}

@@ -1,0 +1,29 @@
+//! `Plan`: everything that a session is opened with.
+
+use std::path::PathBuf;
+
+use hermitcrab::session::{SessionConfig, SessionRecord};
+use hermitcrab_host::ApprovalFn;
+
+use crate::ground::Ground;
+use crate::provider::Chosen;
+use crate::save;
+
+/// Everything that a session is opened with.
+pub(crate) struct Plan {
+    /// Keys and where they may go: of the session's provider, and of others for
+    /// subagents.
+    pub(crate) providers: Vec<Chosen>,
+    /// The session's settings.
+    pub(crate) config: SessionConfig,
+    /// Where tools act.
+    pub(crate) ground: Ground,
+    /// Who is asked for approval.
+    pub(crate) approver: Option<ApprovalFn>,
+    /// The conversation that it goes on with.
+    pub(crate) history: Option<SessionRecord>,
+    /// Where the log of the run goes.
+    pub(crate) record: Option<PathBuf>,
+    /// Where the session goes when its task is done.
+    pub(crate) save: Option<save::File>,
+}

@@ -1,0 +1,192 @@
+//! The settings of a session, from `--config` and the options over it.
+
+use std::path::{Path, PathBuf};
+
+use hermitcrab::profile::Toolset;
+use hermitcrab::session::{SessionConfig, SessionError};
+use serde_json::Value;
+
+use crate::approve;
+use crate::cli::{Approve, SettingsOptions, ToolNames};
+use crate::failure::Failure;
+use crate::prompt;
+use crate::provider::{self, Chosen};
+use crate::secrets::Secrets;
+
+/// The contents of the files that options name.
+#[derive(Clone)]
+pub(crate) struct Texts {
+    instructions: Option<String>,
+    tools: Option<String>,
+    system: Option<String>,
+    output_schema: Option<Value>,
+}
+
+impl Texts {
+    pub(crate) fn read(options: &SettingsOptions) -> Result<Self, Failure> {
+        let read = |path: &Option<PathBuf>, option: &str| {
+            path.as_deref()
+                .map(|path| prompt::read_file(path, option))
+                .transpose()
+        };
+        let option = "--output-schema";
+        let schema = read(&options.output_schema, option)?.map(|text| {
+            serde_json::from_str(&text)
+                .map_err(|error| Failure::usage(format!("{option}: not valid JSON: {error}")))
+        });
+        Ok(Self {
+            output_schema: schema.transpose()?,
+            instructions: read(&options.instructions, "--instructions")?,
+            tools: read(&options.tools_file, "--tools-file")?,
+            system: read(&options.system_file, "--system-file")?,
+        })
+    }
+}
+
+/// Settings that follow from other options, with those options.
+const NOT_FROM_A_FILE: [(&str, &str); 5] = [
+    ("base_url", "--base-url"),
+    ("credential", "the provider's API key variable"),
+    ("endpoints", "the providers' variables"),
+    ("tools", "a Rust or JavaScript host, which can run them"),
+    ("browser", "a browser"),
+];
+
+/// What `--config` says.
+///
+/// # Errors
+/// It cannot be read, or says what cannot be.
+pub(crate) fn read(file: Option<&Path>) -> Result<SessionConfig, Failure> {
+    let without = SessionConfig {
+        provider: String::new(),
+        ..SessionConfig::default()
+    };
+    over(file, &without)
+}
+
+/// `config` with what `--config` says over it.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn over(file: Option<&Path>, config: &SessionConfig) -> Result<SessionConfig, Failure> {
+    let Some(path) = file else {
+        return Ok(config.clone());
+    };
+    let text = prompt::read_file(path, "--config")?;
+    let wrong = |problem: String| {
+        let shown = path.display();
+        Failure::usage(format!("--config {shown}: {problem}: see docs/settings.md"))
+    };
+    let fields: serde_json::Map<String, Value> = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
+    let misplaced = |(name, _): &&(&str, &str)| fields.contains_key(*name);
+    if let Some((name, from)) = NOT_FROM_A_FILE.iter().find(misplaced) {
+        return Err(wrong(format!(
+            "`{name}` comes from {from}, not from a file"
+        )));
+    }
+    // Alone first: errors name lines and columns of the file.
+    SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
+    let mut merged = serde_json::to_value(config)
+        .map_err(|error| Failure::failed(format!("the settings cannot be read: {error}")))?;
+    if let Value::Object(merged) = &mut merged {
+        merged.extend(fields);
+    }
+    SessionConfig::from_json(&merged.to_string()).map_err(|error| wrong(problem(&error)))
+}
+
+/// What is wrong with a configuration, for a sentence that says which it is.
+pub(crate) fn problem(error: &SessionError) -> String {
+    let message = error.message.as_str();
+    let head = "invalid session configuration: ";
+    message.strip_prefix(head).unwrap_or(message).to_owned()
+}
+
+/// `file`'s settings with what options say over them.
+pub(crate) fn config(
+    options: &SettingsOptions,
+    provider: String,
+    model: Option<&str>,
+    texts: Texts,
+    file: SessionConfig,
+) -> SessionConfig {
+    SessionConfig {
+        provider,
+        model: model.map_or(file.model, str::to_owned),
+        max_turns: options.max_turns.unwrap_or(file.max_turns),
+        max_tool_rounds_per_input: options
+            .max_tool_rounds
+            .unwrap_or(file.max_tool_rounds_per_input),
+        max_wall_ms: options.max_wall_ms.unwrap_or(file.max_wall_ms),
+        reasoning_effort: options.reasoning_effort.clone().or(file.reasoning_effort),
+        instructions: texts.instructions.or(file.instructions),
+        output_schema: texts.output_schema.or(file.output_schema),
+        tool_declarations: texts.tools.map(Value::String).or(file.tool_declarations),
+        base_instructions: texts.system.or(file.base_instructions),
+        toolset: match options.toolset {
+            None => file.toolset,
+            Some(ToolNames::Spec) => Toolset::Spec,
+            Some(ToolNames::Native) => Toolset::Native,
+        },
+        ..file
+    }
+}
+
+/// What `--approve` asks for.
+pub(crate) fn set_approval(config: &mut SessionConfig, approve: Approve) {
+    if approve != Approve::Never {
+        config.approval = approve::settings(approve);
+    }
+}
+
+/// Finds what is wrong with the options together before anything starts.
+pub(crate) fn check(
+    config: &SessionConfig,
+    options: &SettingsOptions,
+    model: Option<&str>,
+) -> Result<(), Failure> {
+    let Ok(profile) = config.profile_of(&config.provider) else {
+        return Ok(());
+    };
+    if model.map(str::trim) == Some("") {
+        return Err(Failure::usage(
+            "--model is empty: name a model, or leave --model out for the provider's default"
+                .to_owned(),
+        ));
+    }
+    if config.model.is_empty() && profile.default_model.is_empty() {
+        return Err(Failure::usage(format!(
+            "provider {} has no default model: name one that its server has with --model",
+            profile.id
+        )));
+    }
+    config.check().map_err(|error| {
+        Failure::usage(problem(&error).replace("`reasoning_effort`", "--reasoning-effort"))
+    })?;
+    // The profile's own declarations are right, and reading them takes time.
+    let Some(path) = &options.tools_file else {
+        return Ok(());
+    };
+    config.registry(&profile).map(drop).map_err(|error| {
+        Failure::usage(format!(
+            "--tools-file {}: {error}: see docs/toolsets.md for the format",
+            path.display()
+        ))
+    })
+}
+
+/// `chosen` and the providers that the environment variables set up beside it, with
+/// their addresses in `config`.
+pub(crate) fn with_others(
+    chosen: Chosen,
+    config: &mut SessionConfig,
+    secrets: &Secrets,
+) -> Vec<Chosen> {
+    let mut providers = provider::others(&chosen, |name| secrets.variable(name));
+    providers.insert(0, chosen);
+    config.endpoints = providers
+        .iter()
+        .map(|provider| (provider.provider.to_owned(), provider.endpoint()))
+        .collect();
+    providers
+}
