@@ -302,17 +302,6 @@ impl EventStream {
         }
     }
 
-    /// The same stream with `map` applied to the stream of events.
-    pub fn map_stream<S>(self, map: impl FnOnce(LocalBoxStream<'static, StreamEvent>) -> S) -> Self
-    where
-        S: Stream<Item = StreamEvent> + 'static,
-    {
-        Self {
-            events: map(self.events).boxed_local(),
-            received: self.received,
-        }
-    }
-
     /// The same stream, ended by an [`LlmErrorKind::Abort`] error as soon as
     /// `abort` is ready: the exchange is closed then, and the error carries
     /// what had arrived.
