@@ -7,6 +7,8 @@
 //! `beta_headers` (list or comma-separated text; a session adds its own to those
 //! of the profile), `auto_cache`, `cache_ttl`
 //! (`5m` or `1h`). Everything else is merged into the body last.
+//!
+//! [`Endpoint`]: crate::llm::Endpoint
 
 mod adapter;
 mod decode;

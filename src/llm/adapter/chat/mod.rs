@@ -9,6 +9,8 @@
 //! `reasoning_effort`. What `provider_options.chat` holds is merged into the
 //! body last, then what is under the name of the provider itself; `messages`
 //! and `stream` belong to the adapter.
+//!
+//! [`Endpoint`]: crate::llm::Endpoint
 
 mod adapter;
 mod decode;

@@ -6,6 +6,8 @@
 //! default, because unverified organizations are refused it). What
 //! `provider_options.openai` holds is merged into the body last; `input`,
 //! `stream` and `previous_response_id` belong to the adapter.
+//!
+//! [`Endpoint`]: crate::llm::Endpoint
 
 mod adapter;
 mod decode;
