@@ -9,13 +9,10 @@ use serde_json::Value;
 use super::calls::{Settled, Written, cut_off};
 use super::error::LlmError;
 use super::message::{ContentPart, Replay, ToolCall};
-use super::request::{Request, Warning};
+use super::request::Request;
 use super::response::{FinishKind, FinishReason, Response, Usage};
-use super::stream::{StreamEvent, empty_response};
-
-/// A provider broke its own protocol; says how.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misuse(pub(crate) String);
+use super::stream::{Misuse, StreamEvent, empty_response};
+use super::warning::Warning;
 
 /// Collects one answer.
 #[derive(Debug)]

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use super::adapter::raw_object;
-use super::builder::Misuse;
-use super::request::Warning;
-use super::response::{CALL_TRUNCATED, FinishKind};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
+use super::response::{CALL_TRUNCATED, FinishKind};
+use super::stream::Misuse;
+use super::warning::Warning;
 use crate::text::SortedMap;
 
 /// A call as it stands when the answer ends.
@@ -149,4 +150,12 @@ impl Written<'_> {
     fn is_whole(&self) -> bool {
         self.is_given || raw_object(self.arguments).is_some()
     }
+}
+
+/// `arguments` if they are one JSON object whose numbers can be read: one
+/// such as `1e400` would make every later request of the session fail.
+pub(super) fn raw_object(arguments: &str) -> Option<&str> {
+    let raw: &RawValue = serde_json::from_str(arguments).ok()?;
+    let object = serde_json::from_str::<Map<String, Value>>(raw.get());
+    object.is_ok().then_some(raw.get())
 }

@@ -15,12 +15,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{LocalBoxStream, Stream, StreamExt};
 
-use super::adapter::{Adapter, adapter};
-use super::error::{LlmError, LlmErrorKind, Names};
+use super::adapter::{Adapter, adapter, adapter_names};
+use super::endpoint::Endpoint;
+use super::error::{LlmError, LlmErrorKind};
 use super::http::{HttpRequest, TransportError};
-use super::request::{Endpoint, Request, Warning};
+use super::names::Names;
+use super::request::Request;
 use super::response::{RateLimit, Response};
 use super::stream::{StreamAccumulator, StreamDecoder, StreamEvent};
+use super::warning::Warning;
 
 /// Largest error body that is read, in bytes.
 const MAX_ERROR_BODY: usize = 1 << 20;
@@ -299,17 +302,6 @@ impl EventStream {
         }
     }
 
-    /// The same stream with `map` applied to the stream of events.
-    pub fn map_stream<S>(self, map: impl FnOnce(LocalBoxStream<'static, StreamEvent>) -> S) -> Self
-    where
-        S: Stream<Item = StreamEvent> + 'static,
-    {
-        Self {
-            events: map(self.events).boxed_local(),
-            received: self.received,
-        }
-    }
-
     /// The same stream, ended by an [`LlmErrorKind::Abort`] error as soon as
     /// `abort` is ready: the exchange is closed then, and the error carries
     /// what had arrived.
@@ -467,7 +459,7 @@ impl Client {
         transport: Rc<dyn Transport>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Self {
-        let adapters = super::adapter::adapter_names().filter_map(adapter);
+        let adapters = adapter_names().filter_map(adapter);
         adapters.fold(Self::new(transport), |client, adapter| {
             let name = adapter.name();
             match adapter.variables().endpoint(name, &variable) {
@@ -488,7 +480,7 @@ impl Client {
         endpoint: Endpoint,
     ) -> Result<Self, LlmError> {
         let found = adapter(name).ok_or_else(|| {
-            let known: Vec<&str> = super::adapter::adapter_names().collect();
+            let known: Vec<&str> = adapter_names().collect();
             LlmError::new(
                 LlmErrorKind::Configuration,
                 name,

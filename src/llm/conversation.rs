@@ -8,7 +8,6 @@
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -17,7 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::error::LlmError;
 use super::head::KeptHead;
 use super::message::{ContentPart, Message, Role, ToolCall};
-use super::request::Warning;
+use super::warning::Warning;
+use super::wire::{Wire, WireFormat};
 
 /// Messages in order. A clone shares storage until one of the two grows.
 #[derive(Clone, Debug, Default)]
@@ -49,58 +49,6 @@ struct Sent {
     wire: Wire,
     /// Neither saved nor part of equality, like `wire`.
     head: Option<Rc<KeptHead>>,
-}
-
-/// The kept bytes of one adapter.
-#[derive(Clone, Debug, Default)]
-pub struct Wire {
-    key: String,
-    encoded: usize,
-    /// Encoded messages joined by commas, without the array's brackets.
-    pub bytes: Vec<u8>,
-    /// Offsets into `bytes` where a cache marker may go, ascending.
-    pub marks: Vec<usize>,
-    /// Set while the last message is one in which the provider paused.
-    pub resume: Option<Resume>,
-}
-
-/// How a provider goes on where it paused: from its own copy of the answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
-    /// Field of the body that asks for it: `"name":value`.
-    pub field: String,
-    /// Bytes of the history that are sent: those before the answer.
-    pub sent: usize,
-}
-
-/// How an adapter writes messages. `group` is a run of messages that were sent
-/// for the first time together.
-pub trait WireFormat: fmt::Debug {
-    /// Names the adapter and every setting that changes its bytes; another key
-    /// means that everything is encoded afresh.
-    fn key(&self) -> String;
-
-    /// Appends the encoding of `group`, which stands right after `before`.
-    ///
-    /// # Errors
-    ///
-    /// When a part cannot be sent at all; `wire` is then discarded.
-    fn append(
-        &self,
-        before: &[Message],
-        group: &[Message],
-        wire: &mut Wire,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<(), LlmError>;
-}
-
-impl Wire {
-    /// Starts the next element: adds the comma if one is needed.
-    pub fn separate(&mut self) {
-        if !self.bytes.is_empty() {
-            self.bytes.push(b',');
-        }
-    }
 }
 
 impl Conversation {
@@ -202,7 +150,7 @@ impl Conversation {
         self.0.sent.borrow().seals.clone()
     }
 
-    /// The head of the last request, see [`KeptHead::of`].
+    /// The head of the last request.
     pub(super) fn kept_head(&self) -> Option<Rc<KeptHead>> {
         self.0.sent.borrow().head.clone()
     }

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::conversation::{Wire, WireFormat};
-use super::error::LlmError;
 use super::http::HttpRequest;
-use super::request::{Endpoint, Request, Warning};
+use super::message::Message;
 use super::tool::ToolDefinition;
+use super::warning::Warning;
+use super::wire::{Wire, WireFormat};
 
 /// What an adapter writes of a request that has no history.
 #[derive(Debug)]
@@ -81,101 +81,33 @@ impl Head {
     }
 }
 
-/// A head with what it is made from.
+/// A head with what it is written from.
 #[derive(Debug)]
 pub(super) struct KeptHead {
     pub(super) head: Head,
-    adapter: &'static str,
-    /// Its conversation holds the leading system messages alone.
-    request: Request,
-    target: Endpoint,
+    pub(super) source: HeadSource,
 }
 
-impl KeptHead {
-    /// The head that `adapter` writes of `request` for `target`: the one that
-    /// the conversation keeps, or a new one. `write` gets the request without
-    /// its history, so that nothing in the head can depend on that.
-    ///
-    /// # Errors
-    ///
-    /// Those of `write`; nothing is kept then.
-    pub(super) fn of(
-        adapter: &'static str,
-        request: &Request,
-        target: &Endpoint,
-        write: impl FnOnce(&Request) -> Result<Head, LlmError>,
-    ) -> Result<Rc<Self>, LlmError> {
-        let conversation = &request.conversation;
-        let kept = conversation.kept_head();
-        if let Some(kept) = kept.filter(|kept| kept.is_of(adapter, request, target)) {
-            return Ok(kept);
-        }
-        let request = Request {
-            conversation: conversation.leading_system().iter().cloned().collect(),
-            ..request.clone()
-        };
-        let kept = Rc::new(Self {
-            head: write(&request)?,
-            adapter,
-            request,
-            target: target.clone(),
-        });
-        conversation.keep_head(kept.clone());
-        Ok(kept)
-    }
+/// Everything that a head is written from.
+#[derive(Debug)]
+pub(super) struct HeadSource {
+    pub(super) adapter: &'static str,
+    pub(super) system: Vec<String>,
+    pub(super) leading: Vec<Message>,
+    pub(super) tools: Rc<[Rc<ToolDefinition>]>,
+    /// The rest as debug text. `==` on the values would not do: to it the order
+    /// of fields and the sign of a zero are nothing.
+    pub(super) settings: String,
+}
 
-    fn is_of(&self, adapter: &str, request: &Request, target: &Endpoint) -> bool {
-        // Taken apart, so that a field that comes later cannot be forgotten.
-        let Request {
-            provider,
-            model,
-            system,
-            tools,
-            tool_choice,
-            conversation,
-            max_tokens,
-            temperature,
-            top_p,
-            stop_sequences,
-            reasoning_effort,
-            parallel_tool_calls,
-            response_format,
-            metadata,
-            provider_options,
-            cache_key,
-            auto_cache,
-        } = &self.request;
-        let Endpoint {
-            base_url,
-            credential,
-            browser,
-            connect_timeout_ms,
-            options,
-        } = &self.target;
-        let bits = |number: Option<f64>| number.map(f64::to_bits);
-        self.adapter == adapter
-            && *provider == request.provider
-            && *model == request.model
-            && are_same(tools, &request.tools)
-            && *tool_choice == request.tool_choice
-            && conversation.messages() == request.conversation.leading_system()
-            && *max_tokens == request.max_tokens
-            && bits(*temperature) == bits(request.temperature)
-            && bits(*top_p) == bits(request.top_p)
-            && *stop_sequences == request.stop_sequences
-            && *reasoning_effort == request.reasoning_effort
-            && *parallel_tool_calls == request.parallel_tool_calls
-            && is_same_text(response_format, &request.response_format)
-            && *metadata == request.metadata
-            && is_same_text(provider_options, &request.provider_options)
-            && *cache_key == request.cache_key
-            && *auto_cache == request.auto_cache
-            && *base_url == target.base_url
-            && *credential == target.credential
-            && *browser == target.browser
-            && *connect_timeout_ms == target.connect_timeout_ms
-            && is_same_text(options, &target.options)
-            && *system == request.system
+/// Equal sources give the same head.
+impl PartialEq for HeadSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.adapter == other.adapter
+            && self.settings == other.settings
+            && are_same(&self.tools, &other.tools)
+            && self.leading == other.leading
+            && self.system == other.system
     }
 }
 
@@ -194,50 +126,4 @@ fn are_same(left: &Rc<[Rc<ToolDefinition>]>, right: &Rc<[Rc<ToolDefinition>]>) -
 fn is_same_text<T: Serialize + ?Sized>(left: &T, right: &T) -> bool {
     let (left, right) = (serde_json::to_string(left), serde_json::to_string(right));
     matches!((left, right), (Ok(left), Ok(right)) if left == right)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::rc::Rc;
-
-    use serde_json::json;
-
-    use super::KeptHead;
-    use crate::llm::{
-        Conversation, Endpoint, Message, Request, Role, ToolDefinition, adapter, adapter_names,
-    };
-
-    fn kept(name: &str, request: &Request) -> Rc<KeptHead> {
-        let adapter = adapter(name).expect("the adapter");
-        let encoded = adapter.encode(request, &Endpoint::new("", name));
-        encoded.expect("a request");
-        let kept = request.conversation.kept_head();
-        kept.expect("a head")
-    }
-
-    /// Equal requests have one head; it is not written again for a list of
-    /// tools that is only equal, nor for a longer conversation.
-    #[test]
-    fn one_head_serves_equal_requests() {
-        for name in adapter_names() {
-            let tool = ToolDefinition {
-                name: "list".to_owned(),
-                description: "Lists".to_owned(),
-                parameters: json!({"type": "object"}),
-                custom: None,
-                strict: None,
-                unchecked: false,
-            };
-            let mut request = Request::new("m", Conversation::new());
-            request.tools = Rc::new([Rc::new(tool.clone())]);
-            request.conversation.push(Message::text(Role::User, "Go"));
-            let first = kept(name, &request);
-            assert!(Rc::ptr_eq(&kept(name, &request), &first), "{name}");
-            request.tools = Rc::new([Rc::new(tool)]);
-            request.conversation.push(Message::text(Role::User, "On"));
-            assert!(Rc::ptr_eq(&kept(name, &request), &first), "{name}");
-            request.max_tokens = Some(5_000);
-            assert!(!Rc::ptr_eq(&kept(name, &request), &first), "{name}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::price::LongPrompt;
+use super::price::{LongPrompt, Prices};
 use crate::text::from_json;
 
 static MODELS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -122,6 +122,19 @@ impl ModelInfo {
     /// The accepted effort levels, ascending.
     pub(crate) fn levels(&self) -> Vec<&str> {
         self.effort_levels.iter().map(String::as_str).collect()
+    }
+}
+
+impl Prices {
+    /// What the catalogue knows; `None` where it lacks a price of input or output.
+    pub fn of(model: &ModelInfo) -> Option<Self> {
+        Some(Self {
+            input: model.input_cost?,
+            output: model.output_cost?,
+            cache_read: model.cache_read_cost,
+            cache_write: model.cache_write_cost,
+            long_prompt: model.long_prompt.clone(),
+        })
     }
 }
 

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::ModelInfo;
 use super::response::Usage;
 
 /// US dollars per million tokens.
@@ -64,17 +63,6 @@ impl Cost {
 }
 
 impl Prices {
-    /// What the catalogue knows; `None` where it lacks a price of input or output.
-    pub fn of(model: &ModelInfo) -> Option<Self> {
-        Some(Self {
-            input: model.input_cost?,
-            output: model.output_cost?,
-            cache_read: model.cache_read_cost,
-            cache_write: model.cache_write_cost,
-            long_prompt: model.long_prompt.clone(),
-        })
-    }
-
     /// What an answer with `usage` costs.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let prompt = usage.prompt_tokens_total();

@@ -1,4 +1,4 @@
-//! What one model call asks for, and where it goes (LLM-client brief §2).
+//! What one model call asks for (LLM-client brief §2).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -108,62 +108,4 @@ pub enum ResponseFormat {
         /// Ask the provider to enforce it.
         strict: bool,
     },
-}
-
-/// Where a provider is, and how to present oneself there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Endpoint {
-    /// URL without the API's path; empty takes the adapter's own.
-    pub base_url: String,
-    /// Name under which the host holds the key; never the key itself.
-    pub credential: String,
-    /// Whether a page sends the request itself (LLM-client brief §11).
-    pub browser: bool,
-    /// Time limit for connecting, in ms.
-    pub connect_timeout_ms: u64,
-    /// Options of the adapter; its module names them.
-    pub options: Value,
-}
-
-impl Endpoint {
-    /// An endpoint at `base_url` that uses `credential`.
-    pub fn new(base_url: impl Into<String>, credential: impl Into<String>) -> Self {
-        Self {
-            base_url: base_url.into(),
-            credential: credential.into(),
-            ..Self::default()
-        }
-    }
-}
-
-impl Default for Endpoint {
-    fn default() -> Self {
-        Self {
-            base_url: String::new(),
-            credential: String::new(),
-            browser: false,
-            connect_timeout_ms: 10_000,
-            options: Value::Null,
-        }
-    }
-}
-
-/// Something that the adapter had to leave out or change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Short stable name, such as `sampling_dropped`.
-    pub code: String,
-    /// One sentence; lower case, no full stop.
-    pub message: String,
-}
-
-impl Warning {
-    /// A warning.
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self {
-            code: code.to_owned(),
-            message: message.into(),
-        }
-    }
 }

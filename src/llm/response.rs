@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::{ContentPart, Message, ToolCall};
-use super::request::Warning;
+use super::warning::Warning;
 
 /// Code of the [`Warning`] that a limit cut off a call, which is left out.
 pub(crate) const CALL_TRUNCATED: &str = "call_truncated";

@@ -4,8 +4,8 @@
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use super::adapter::header;
 use super::error::LlmError;
+use super::http::header;
 
 /// How often and how patiently to retry. The defaults are the spec's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -116,6 +116,10 @@ impl StreamEvent {
     }
 }
 
+/// A provider broke its own protocol; says how.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misuse(pub(crate) String);
+
 /// Turns bytes of a response body into events.
 pub trait StreamDecoder {
     /// Takes the next bytes, cut anywhere, and appends what they complete.

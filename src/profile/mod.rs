@@ -31,7 +31,7 @@ use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 pub use prompt::{
     Document, EnvironmentFacts, GitSnapshot, Layers, ProjectFacts, environment_block, git_branch,
 };
-pub use settings::{ProfileSettings, PromptLayer};
+pub use settings::ProfileSettings;
 
 /// Which names the model is told for its tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +42,37 @@ pub enum Toolset {
     Spec,
     /// Those of the provider's own agent.
     Native,
+}
+
+/// A part of the system prompt (spec 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptLayer {
+    /// Base instructions.
+    Base,
+    /// Facts of the environment.
+    Environment,
+    /// State of the git repository.
+    Git,
+    /// The list of tools.
+    Tools,
+    /// Project documents.
+    Documents,
+    /// The user's own instructions.
+    User,
+}
+
+impl PromptLayer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Environment => "environment",
+            Self::Git => "git",
+            Self::Tools => "tools",
+            Self::Documents => "documents",
+            Self::User => "user",
+        }
+    }
 }
 
 /// What the loop needs to know about a provider's models and habits.
@@ -184,18 +215,6 @@ impl Profile {
     pub fn of(provider: &str) -> Option<Arc<Self>> {
         let mut profiles = PROFILES.iter();
         profiles.find(|profile| profile.id == provider).cloned()
-    }
-
-    /// The profile of `provider` where a host has defined or changed those in
-    /// `settings`, or what is wrong with its entry; `None`: there is none.
-    pub fn defined(
-        provider: &str,
-        settings: &BTreeMap<String, ProfileSettings>,
-    ) -> Result<Option<Arc<Self>>, String> {
-        match settings.get(provider) {
-            None => Ok(Self::of(provider)),
-            Some(own) => own.profile(provider).map(Arc::new).map(Some),
-        }
     }
 
     /// Ids of the built-in profiles, in order.

@@ -2,11 +2,12 @@
 //! (spec 1.3, 2.1, 3.2).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Declarations, Profile, check_options, template};
+use super::{Declarations, Profile, PromptLayer, check_options, template};
 use crate::llm::adapter;
 use crate::tool::{Offers, Registry};
 
@@ -50,40 +51,23 @@ pub struct ProfileSettings {
     pub provider_options: Value,
 }
 
-/// A part of the system prompt (spec 6.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptLayer {
-    /// Base instructions.
-    Base,
-    /// Facts of the environment.
-    Environment,
-    /// State of the git repository.
-    Git,
-    /// The list of tools.
-    Tools,
-    /// Project documents.
-    Documents,
-    /// The user's own instructions.
-    User,
-}
-
-impl PromptLayer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Environment => "environment",
-            Self::Git => "git",
-            Self::Tools => "tools",
-            Self::Documents => "documents",
-            Self::User => "user",
+impl Profile {
+    /// The profile of `provider` where a host has defined or changed those in
+    /// `settings`, or what is wrong with its entry; `None`: there is none.
+    pub fn defined(
+        provider: &str,
+        settings: &BTreeMap<String, ProfileSettings>,
+    ) -> Result<Option<Arc<Self>>, String> {
+        match settings.get(provider) {
+            None => Ok(Self::of(provider)),
+            Some(own) => own.profile(provider).map(Arc::new).map(Some),
         }
     }
 }
 
 impl ProfileSettings {
     /// The profile `id` that they make; the error names the field.
-    pub(super) fn profile(&self, id: &str) -> Result<Profile, String> {
+    fn profile(&self, id: &str) -> Result<Profile, String> {
         self.check(id)?;
         let wire = match (&self.wire, Profile::of(id)) {
             (Some(wire), _) => wire.as_str(),

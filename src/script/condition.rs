@@ -1,25 +1,9 @@
 //! What a request must meet: `match` chooses a step by it, `expect` asserts it.
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::format::one_or_many;
+use super::format::Condition;
 use super::wire::Wire;
-
-/// Conditions on a request; all must hold. Each is a string or a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Condition {
-    /// Some string in the body contains it.
-    #[serde(deserialize_with = "one_or_many")]
-    pub contains: Vec<String>,
-    /// No string in the body contains it.
-    #[serde(deserialize_with = "one_or_many")]
-    pub not_contains: Vec<String>,
-    /// The last tool result contains it.
-    #[serde(deserialize_with = "one_or_many")]
-    pub last_tool_result_contains: Vec<String>,
-}
 
 impl Condition {
     /// Why the request does not meet this; none if it does.

@@ -9,8 +9,6 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::Condition;
-
 /// A script: one step per model request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +84,21 @@ pub struct Step {
     pub expect: Option<Condition>,
     /// What a request must meet to get this step.
     pub r#match: Option<Condition>,
+}
+
+/// Conditions on a request; all must hold. Each is a string or a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Condition {
+    /// Some string in the body contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub contains: Vec<String>,
+    /// No string in the body contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub not_contains: Vec<String>,
+    /// The last tool result contains it.
+    #[serde(deserialize_with = "one_or_many")]
+    pub last_tool_result_contains: Vec<String>,
 }
 
 /// Reasoning.
@@ -414,7 +427,7 @@ pub(super) fn header_text(value: &Value) -> Option<String> {
 
 /// Reads a string or a list of strings, without buffering, so that an error
 /// keeps its position.
-pub(super) fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct OneOrMany;
     impl<'de> Visitor<'de> for OneOrMany {
         type Value = Vec<String>;

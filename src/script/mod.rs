@@ -8,98 +8,24 @@
 mod anthropic;
 mod chat;
 mod condition;
+mod exchange;
 mod format;
 mod gemini;
 mod openai;
 mod play;
+mod table;
 mod wire;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-pub use condition::Condition;
+pub use exchange::{Chunk, Ending, ModelRequest, RecordedRequest, ScriptedResponse};
 pub use format::{
-    Disconnect, HoldBefore, HttpError, Page, Script, ScriptError, Step, StreamError, Thinking,
-    ToolCall, Usage,
+    Condition, Disconnect, HoldBefore, HttpError, Page, Script, ScriptError, Step, StreamError,
+    Thinking, ToolCall, Usage,
 };
-
-/// A request as the model's server sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelRequest {
-    /// Path with query, such as `/v1/messages`; its end chooses the wire format.
-    pub path: String,
-    /// Headers as they came.
-    pub headers: Vec<(String, String)>,
-    /// Body.
-    pub body: Bytes,
-}
-
-impl ModelRequest {
-    /// Where it came to, as its `host` header says.
-    fn origin(&self) -> String {
-        let mut headers = self.headers.iter();
-        let host = headers.find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        format!("http://{}", host.map_or("localhost", |(_, host)| host))
-    }
-}
-
-/// A request that was answered, kept for assertions. Serialises as
-/// `{number, step, path, headers, body}`, the body as the JSON that it was, byte
-/// for byte, or as a string if it was not JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedRequest {
-    /// Counted from 1.
-    pub number: u64,
-    /// Step that answered, counted from 1; none if no step was left.
-    pub step: Option<usize>,
-    /// Path, without the value of a `key` parameter.
-    pub path: String,
-    /// Names in lower case. Of a header that carries a credential only
-    /// `(present)` is kept, never the key.
-    pub headers: Vec<(String, String)>,
-    /// Body as it came.
-    pub body: Bytes,
-}
-
-/// The answer to a request, for a host to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptedResponse {
-    /// HTTP status.
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body in order; never empty. What the first chunk waits for also
-    /// delays the status line.
-    pub chunks: Vec<Chunk>,
-    /// What happens after the last chunk.
-    pub ending: Ending,
-}
-
-/// Bytes of a body, and what to wait for before sending them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chunk {
-    /// Wait this long, in ms.
-    pub delay_ms: u64,
-    /// Then wait until this name is released.
-    pub hold: Option<String>,
-    /// Then send this; empty only where the body is.
-    pub bytes: Bytes,
-}
-
-/// How a response ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// As HTTP says.
-    Complete,
-    /// The connection breaks; with no body bytes, before the status line.
-    Disconnect,
-}
 
 /// A model that plays a script. See the module for the format.
 #[derive(Clone, Debug)]
@@ -147,19 +73,19 @@ impl ScriptedModel {
 
     /// Whether a request to `path` is for a model.
     pub fn serves(path: &str) -> bool {
-        wire::for_path(path).is_some()
+        table::for_path(path).is_some()
     }
 
     /// How the paths of models end, for people.
     pub fn routes() -> String {
-        wire::routes()
+        table::routes()
     }
 
     /// Answers one request with the step that is its turn, and records it. What
     /// no provider would take (another path, a body that is no JSON object) is
     /// refused and uses up nothing.
     pub fn respond(&mut self, request: &ModelRequest) -> ScriptedResponse {
-        let Some(wire) = wire::for_path(&request.path) else {
+        let Some(wire) = table::for_path(&request.path) else {
             return play::unknown_path(&request.path);
         };
         if !wire::is_object(&request.body) {
@@ -249,70 +175,10 @@ impl ScriptedModel {
         while self.requests.len() >= self.keep {
             self.requests.pop_front();
         }
-        self.requests.push_back(RecordedRequest {
-            number: self.count,
-            step: step.map(|index| index + 1),
-            path: without_key(&request.path),
-            headers: request
-                .headers
-                .iter()
-                .map(|(name, value)| {
-                    let name = name.to_ascii_lowercase();
-                    let value = match SECRET_HEADERS.contains(&name.as_str()) {
-                        true => "(present)".to_owned(),
-                        false => value.clone(),
-                    };
-                    (name, value)
-                })
-                .collect(),
-            body: request.body.clone(),
-        });
-    }
-}
-
-/// Headers whose values are credentials.
-const SECRET_HEADERS: [&str; 6] = [
-    "x-api-key",
-    "authorization",
-    "proxy-authorization",
-    "x-goog-api-key",
-    "api-key",
-    "cookie",
-];
-
-/// Gemini clients may carry the key in the query.
-fn without_key(path: &str) -> String {
-    let Some((path, query)) = path.split_once('?') else {
-        return path.to_owned();
-    };
-    let query: Vec<&str> = query
-        .split('&')
-        .map(|pair| match pair.split_once('=') {
-            Some(("key" | "access_token", _)) => "key=(present)",
-            _ => pair,
-        })
-        .collect();
-    format!("{path}?{}", query.join("&"))
-}
-
-impl Serialize for RecordedRequest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Headers<'a>(&'a [(String, String)]);
-        impl Serialize for Headers<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-            }
-        }
-        let mut map = serializer.serialize_map(Some(5))?;
-        map.serialize_entry("number", &self.number)?;
-        map.serialize_entry("step", &self.step)?;
-        map.serialize_entry("path", &self.path)?;
-        map.serialize_entry("headers", &Headers(&self.headers))?;
-        match serde_json::from_slice::<&RawValue>(&self.body) {
-            Ok(body) => map.serialize_entry("body", body)?,
-            Err(_) => map.serialize_entry("body", &String::from_utf8_lossy(&self.body))?,
-        }
-        map.end()
+        let number = self.count;
+        let step = step.map(|index| index + 1);
+        self.requests
+            .push_back(RecordedRequest::of(request, number, step));
     }
 }
 

@@ -4,9 +4,10 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
+use super::exchange::{Chunk, Ending, ModelRequest, ScriptedResponse};
 use super::format::{Disconnect, HoldBefore, Page, Step, header_text};
-use super::wire::{self, Answer, Head, Part, Wire};
-use super::{Chunk, Ending, ModelRequest, ScriptedResponse, condition};
+use super::wire::{Answer, Head, Part, Wire};
+use super::{condition, table};
 
 /// The response of `step` to the request with this number.
 pub(super) fn step(
@@ -107,7 +108,7 @@ pub(super) fn unknown_path(path: &str) -> ScriptedResponse {
     let path = path.split('?').next().unwrap_or(path);
     let message = format!(
         "no model is served at {path}; the scripted model serves {}",
-        wire::routes()
+        table::routes()
     );
     json_response(
         404,

@@ -1,5 +1,6 @@
 //! Cases: a script and requests in, whole responses, records and errors out.
 
+use bytes::Bytes;
 use serde_json::json;
 
 use super::*;

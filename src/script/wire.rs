@@ -1,19 +1,11 @@
 //! Wire formats: how a provider says what a step says. A new provider is one
-//! file with a [`Wire`] and one line in [`WIRES`].
+//! file with a [`Wire`] and one line in the table, `table.rs`.
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::format::Step;
-
-/// The formats, in the order in which their paths are tried.
-static WIRES: [&dyn Wire; 4] = [
-    &super::anthropic::Anthropic,
-    &super::openai::OpenAi,
-    &super::gemini::Gemini,
-    &super::chat::Chat,
-];
 
 /// A provider's format.
 pub(super) trait Wire: Sync {
@@ -87,17 +79,6 @@ pub(super) enum Part {
 pub(super) struct Head {
     pub(super) model: String,
     pub(super) stream: bool,
-}
-
-/// The format for a path, query included.
-pub(super) fn for_path(path: &str) -> Option<&'static dyn Wire> {
-    let path = path.split(['?', '#']).next().unwrap_or(path);
-    WIRES.into_iter().find(|wire| wire.serves(path))
-}
-
-/// The ends of all served paths, for people.
-pub(super) fn routes() -> String {
-    WIRES.map(|wire| wire.route()).join(", ")
 }
 
 /// Whether a body is what every provider takes, one JSON object.

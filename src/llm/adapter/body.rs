@@ -3,9 +3,12 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::llm::endpoint::Endpoint;
 use crate::llm::http::{Auth, HttpRequest};
+use crate::llm::message::Message;
 use crate::llm::model::{ModelInfo, model_info};
-use crate::llm::request::{Endpoint, Request, Warning};
+use crate::llm::request::Request;
+use crate::llm::warning::Warning;
 
 /// What the catalogue knows about the request's model, if `provider` serves it.
 pub(super) fn known_model(provider: &str, request: &Request) -> Option<&'static ModelInfo> {
@@ -116,4 +119,17 @@ fn is_other_type(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
 /// `value` without characters that a header must not hold, whoever gives it.
 pub(super) fn header_value(value: &str) -> String {
     value.trim().replace(|c: char| !c.is_ascii_graphic(), "")
+}
+
+/// The texts for the provider's system field: those of the request, then the
+/// leading run of system messages. Later ones stay in their place.
+pub(super) fn system_texts(request: &Request) -> Vec<String> {
+    let leading = request.conversation.leading_system().iter();
+    request
+        .system
+        .iter()
+        .cloned()
+        .chain(leading.map(Message::joined_text))
+        .filter(|text| !text.trim().is_empty())
+        .collect()
 }

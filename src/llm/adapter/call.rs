@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::llm::calls::raw_object;
 use crate::llm::message::{Message, ToolCall, ToolResult};
 
 /// What stands in the history for arguments that are not a JSON object: the
@@ -15,14 +15,6 @@ pub(super) fn invalid_input(arguments: &str) -> Value {
     } else {
         json!({"INVALID_JSON": arguments})
     }
-}
-
-/// `arguments` if they are one JSON object whose numbers can be read: one
-/// such as `1e400` would make every later request of the session fail.
-pub(in crate::llm) fn raw_object(arguments: &str) -> Option<&str> {
-    let raw: &RawValue = serde_json::from_str(arguments).ok()?;
-    let object = serde_json::from_str::<Map<String, Value>>(raw.get());
-    object.is_ok().then_some(raw.get())
 }
 
 /// `arguments` as the one JSON object that the APIs take back.

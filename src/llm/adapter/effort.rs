@@ -1,6 +1,6 @@
 //! Levels of reasoning effort (LLM-client brief §7.3).
 
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
 
 /// All levels, ascending.
 const LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];

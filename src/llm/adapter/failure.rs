@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::header;
-use crate::llm::error::{LlmError, LlmErrorKind, Names};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::header;
+use crate::llm::names::Names;
 use crate::llm::retry;
 
 /// Characters of a body that is not JSON kept in an error.

@@ -3,10 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::message::{Media, MediaSource};
 use crate::llm::model::model_info;
-use crate::llm::request::{Endpoint, Request, Warning};
+use crate::llm::request::Request;
+use crate::llm::warning::Warning;
 
 /// Image types that both OpenAI and Anthropic accept; another one would make
 /// every later request of the session fail.

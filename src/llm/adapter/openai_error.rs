@@ -6,8 +6,9 @@
 
 use serde_json::Value;
 
-use super::header;
-use crate::llm::error::{LlmError, LlmErrorKind, Names};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::header;
+use crate::llm::names::Names;
 use crate::llm::response::RateLimit;
 use crate::llm::retry;
 

@@ -3,11 +3,13 @@
 //! answer ends exactly once.
 
 use super::sampled;
-use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{LlmError, LlmErrorKind, Names, clip};
+use crate::llm::builder::ResponseBuilder;
+use crate::llm::error::{LlmError, LlmErrorKind, clip};
+use crate::llm::names::Names;
+use crate::llm::request::Request;
 use crate::llm::response::{Sampled, Usage};
 use crate::llm::sse::{SseDecoder, SseItem};
-use crate::llm::stream::{StreamDecoder, StreamEvent};
+use crate::llm::stream::{Misuse, StreamDecoder, StreamEvent};
 
 /// An answer as one provider's events tell it.
 pub(super) trait Answer {
@@ -43,8 +45,17 @@ pub(super) trait Answer {
     }
 }
 
+/// The decoder of `answer`, which is one to `request` before its first event.
+pub(super) fn decoder(request: &Request, answer: impl Answer + 'static) -> Box<dyn StreamDecoder> {
+    Box::new(Reader {
+        sse: SseDecoder::new(),
+        answer,
+        sampled: sampled::are_asked_for(request).then(Sampled::default),
+    })
+}
+
 /// The decoder around an [`Answer`].
-pub(super) struct Reader<A> {
+struct Reader<A> {
     sse: SseDecoder,
     answer: A,
     /// Tokens so far, where they are asked for.
@@ -52,14 +63,6 @@ pub(super) struct Reader<A> {
 }
 
 impl<A: Answer> Reader<A> {
-    pub(super) fn new(answer: A, sampled: Option<Sampled>) -> Self {
-        Self {
-            sse: SseDecoder::new(),
-            answer,
-            sampled,
-        }
-    }
-
     /// Adds the tokens to an answer that has just ended.
     fn give_sampled(&mut self, out: &mut [StreamEvent]) {
         if let Some(StreamEvent::Finish { response }) = out.last_mut() {

@@ -2,9 +2,9 @@
 //! segments of a stream are counted here, and text that changes its kind
 //! begins a new one.
 
-use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::builder::ResponseBuilder;
 use crate::llm::request::Request;
-use crate::llm::stream::StreamEvent;
+use crate::llm::stream::{Misuse, StreamEvent};
 
 /// The segments of an answer.
 pub(super) struct Segments {

@@ -7,12 +7,14 @@ use super::messages::MessageFormat;
 use super::thinking::{Plan, Wish, plan};
 use crate::llm::adapter::freeform::{Freeform, parameters};
 use crate::llm::adapter::{body, media};
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::http::Auth;
 use crate::llm::model::ModelInfo;
-use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::request::{Request, ResponseFormat};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
+use crate::llm::warning::Warning;
 
 /// Version of the API that this adapter writes.
 const VERSION: &str = "2026-10-21";

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::header;
-use crate::llm::error::{LlmError, LlmErrorKind, Names};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::http::header;
+use crate::llm::names::Names;
 use crate::llm::response::RateLimit;
 
 /// The error in `body`, of a response or of an event in a stream.

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::NAME;
 use crate::llm::adapter::call::{
-    FAILED_SILENTLY, arguments_text, object, plain_id, raw_object, results, wire_name, with_raw,
+    FAILED_SILENTLY, arguments_text, object, plain_id, results, wire_name, with_raw,
 };
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
-use crate::llm::conversation::{Wire, WireFormat};
+use crate::llm::calls::raw_object;
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, MediaSource, Message, Role, ToolCall, ToolResult};
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
+use crate::llm::wire::{Wire, WireFormat};
 
 /// Cache markers go on the last two user messages.
 const MARKED_MESSAGES: usize = 2;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::llm::adapter::effort::{changed, dropped, nearest};
 use crate::llm::model::{ModelInfo, ThinkingControl};
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
 
 /// Smallest budget that the API accepts.
 const MIN_BUDGET: u64 = 1_024;

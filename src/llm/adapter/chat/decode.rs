@@ -8,18 +8,20 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::messages::content;
-use crate::llm::adapter::call::{arguments_text, object, raw_object};
+use crate::llm::adapter::call::{arguments_text, object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::segments::Segments;
 use crate::llm::adapter::text::Text;
-use crate::llm::builder::{Misuse, ResponseBuilder};
-use crate::llm::error::{Names, clip};
+use crate::llm::builder::ResponseBuilder;
+use crate::llm::calls::raw_object;
+use crate::llm::error::clip;
 use crate::llm::message::Replay;
+use crate::llm::names::Names;
 use crate::llm::request::Request;
 use crate::llm::response::{FinishKind, Usage};
-use crate::llm::stream::StreamEvent;
+use crate::llm::stream::{Misuse, StreamEvent};
 
 /// Fields under which servers send reasoning text.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];

@@ -5,11 +5,13 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::messages::ChatFormat;
 use crate::llm::adapter::freeform::{Freeform, parameters};
-use crate::llm::adapter::{body, media, system_texts};
+use crate::llm::adapter::{body, media};
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
-use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::request::{Request, ResponseFormat};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
+use crate::llm::warning::Warning;
 
 pub(super) fn head(
     request: &Request,
@@ -30,7 +32,7 @@ pub(super) fn head(
         freeform: Freeform::of(&request.tools),
     };
     let mut head = Head::new(http, &fields, "messages", format, warnings);
-    let system = system_texts(request).join("\n\n");
+    let system = body::system_texts(request).join("\n\n");
     if !system.is_empty() {
         let message = json!({"role": "system", "content": system});
         head.list.push_str(&format!("{message},"));

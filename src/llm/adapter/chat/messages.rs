@@ -6,10 +6,10 @@ use super::NAME;
 use crate::llm::adapter::call::{arguments_text, object, result_text, results, wire_name};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media;
-use crate::llm::conversation::{Wire, WireFormat};
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Role, ToolCall};
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
+use crate::llm::wire::{Wire, WireFormat};
 
 /// Sounds that the format has a name for.
 const SOUNDS: [(&str, &str); 4] = [

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::{NAME, OWN_ID};
 use crate::llm::adapter::call::{
-    FAILED_SILENTLY, arguments_text, find_call, object, raw_object, results, wire_name, with_raw,
+    FAILED_SILENTLY, arguments_text, find_call, object, results, wire_name, with_raw,
 };
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::media::{self, Place};
-use crate::llm::conversation::{Resume, Wire, WireFormat};
+use crate::llm::calls::raw_object;
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Role, ToolCall, ToolResult};
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
+use crate::llm::wire::{Resume, Wire, WireFormat};
 
 /// Stands for a signature that another model's call cannot have; from Gemini 3
 /// on a call without one is refused (LLM-client brief §7.3).

@@ -7,18 +7,21 @@ use serde_json::{Map, Value};
 
 use super::error::of_body;
 use super::{NAME, OWN_ID};
-use crate::llm::adapter::call::{arguments_text, raw_object};
+use crate::llm::adapter::call::arguments_text;
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::reader::Answer;
 use crate::llm::adapter::segments::Segments;
 use crate::llm::adapter::text::Text;
-use crate::llm::builder::{Misuse, ResponseBuilder};
+use crate::llm::builder::ResponseBuilder;
 use crate::llm::calls::Settled;
-use crate::llm::error::{Names, clip};
+use crate::llm::calls::raw_object;
+use crate::llm::error::clip;
 use crate::llm::message::{ContentPart, Replay};
-use crate::llm::request::{Request, Warning};
+use crate::llm::names::Names;
+use crate::llm::request::Request;
 use crate::llm::response::{FinishKind, Usage};
-use crate::llm::stream::StreamEvent;
+use crate::llm::stream::{Misuse, StreamEvent};
+use crate::llm::warning::Warning;
 use crate::text::SortedMap;
 
 /// The answer so far.

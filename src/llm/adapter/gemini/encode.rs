@@ -7,12 +7,14 @@ use super::contents::ContentFormat;
 use super::thinking;
 use crate::llm::adapter::freeform::{Freeform, parameters};
 use crate::llm::adapter::schema::without_const;
-use crate::llm::adapter::{body, media, system_texts};
+use crate::llm::adapter::{body, media};
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
-use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::request::{Request, ResponseFormat};
 use crate::llm::tool::{ToolChoice, ToolDefinition};
+use crate::llm::warning::Warning;
 
 /// Tools of the provider itself that an option adds: it and the name on the
 /// wire.
@@ -98,7 +100,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&mut self, options: &mut Map<String, Value>) -> Result<(), LlmError> {
-        let texts = system_texts(self.request).into_iter();
+        let texts = body::system_texts(self.request).into_iter();
         let system: Vec<Value> = texts.map(|text| json!({"text": text})).collect();
         if !system.is_empty() {
             self.set("systemInstruction", json!({"parts": system}));

@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 
-use crate::llm::error::{LlmError, LlmErrorKind, Names};
+use crate::llm::error::{LlmError, LlmErrorKind};
+use crate::llm::names::Names;
 use crate::llm::retry;
 
 /// The error in `body`, of a response or of a chunk in a stream.

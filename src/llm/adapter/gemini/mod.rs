@@ -9,56 +9,23 @@
 //! Everything else is merged into the body last; `contents` and
 //! `continuationToken` belong to the adapter.
 
+mod adapter;
 mod contents;
 mod decode;
 mod encode;
 mod error;
 mod thinking;
 
-use serde_json::Value;
+pub(super) use adapter::Gemini;
 
-use super::ProviderVariables;
-use super::provider::Provider;
-use crate::llm::error::{LlmError, Names};
-use crate::llm::head::Head;
 use crate::llm::model::ThinkingControl;
-use crate::llm::request::{Endpoint, Request};
+use crate::llm::request::Request;
 
 /// Name of the adapter, of its options and of its replays.
 pub(super) const NAME: &str = "gemini";
 
 /// Ids that the decoder makes up begin like this; they do not go back.
 const OWN_ID: &str = "call_gemini_";
-
-/// The adapter.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gemini;
-
-impl Provider for Gemini {
-    const NAME: &'static str = NAME;
-    const BASE_URL: &'static str = "https://generativelanguage.googleapis.com";
-    const VARIABLES: ProviderVariables = ProviderVariables {
-        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_url: "GEMINI_BASE_URL",
-        options: &[],
-        key_optional: false,
-    };
-    const ID_HEADER: &'static str = "x-request-id";
-
-    type Answer = decode::Events;
-
-    fn head(request: &Request, target: &Endpoint, base_url: &str) -> Result<Head, LlmError> {
-        encode::head(request, target, base_url)
-    }
-
-    fn answer(request: &Request, names: Names) -> Self::Answer {
-        decode::Events::new(request, names)
-    }
-
-    fn error_of_body(names: &Names, status: Option<u16>, body: Value) -> LlmError {
-        error::of_body(names, status, body)
-    }
-}
 
 /// Whether the model belongs to the generations before 3, which measure
 /// reasoning in tokens and know neither levels nor media in results. A model

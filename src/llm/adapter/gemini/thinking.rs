@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::llm::adapter::effort::{changed, dropped, nearest};
 use crate::llm::model::ModelInfo;
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
 
 /// Levels that every model with levels is known to take.
 const COMMON_LEVELS: [&str; 3] = ["low", "medium", "high"];

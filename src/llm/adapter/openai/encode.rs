@@ -5,12 +5,14 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::input::InputFormat;
 use crate::llm::adapter::effort::{changed, dropped, nearest};
-use crate::llm::adapter::{body, media, schema, system_texts};
+use crate::llm::adapter::{body, media, schema};
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::{LlmError, LlmErrorKind};
 use crate::llm::head::Head;
 use crate::llm::model::ModelInfo;
-use crate::llm::request::{Endpoint, Request, ResponseFormat, Warning};
+use crate::llm::request::{Request, ResponseFormat};
 use crate::llm::tool::{CustomFormat, ToolChoice, ToolDefinition};
+use crate::llm::warning::Warning;
 
 /// Fields of the body that are not options: history, and what the decoder and
 /// the stateless history rely on.
@@ -77,7 +79,7 @@ impl Writer<'_> {
         self.set("stream", true);
         self.set("stream_options", json!({"include_obfuscation": false}));
         self.set("store", false);
-        let system = system_texts(request).join("\n\n");
+        let system = body::system_texts(request).join("\n\n");
         if !system.is_empty() {
             self.set("instructions", system);
         }

@@ -7,10 +7,10 @@ use crate::llm::adapter::call::{
     arguments_text, find_call, result_text, results, short_id, wire_name,
 };
 use crate::llm::adapter::media;
-use crate::llm::conversation::{Wire, WireFormat};
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Replay, Role, ToolCall, ToolResult};
-use crate::llm::request::Warning;
+use crate::llm::warning::Warning;
+use crate::llm::wire::{Wire, WireFormat};
 
 /// A call of this provider, as it came, except what the API would refuse: an
 /// id, a name, or the arguments in `field`, which must be a text.
