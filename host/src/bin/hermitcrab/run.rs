@@ -13,7 +13,7 @@ use crate::connect;
 use crate::edits;
 use crate::failure::{Code, Failure};
 use crate::ground::{self, Ground};
-use crate::output;
+use crate::output::{self, Output};
 use crate::plan::Plan;
 use crate::programs;
 use crate::provider;
