@@ -9,8 +9,8 @@ import catalogue from "../../src/llm/models.json";
 import { script } from "./demo/index.js";
 import { sealedWorker } from "./sealed.js";
 
-export { folderName } from "../../js/storage.js";
-export { tarEntries } from "../../js/tar.js";
+export { folderName } from "../../js/project/browser-storage.js";
+export { tarEntries } from "../../js/archive/tar.js";
 export { deleteProject, listProjects, replay } from "hermitcrab/worker";
 
 /** Where projects live in the sandbox. */
@@ -82,7 +82,7 @@ const MOST_LOG_BYTES = 64_000_000;
 
 /**
  * A project of this browser's, or a new one with `files`. Its log is kept until it is closed.
- * @param {string} name @param {import("../../js/projects.js").ProjectOptions & {files?: object}} options
+ * @param {string} name @param {import("../../js/project/projects.js").ProjectOptions & {files?: object}} options
  */
 export function openStored(name, options) {
   return openProject(name, { workingDirectory: ROOT, programs, record: { maxBytes: MOST_LOG_BYTES }, ...options });

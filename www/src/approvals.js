@@ -3,7 +3,7 @@
 /**
  * @typedef {"once" | "always" | {denied: string}} Answer `denied`: why, for the
  *   model; may be empty
- * @typedef {(call: import("../../js/session.js").ApprovalCall) => Promise<Answer>} Ask
+ * @typedef {(call: import("../../js/session/session.js").ApprovalCall) => Promise<Answer>} Ask
  */
 
 export class Approvals {
@@ -17,7 +17,7 @@ export class Approvals {
     this.#ask = ask;
   }
 
-  /** As `approve` of a session. @param {import("../../js/session.js").ApprovalCall} call */
+  /** As `approve` of a session. @param {import("../../js/session/session.js").ApprovalCall} call */
   approve = (call) => {
     const answer = this.#turn.then(() => this.#decide(call));
     this.#turn = answer.catch(() => {});

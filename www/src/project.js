@@ -17,7 +17,7 @@ export class Project extends EventTarget {
   files = new Map();
   /** @type {Set<string>} directories */
   directories = new Set();
-  /** What the package keeps of it. @type {import("../../js/project.js").Project} @readonly */
+  /** What the package keeps of it. @type {import("../../js/project/project.js").Project} @readonly */
   kept;
   /** What may have changed files since the last look. @readonly */
   ran = new Ran();
@@ -33,7 +33,7 @@ export class Project extends EventTarget {
 
   /**
    * A project in a sandbox of its own.
-   * @param {string} name @param {import("../../js/projects.js").ProjectOptions & {files?: object}} options
+   * @param {string} name @param {import("../../js/project/projects.js").ProjectOptions & {files?: object}} options
    */
   static async open(name, options) {
     const project = new Project(await openStored(name, options));
