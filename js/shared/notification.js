@@ -1,6 +1,6 @@
-// Callbacks that only hear something: status, activity, progress, output of a
-// terminal. What one throws, or rejects with, is its own affair. It is uncaught,
-// as what a listener of an event throws, and whoever told it goes on.
+// Notification callbacks: status, activity, progress, output of a terminal. An
+// exception that one throws, or a rejection, is reported as uncaught. It does not
+// end what called it.
 
 /**
  * @template {(...args: any[]) => void} F

@@ -1,7 +1,7 @@
-// Calls between a page and its worker, in both directions. Values travel by structured clone;
-// what cannot be cloned but means something here (functions, signals, errors,
-// responses, objects with methods) travels as a marker and is put together on
-// the other side. One class serves both ends.
+// Calls between a page and its worker, in both directions. Values travel by
+// structured clone. What cannot be cloned (functions, signals, errors,
+// responses, objects with methods) travels as a marker, and the other end puts
+// it together. One class serves both ends.
 
 import { CoreError, EnvironmentError, HermitcrabError, ReplayError, SessionError } from "../shared/errors.js";
 import { MARK, Outgoing, Scope, everProxies, isPlain, mapValues } from "./outgoing.js";

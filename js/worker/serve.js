@@ -5,7 +5,7 @@ import { Session, openSession } from "../session/session.js";
 import { Checkpoint } from "./checkpoint.js";
 import { Outbox, RemoteEventStream } from "./outbox.js";
 import { unpack } from "./packed-files.js";
-import { Rpc, ROOT } from "./rpc.js";
+import { ROOT, Rpc } from "./rpc.js";
 
 /**
  * @param {typeof import("../index.js")} api

@@ -7,7 +7,7 @@ import { violations } from "../../platform/content-security-policy.js";
 import { collected } from "../../platform/finalization.js";
 import { CoreError, SessionError, text } from "../../shared/errors.js";
 import { quiet } from "../../shared/notification.js";
-import { Rpc, ROOT, oneWay } from "../rpc.js";
+import { ROOT, Rpc, oneWay } from "../rpc.js";
 
 /** @import { Worker } from "../../platform.js" */
 
