@@ -14,6 +14,7 @@ import { ROOT, oneWay } from "../rpc.js";
 import { connection } from "./connection.js";
 import { MemoryEnvironment, againOf, environmentArgument } from "./memory-environment.js";
 import { playerOf } from "./scripted-model.js";
+import { ToolEnvironment } from "./tool-environment.js";
 
 /** @type {typeof import("../../api.js").createSession} */
 export async function createSession(given = {}) {
@@ -401,5 +402,6 @@ const leaving = (number, rpc, scope, eventStream) => () => {
 
 /** A tool that runs here: its limit, its result and its errors are judged where it is. */
 function bound(tool) {
-  return { ...definition(tool), timeoutMs: 0, execute: (args, context) => runTool(tool, args, context) };
+  const execute = (args, { env, ...context }) => runTool(tool, args, { ...context, env: new ToolEnvironment(env) });
+  return { ...definition(tool), timeoutMs: 0, execute };
 }
