@@ -9,8 +9,8 @@
 // State stays between calls, as pyodide's modules do.
 
 /**
- * @typedef {import("../js/program.js").Program} Program
- * @typedef {import("../js/program.js").FileChange} FileChange
+ * @typedef {import("../js/environment/program.js").Program} Program
+ * @typedef {import("../js/environment/program.js").FileChange} FileChange
  *
  * @typedef {object} Pyodide the part of pyodide's interface that is used here
  * @property {{

@@ -1,18 +1,18 @@
 // What every entry file exports, with or without a sandbox.
 
-import { SessionError } from "./errors.js";
-import { createSessionIn } from "./session.js";
+import { createSessionIn } from "./session/session.js";
+import { SessionError } from "./shared/errors.js";
 
-export { init } from "./runtime.js";
-export { RunError } from "./prompt.js";
-export { Session } from "./session.js";
-export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./errors.js";
-export { defineTool } from "./tool.js";
+export { init } from "./core/runtime.js";
+export { RunError } from "./session/prompt-result.js";
+export { Session } from "./session/session.js";
+export { CoreError, EnvironmentError, HermitcrabError, SessionError } from "./shared/errors.js";
+export { defineTool } from "./tool/tool.js";
 
 /**
  * Opens a session.
- * @param {import("./session.js").SessionOptions} [options]
- * @returns {Promise<import("./session.js").Session>}
+ * @param {import("./session/session.js").SessionOptions} [options]
+ * @returns {Promise<import("./session/session.js").Session>}
  */
 export function createSession(options = {}) {
   return createSessionIn(options, () => {
@@ -27,28 +27,28 @@ export function createSession(options = {}) {
 
 /**
  * @template [P=any]
- * @typedef {import("./session.js").Tool<P>} Tool
+ * @typedef {import("./session/session.js").Tool<P>} Tool
  */
 
 /**
  * @template [Input=unknown] @template [Output=Input]
- * @typedef {import("./session.js").StandardSchema<Input, Output>} StandardSchema
+ * @typedef {import("./session/session.js").StandardSchema<Input, Output>} StandardSchema
  */
 
 /**
- * @typedef {import("./session.js").SessionOptions} SessionOptions
- * @typedef {import("./session.js").ToolContext} ToolContext
- * @typedef {import("./session.js").CustomFormat} CustomFormat
- * @typedef {import("./session.js").FetchInit} FetchInit
- * @typedef {import("./model.js").ModelOptions} ModelOptions
- * @typedef {import("./model.js").ModelRequest} ModelRequest
+ * @typedef {import("./session/session.js").SessionOptions} SessionOptions
+ * @typedef {import("./session/session.js").ToolContext} ToolContext
+ * @typedef {import("./session/session.js").CustomFormat} CustomFormat
+ * @typedef {import("./session/session.js").FetchInit} FetchInit
+ * @typedef {import("./model/model-client.js").ModelOptions} ModelOptions
+ * @typedef {import("./model/model-client.js").ModelRequest} ModelRequest
  * @typedef {import("./types.js").ModelMessage} ModelMessage
  * @typedef {import("./types.js").ModelPart} ModelPart
  * @typedef {import("./types.js").ModelResponse} ModelResponse
  * @typedef {import("./types.js").ModelEvent} ModelEvent
- * @typedef {import("./prompt.js").PromptResult} PromptResult
- * @typedef {import("./prompt.js").RunUsage} RunUsage
- * @typedef {import("./session.js").ApprovalCall} ApprovalCall
+ * @typedef {import("./session/prompt-result.js").PromptResult} PromptResult
+ * @typedef {import("./session/prompt-result.js").RunUsage} RunUsage
+ * @typedef {import("./session/session.js").ApprovalCall} ApprovalCall
  * @typedef {import("./events.js").SessionEvent} SessionEvent
  * @typedef {import("./events.js").EventKind} EventKind
  * @typedef {import("./types.js").SessionSettings} SessionSettings
@@ -74,20 +74,20 @@ export function createSession(options = {}) {
  * @typedef {import("./events.js").Attachment} Attachment
  * @typedef {import("./events.js").AttachmentKind} AttachmentKind
  * @typedef {import("./events.js").Sampled} Sampled
- * @typedef {import("./content.js").TextPart} TextPart
- * @typedef {import("./content.js").ImagePart} ImagePart
- * @typedef {import("./content.js").DocumentPart} DocumentPart
- * @typedef {import("./content.js").Part} Part
- * @typedef {import("./content.js").Input} Input
- * @typedef {import("./tool-environment.js").ToolEnvironment} ToolEnvironment
- * @typedef {import("./runtime.js").InitOptions} InitOptions
- * @typedef {import("./runtime.js").WasmSource} WasmSource
- * @typedef {import("./environment.js").CustomEnvironment} CustomEnvironment
- * @typedef {import("./environment.js").CustomCalls} CustomCalls
- * @typedef {import("./environment.js").Wrapping} Wrapping
- * @typedef {import("./environment.js").ExecOptions} ExecOptions
- * @typedef {import("./environment.js").ExecResult} ExecResult
- * @typedef {import("./environment.js").Stat} Stat
- * @typedef {import("./environment.js").Entry} Entry
- * @typedef {import("./environment.js").GrepQuery} GrepQuery
+ * @typedef {import("./tool/content.js").TextPart} TextPart
+ * @typedef {import("./tool/content.js").ImagePart} ImagePart
+ * @typedef {import("./tool/content.js").DocumentPart} DocumentPart
+ * @typedef {import("./tool/content.js").Part} Part
+ * @typedef {import("./tool/content.js").Input} Input
+ * @typedef {import("./core/tool-environment.js").ToolEnvironment} ToolEnvironment
+ * @typedef {import("./core/runtime.js").InitOptions} InitOptions
+ * @typedef {import("./core/runtime.js").WasmSource} WasmSource
+ * @typedef {import("./environment/custom-environment.js").CustomEnvironment} CustomEnvironment
+ * @typedef {import("./environment/custom-environment.js").CustomCalls} CustomCalls
+ * @typedef {import("./environment/custom-environment.js").Wrapping} Wrapping
+ * @typedef {import("./environment/custom-environment.js").ExecOptions} ExecOptions
+ * @typedef {import("./environment/custom-environment.js").ExecResult} ExecResult
+ * @typedef {import("./environment/custom-environment.js").Stat} Stat
+ * @typedef {import("./environment/custom-environment.js").Entry} Entry
+ * @typedef {import("./environment/custom-environment.js").GrepQuery} GrepQuery
  */

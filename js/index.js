@@ -1,7 +1,7 @@
 // Entry `hermitcrab`: web pages, workers and bundlers.
 
+import { setPlatform } from "./core/runtime.js";
 import * as bindings from "./wasm/hermitcrab.js";
-import { setPlatform } from "./runtime.js";
 
 setPlatform({
   bindings,
@@ -11,5 +11,5 @@ setPlatform({
 });
 
 export * from "./api.js";
-export { ModelError } from "./errors.js";
-export { ModelClient } from "./model.js";
+export { ModelError } from "./shared/errors.js";
+export { ModelClient } from "./model/model-client.js";

@@ -2,9 +2,9 @@
 
 import { readFile } from "node:fs/promises";
 
+import { setPlatform } from "./core/runtime.js";
 import * as bindings from "./wasm/hermitcrab.js";
-import { setPlatform } from "./runtime.js";
-import "./machine-node.js";
+import "./platform/machine-node.js";
 
 setPlatform({
   bindings,
@@ -13,12 +13,12 @@ setPlatform({
 });
 
 export * from "./api.js";
-export { ModelError } from "./errors.js";
-export { ModelClient } from "./model.js";
-export { directoryStorage } from "./directory-storage.js";
-export { NodeEnvironment } from "./node-environment.js";
+export { ModelError } from "./shared/errors.js";
+export { ModelClient } from "./model/model-client.js";
+export { directoryStorage } from "./project/directory-storage.js";
+export { NodeEnvironment } from "./environment/node-environment.js";
 
 /**
- * @typedef {import("./node-environment.js").NodeEnvironmentOptions} NodeEnvironmentOptions
- * @typedef {import("./node-environment.js").NodeOptions} NodeOptions
+ * @typedef {import("./environment/node-environment.js").NodeEnvironmentOptions} NodeEnvironmentOptions
+ * @typedef {import("./environment/node-environment.js").NodeOptions} NodeOptions
  */

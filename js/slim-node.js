@@ -2,8 +2,8 @@
 
 import { readFile } from "node:fs/promises";
 
+import { setPlatform } from "./core/runtime.js";
 import * as bindings from "./wasm/slim/hermitcrab.js";
-import { setPlatform } from "./runtime.js";
 
 setPlatform({
   bindings,
@@ -12,5 +12,5 @@ setPlatform({
 });
 
 export * from "./api-slim.js";
-export { ModelError } from "./errors.js";
-export { ModelClient } from "./model.js";
+export { ModelError } from "./shared/errors.js";
+export { ModelClient } from "./model/model-client.js";

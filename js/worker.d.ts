@@ -1,7 +1,7 @@
 // Types of `hermitcrab/worker`: those of `hermitcrab`, but for models without a
 // session, which need no worker, and the worker itself.
 
-import type { WorkerOptions } from "./worker/connection.js";
+import type { WorkerOptions } from "./worker/page/connection.js";
 
 export * from "./api.js";
 export type { WorkerOptions };

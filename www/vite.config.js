@@ -63,7 +63,7 @@ function offline() {
           hash.update(name).update(code ?? source);
         }
         const version = hash.digest("hex").slice(0, 16);
-        const source = readFileSync(here("src/offline.js"), "utf8")
+        const source = readFileSync(here("src/page/service-worker.js"), "utf8")
           .replace("__VERSION__", JSON.stringify(version))
           .replace("__FILES__", JSON.stringify([...files, ...PUBLIC]))
           // Python is only for those who call it.

@@ -2,7 +2,7 @@
 // by the sandbox as changes, asked afterwards what the program changed.
 
 /**
- * @typedef {import("../program.js").FileChange} FileChange
+ * @typedef {import("../environment/program.js").FileChange} FileChange
  * @typedef {File | Directory | Link | Device} Node
  */
 

@@ -1,7 +1,7 @@
 // `jsProgram`: JavaScript for the sandbox, in a worker.
 
-import { acceptInEnvironment } from "../arguments.js";
-import { machine, webWorker } from "../machine.js";
+import { machine, webWorker } from "../platform/machine.js";
+import { acceptInEnvironment } from "../shared/arguments.js";
 import { Pool } from "./pool.js";
 
 /** @import { Worker } from "../platform.js" */
@@ -34,7 +34,7 @@ const REMEDY = "make hermitcrab/javascript/worker an entry point of your bundle,
  * a realm of the page's origin, or of the process in Node. Code that is out to
  * do harm belongs into an environment that is made for it.
  * @param {JsOptions} [options]
- * @returns {import("../program.js").Program & {close: () => void}}
+ * @returns {import("../environment/program.js").Program & {close: () => void}}
  */
 export function jsProgram(options = {}) {
   acceptInEnvironment("jsProgram", options);

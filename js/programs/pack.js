@@ -1,10 +1,10 @@
 // Fetches and opens what a lent program consists of: one tar archive, gzipped,
 // so that it is small whether or not its server compresses.
 
-import { EnvironmentError } from "../errors.js";
-import { machine } from "../machine.js";
-import { quiet } from "../quiet.js";
-import { tarEntries } from "../tar.js";
+import { tarEntries } from "../archive/tar.js";
+import { machine } from "../platform/machine.js";
+import { EnvironmentError } from "../shared/errors.js";
+import { quiet } from "../shared/notification.js";
 
 /** Nothing can be read at the address. */
 export class NotThere extends EnvironmentError {

@@ -4,11 +4,11 @@
 // aborted ends its worker: nothing else stops a program that loops.
 
 /**
- * @typedef {import("../program.js").ProgramCall} ProgramCall
- * @typedef {import("../program.js").ProgramResult} ProgramResult
+ * @typedef {import("../environment/program.js").ProgramCall} ProgramCall
+ * @typedef {import("../environment/program.js").ProgramResult} ProgramResult
  *
  * @typedef {object} PoolOptions
- * @property {() => Promise<import("../machine.js").WorkerHandle>} start a new
+ * @property {() => Promise<import("../platform/machine.js").WorkerHandle>} start a new
  *   worker that has been told what it needs to run calls
  * @property {number} workers how many may live at a time
  * @property {number} [idleMs] how long one lives that has nothing to do

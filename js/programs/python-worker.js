@@ -37,7 +37,7 @@ globalThis.onmessage = ({ data: { kind, ...data } }) => {
   }
 };
 
-/** @param {Omit<import("../program.js").ProgramCall, "signal">} call */
+/** @param {Omit<import("../environment/program.js").ProgramCall, "signal">} call */
 function run({ name, args, env, cwd, stdin, since, changes }) {
   if (since === undefined) tree.clear();
   tree.apply(changes, Date.now());

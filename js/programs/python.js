@@ -1,8 +1,8 @@
 // `pythonProgram`: CPython for the sandbox, downloaded when it is first called.
 
-import { acceptInEnvironment } from "../arguments.js";
-import { EnvironmentError } from "../errors.js";
-import { machine, webWorker } from "../machine.js";
+import { machine, webWorker } from "../platform/machine.js";
+import { acceptInEnvironment } from "../shared/arguments.js";
+import { EnvironmentError } from "../shared/errors.js";
 import { NotThere, unpack } from "./pack.js";
 import { Pool } from "./pool.js";
 
@@ -39,7 +39,7 @@ const MISSING = "the package hermitcrab-python, which holds Python, is not there
  * `load` downloads it ahead of the first call, and rejects with an
  * `EnvironmentError` if that fails; `close` ends its workers.
  * @param {PythonOptions} [options]
- * @returns {import("../program.js").Program & {load: () => Promise<void>, close: () => void}}
+ * @returns {import("../environment/program.js").Program & {load: () => Promise<void>, close: () => void}}
  */
 export function pythonProgram(options = {}) {
   acceptInEnvironment("pythonProgram", options);

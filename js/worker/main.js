@@ -1,4 +1,4 @@
-// The worker's script: the package as it is, called over a link.
+// The worker's script: the package as it is, called from the page.
 
 import * as api from "../index.js";
 import { serve } from "./serve.js";

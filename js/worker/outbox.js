@@ -18,7 +18,7 @@ export class Outbox {
   #timer;
   #room = [];
 
-  /** @param {import("./link.js").Port} port */
+  /** @param {import("./rpc.js").Port} port */
   constructor(port) {
     this.#port = port;
   }
@@ -70,8 +70,8 @@ export class Outbox {
   }
 }
 
-/** Stands in the worker for the `EventHub` that the page has for a session. */
-export class RemoteHub {
+/** Stands in the worker for the `EventStream` that the page has for a session. */
+export class RemoteEventStream {
   #outbox;
   #session;
   #toolEnded;
@@ -95,7 +95,7 @@ export class RemoteHub {
     if (events.some(({ kind }) => kind === "TOOL_CALL_START")) this.#outbox.flush();
   }
 
-  /** The page has it when this worker is gone. @param {import("../session.js").LastState | undefined} last */
+  /** The page has it when this worker is gone. @param {import("../session/session.js").LastState | undefined} last */
   remember(last) {
     this.#outbox.add({ type: "last", session: this.#session, last }, [], 0);
   }

@@ -1,7 +1,7 @@
-// What leaves by a link: values as structured clone takes them, with markers for
+// What leaves for the other end: values as structured clone takes them, with markers for
 // what it does not take, and what moves or has to be kept along with them.
 
-import { EnvironmentError, HermitcrabError, ReplayError, text } from "../errors.js";
+import { EnvironmentError, HermitcrabError, ReplayError, text } from "../shared/errors.js";
 
 /** Marks what stands for something else. Data that has it is wrapped. */
 export const MARK = "$hermitcrab";
@@ -33,13 +33,13 @@ export class Outgoing {
   transfer = [];
   /** Promises for the ends of its streams. @type {Promise<void>[]} */
   streams = [];
-  #link;
+  #rpc;
   #scope;
   #ends = [];
 
-  /** @param {import("./link.js").Link} link @param {Scope} [scope] without one, functions live until the answer */
-  constructor(link, scope) {
-    this.#link = link;
+  /** @param {import("./rpc.js").Rpc} rpc @param {Scope} [scope] without one, functions live until the answer */
+  constructor(rpc, scope) {
+    this.#rpc = rpc;
     this.#scope = scope;
   }
 
@@ -84,14 +84,14 @@ export class Outgoing {
     if (value instanceof URL) return value.href;
     if (typeof File === "function" && value instanceof File) return this.#file(value);
     if (value instanceof Blob) return value;
-    const number = this.#link.numberOf(value);
+    const number = this.#rpc.numberOf(value);
     if (number !== undefined) return { [MARK]: "own", id: number };
     if (everProxies.has(value)) {
       throw new EnvironmentError("not_found", "a snapshot, or what else the worker made, was lost with that worker; take another");
     }
     if (isNative(value)) return value;
     // A page's objects travel as what they hold, the worker's stay there.
-    return this.#link.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
+    return this.#rpc.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
   }
 
   #plain(value) {
@@ -103,7 +103,7 @@ export class Outgoing {
   #bytes(view) {
     const { buffer, byteLength } = view;
     if (!(buffer instanceof ArrayBuffer) || byteLength === 0) return view;
-    if (this.#link.movesBytes || spare.has(view)) {
+    if (this.#rpc.movesBytes || spare.has(view)) {
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
       return view;
     }
@@ -122,17 +122,17 @@ export class Outgoing {
 
   #function(call) {
     const scope = this.#scope ?? new Scope();
-    if (!this.#scope) this.#ends.push(() => this.#link.forget(scope));
-    const id = this.#link.keepFunction(call, scope);
-    return { [MARK]: "function", id, oneWay: this.#link.hasOneWay(call) };
+    if (!this.#scope) this.#ends.push(() => this.#rpc.forget(scope));
+    const id = this.#rpc.keepFunction(call, scope);
+    return { [MARK]: "function", id, oneWay: this.#rpc.hasOneWay(call) };
   }
 
   #signal(signal) {
-    const id = this.#link.nextNumber();
+    const id = this.#rpc.nextNumber();
     const reason = signal.aborted ? this.encode(signal.reason) : undefined;
     if (!signal.aborted) {
       const told = () => {
-        this.#link.send({ type: "abort", signal: id, reason: this.failure(signal.reason) });
+        this.#rpc.send({ type: "abort", signal: id, reason: this.failure(signal.reason) });
       };
       signal.addEventListener("abort", told, { once: true });
       this.#ends.push(() => signal.removeEventListener("abort", told));
@@ -159,14 +159,14 @@ export class Outgoing {
 
   #stream(stream) {
     if (stream.locked) return { [MARK]: "stream", locked: true };
-    return { [MARK]: "stream", id: this.#link.keepStream(stream, this.streams), locked: false };
+    return { [MARK]: "stream", id: this.#rpc.keepStream(stream, this.streams), locked: false };
   }
 
   #handle(object) {
     const promises = Object.entries(object)
       .filter(([, value]) => value instanceof Promise)
-      .map(([name, promise]) => [name, this.#link.keepObject({ settled: () => promise })]);
-    return { [MARK]: "handle", id: this.#link.keepObject(object), methods: methodsOf(object), promises };
+      .map(([name, promise]) => [name, this.#rpc.keepObject({ settled: () => promise })]);
+    return { [MARK]: "handle", id: this.#rpc.keepObject(object), promises };
   }
 }
 
@@ -183,16 +183,6 @@ function isError(value) {
 /** What the platform made, it knows how to clone. */
 function isNative({ constructor }) {
   return typeof constructor === "function" && Function.prototype.toString.call(constructor).includes("[native code]");
-}
-
-function methodsOf(object) {
-  const names = new Set();
-  for (let from = object; from && from !== Object.prototype; from = Object.getPrototypeOf(from)) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(from))) {
-      if (typeof value === "function" && name !== "constructor" && !name.startsWith("__")) names.add(name);
-    }
-  }
-  return [...names];
 }
 
 /** A record with `change`d values. */

@@ -1,32 +1,32 @@
 // The worker's end: what the page can call, and what it is told unasked.
 
-import { onFailure } from "../runtime.js";
-import { Session, openSession } from "../session.js";
-import { Keeper } from "./keeper.js";
-import { Link, ROOT } from "./link.js";
-import { Outbox, RemoteHub } from "./outbox.js";
-import { unpack } from "./parcel.js";
+import { onFailure } from "../core/runtime.js";
+import { Session, openSession } from "../session/session.js";
+import { Checkpoint } from "./checkpoint.js";
+import { Outbox, RemoteEventStream } from "./outbox.js";
+import { unpack } from "./packed-files.js";
+import { ROOT, Rpc } from "./rpc.js";
 
 /**
  * @param {typeof import("../index.js")} api
- * @param {import("./link.js").Port} port
+ * @param {import("./rpc.js").Port} port
  * @param {(receive: (message: any) => void) => void} listen
  */
 export function serve(api, port, listen) {
   const outbox = new Outbox(port);
-  const link = new Link(port, {
+  const rpc = new Rpc(port, {
     worker: true,
     before: () => outbox.flush(),
     note: (note, transfer) => outbox.add(note, transfer),
     served: (object) => root.served(object),
   });
-  const root = new Root(api, link, outbox);
-  link.serve(ROOT, root);
+  const root = new Root(api, rpc, outbox);
+  rpc.serve(ROOT, root);
   listen((message) => {
     if (message.type === "ping") port.postMessage({ type: "pong" });
     else if (message.type === "taken") outbox.taken();
     else if (message.type === "full") root.full(message);
-    else link.receive(message);
+    else rpc.receive(message);
   });
   onFailure(({ message }) => {
     outbox.flush();
@@ -45,17 +45,17 @@ const WORK_BOUND = 4_000_000;
 
 class Root {
   #api;
-  #link;
+  #rpc;
   #outbox;
-  #hubs = new Map();
-  #keepers = new Map();
+  #eventStreams = new Map();
+  #checkpoints = new Map();
   #customs = new Map();
   #players = new Map();
   #changed = false;
 
-  constructor(api, link, outbox) {
+  constructor(api, rpc, outbox) {
     this.#api = api;
-    this.#link = link;
+    this.#rpc = rpc;
     this.#outbox = outbox;
   }
 
@@ -71,10 +71,10 @@ class Root {
   async createSession(number, { custom, player, ...options }) {
     if (player !== undefined) options.fetch = this.#players.get(player);
     if (custom !== undefined) options.env = this.#customs.get(custom);
-    const hub = new RemoteHub(this.#outbox, number, () => (this.#changed = true));
-    const session = await openSession(options, hub);
-    this.#hubs.set(number, hub);
-    session.closed.then(() => this.#hubs.delete(number));
+    const eventStream = new RemoteEventStream(this.#outbox, number, () => (this.#changed = true));
+    const session = await openSession(options, eventStream);
+    this.#eventStreams.set(number, eventStream);
+    session.closed.then(() => this.#eventStreams.delete(number));
     return { session, id: session.id };
   }
 
@@ -111,29 +111,29 @@ class Root {
     // Nobody's page is held up here.
     const limits = { workBound: WORK_BOUND, ...options.limits };
     const environment = await this.#api.MemoryEnvironment.create({ ...options, limits });
-    const keeper = await Keeper.of(environment, (delta) => {
-      this.#link.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
+    const checkpoint = await Checkpoint.of(environment, (delta) => {
+      this.#rpc.send({ type: "delta", environment: number, ...delta }, [delta.archive.buffer]);
     });
     try {
-      if (deltas) keeper.restore(deltas);
+      if (deltas) checkpoint.restore(deltas);
       if (files) await environment.importFiles(unpack(files));
     } catch (error) {
       // The page has nothing to give back.
       await environment.dispose();
-      keeper.free();
+      checkpoint.free();
       throw error;
     }
-    this.#keepers.set(number, keeper);
-    keeper.runtime.watchers.add(() => {
+    this.#checkpoints.set(number, checkpoint);
+    checkpoint.runtime.watchers.add(() => {
       if (this.#changed) this.#save();
     });
-    keeper.save();
+    checkpoint.save();
     void this.#api.warmUp();
     return environment;
   }
 
-  async importFiles(environment, parcel, options) {
-    await environment.importFiles(unpack(parcel), options);
+  async importFiles(environment, packed, options) {
+    await environment.importFiles(unpack(packed), options);
     this.#save();
   }
 
@@ -172,7 +172,7 @@ class Root {
    * @param {{number: number, mark: number}} [begins] where in its news that is to be seen
    */
   async callSession(session, method, args, begins) {
-    if (begins) this.#hubs.get(begins.number)?.mark(begins.mark);
+    if (begins) this.#eventStreams.get(begins.number)?.mark(begins.mark);
     const value = await session[method](...args);
     return {
       value,
@@ -185,8 +185,8 @@ class Root {
 
   /** The page has disposed of it. */
   forget(number) {
-    this.#keepers.get(number)?.free();
-    this.#keepers.delete(number);
+    this.#checkpoints.get(number)?.free();
+    this.#checkpoints.delete(number);
   }
 
   /** The page can open no more sessions with it; those that there are have it themselves. */
@@ -200,8 +200,8 @@ class Root {
   }
 
   full({ session, full }) {
-    const hub = this.#hubs.get(session);
-    if (hub) hub.full = full;
+    const eventStream = this.#eventStreams.get(session);
+    if (eventStream) eventStream.full = full;
   }
 
   /** A call of the page's is done; calls of sessions change files through tools only. */
@@ -212,6 +212,6 @@ class Root {
   /** Tells the page what has changed: not in the middle of a command, but at its end. */
   #save() {
     this.#changed = false;
-    for (const keeper of this.#keepers.values()) keeper.save();
+    for (const checkpoint of this.#checkpoints.values()) checkpoint.save();
   }
 }

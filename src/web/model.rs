@@ -1,5 +1,5 @@
-//! Models without a session for JavaScript hosts: `js/model.js` is the only
-//! user. Requests, answers and events travel as JSON text; what fails rejects
+//! Models without a session for JavaScript hosts: `js/model/model-client.js` is
+//! the only user. Requests, answers and events travel as JSON text; what fails rejects
 //! with the JSON of an [`LlmError`].
 
 use std::cell::RefCell;

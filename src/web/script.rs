@@ -1,5 +1,5 @@
-//! The scripted model for JavaScript hosts: answers requests as data; `js/script.js`
-//! waits and sends.
+//! The scripted model for JavaScript hosts: answers requests as data;
+//! `js/model/scripted-model.js` waits and sends.
 
 use bytes::Bytes;
 use js_sys::{Array, Object};

@@ -108,7 +108,7 @@ test("a tab that asks whether it has a project is told so, and at once when it h
   const { open } = await profile(t);
   const [one, two] = [await open(), await open()];
   const lock = (page, takeOver) => page.evaluate(async (takeOver) => {
-    const { lockTab } = await import("/js/storage.js");
+    const { lockTab } = await import("/js/project/browser-storage.js");
     window.release = await lockTab("p", takeOver, () => {});
     return release?.held();
   }, takeOver);
@@ -281,7 +281,7 @@ test("a full disk is told as one at every attempt", async (t) => {
   const devtools = await context.newCDPSession(page);
   await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 2_000_000 });
   const told = await page.evaluate(async () => {
-    const { privateFiles } = await import("/js/storage.js");
+    const { privateFiles } = await import("/js/project/browser-storage.js");
     const storage = await privateFiles();
     const attempt = (index) => storage.write("big", `file${index}`, new Uint8Array(6_000_000)).then(() => "done", ({ name }) => name);
     const told = [];

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { EnvironmentError, MemoryEnvironment } from "./face.mjs";
 import { memoryHandle, packTar, packZip } from "./archives.mjs";
+import { EnvironmentError, MemoryEnvironment } from "./face.mjs";
 
 const BINARY = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7 + (index >> 8)) & 255);
 const LATIN = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a, 0xff, 0xfe, 0x00]);

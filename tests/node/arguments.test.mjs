@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import * as face from "./face.mjs";
 import { jsProgram } from "../../js/programs/javascript.js";
 import { pythonProgram } from "../../js/programs/python.js";
+import * as face from "./face.mjs";
 import { collect, dataOf, moved } from "./support.mjs";
 
 /** All that an environment must be able to do. */

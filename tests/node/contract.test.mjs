@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { attach } from "../../js/environment.js";
-import { EnvironmentError } from "../../js/errors.js";
+import { attach } from "../../js/environment/custom-environment.js";
 import { MemoryEnvironment, NodeEnvironment } from "../../js/node.js";
+import { EnvironmentError } from "../../js/shared/errors.js";
 import { bytes, expand } from "./play.mjs";
 
 const CLAUSES = new URL("../contract/", import.meta.url);

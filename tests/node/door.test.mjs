@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
+import { checkAddress, createDoor } from "../../js/model/door.js";
 import { MemoryEnvironment, SessionError, createSession } from "../../js/node.js";
-import { checkAddress, createDoor } from "../../js/door.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
 import { callStep, collect, dataOf, listen, serveModel } from "./support.mjs";
 

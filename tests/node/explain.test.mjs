@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mayAsk, speakable, whyNot } from "../../www/src/address.js";
-import { again, explain, sentence } from "../../www/src/explain.js";
+import { mayAsk, speakable, whyNot } from "../../www/src/page/address.js";
+import { again, explain, sentence } from "../../www/src/page/explain.js";
 
 const door = (origin) => `cannot connect to ${origin}: Failed to fetch; check the network; if the server does not allow requests from web pages (CORS), set baseUrl to a proxy of yours that does`;
 

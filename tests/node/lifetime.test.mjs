@@ -8,8 +8,8 @@ import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 
 import * as here from "../../js/node.js";
-import * as far from "../../js/worker-node.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
+import * as far from "../../js/worker-node.js";
 
 setFlagsFromString("--expose-gc");
 const gc = runInNewContext("gc");

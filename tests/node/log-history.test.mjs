@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { createSession } from "../../js/node.js";
-import { eventsOf, historyOf } from "../../www/src/history.js";
+import { eventsOf, historyOf } from "../../www/src/run/history.js";
 
 const script = { steps: [
   { text: "I look around.", tool_calls: [

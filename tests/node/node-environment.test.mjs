@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { once } from "node:events";
 
+import { looksSecret, select } from "../../js/environment/node-variables.js";
 import * as here from "../../js/node.js";
 import * as worker from "../../js/worker-node.js";
-import { looksSecret, select } from "../../js/secrets.js";
 import { callStep, collect, dataOf } from "./support.mjs";
 
 const { EnvironmentError, NodeEnvironment } = here;

@@ -10,8 +10,8 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { openProjectIn } from "../../js/projects.js";
-import { storageFailure } from "../../js/stored-project.js";
+import { openProjectIn } from "../../js/project/projects.js";
+import { storageFailure } from "../../js/project/stored-project.js";
 import { CoreError, EnvironmentError, MemoryEnvironment, createSession, deleteProject, directoryStorage, inWorker, listProjects, openProject } from "./face.mjs";
 import { callStep, collect, dataOf, serveModel, uncaughtIn } from "./support.mjs";
 

@@ -6,9 +6,9 @@ import { readFile, readdir } from "node:fs/promises";
 import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 
+import { tarEntries } from "../../js/archive/tar.js";
 import * as api from "../../js/node.js";
 import * as slim from "../../js/slim-node.js";
-import { tarEntries } from "../../js/tar.js";
 import * as worker from "../../js/worker-node.js";
 import { binary, resummed, textOf } from "./logs.mjs";
 

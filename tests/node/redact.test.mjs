@@ -5,8 +5,8 @@ import { after, test } from "node:test";
 
 import * as here from "../../js/node.js";
 import * as worker from "../../js/worker-node.js";
-import { createDoor } from "../../js/door.js";
-import { Keys } from "../../js/redact.js";
+import { createDoor } from "../../js/model/door.js";
+import { Keys } from "../../js/model/redact.js";
 import { initSync } from "../../js/wasm/hermitcrab.js";
 import { callStep, collect, dataOf, listen, serveModel } from "./support.mjs";
 

@@ -15,7 +15,7 @@ import * as v from "valibot";
 import { z } from "zod";
 
 import { createSession } from "../../js/node.js";
-import { definition, runTool } from "../../js/tool.js";
+import { definition, runTool } from "../../js/tool/tool.js";
 import { forms, parameters, text } from "../schemas/zod.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import xterm from "@xterm/headless";
-import { Line } from "../../js/line.js";
+import { Line } from "../../js/environment/line-editor.js";
 import { MemoryEnvironment, inWorker } from "./face.mjs";
 
 /** A terminal with a shell behind it. */

@@ -55,8 +55,9 @@ function* branches(entry) {
 
 /** Modules whose types a program meets, and of their types those that it does not. */
 const PUBLIC = [
-  ...["session", "prompt", "environment", "sandbox", "archive", "program", "snapshot", "shell", "project", "projects", "storage"],
-  ...["runtime", "types", "events", "node-environment", "content", "model"],
+  ...["session/session", "session/prompt-result", "project/project", "project/projects", "project/browser-storage", "archive/import-export"],
+  ...["memory-environment", "custom-environment", "node-environment", "program", "snapshot", "shell"].map((name) => `environment/${name}`),
+  ...["core/runtime", "types", "events", "tool/content", "model/model-client"],
 ];
 const INTERNAL = ["SessionPart", "OwnOptions", "EnvironmentAnswers", "Place", "Sink", "Release", "Core", "Platform", "EnvironmentPart", "Programs", "CorePart", "Again"];
 

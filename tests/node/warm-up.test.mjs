@@ -7,7 +7,7 @@ import { MemoryEnvironment, warmUp } from "../../js/node.js";
 import * as worker from "../../js/worker-node.js";
 
 /** The module anew: it warms up once. */
-const fresh = async () => (await import(`../../js/warm-up.js?${Math.random()}`)).warmUp;
+const fresh = async () => (await import(`../../js/core/warm-up.js?${Math.random()}`)).warmUp;
 
 test("it runs a command that this sandbox knows, once, and leaves nothing", async () => {
   const results = [];

@@ -6,7 +6,7 @@ import { terminate } from "../../js/worker-node.js";
 
 process.env.HERMITCRAB_FACE = "worker";
 
-for (const name of ["arguments", "session", "environment", "sandbox", "sandbox-exec", "archive", "project", "shell", "callbacks", "prompt", "frameworks", "drain"]) {
+for (const name of ["arguments", "session", "environment", "sandbox", "sandbox-exec", "archive", "project", "shell", "callbacks", "prompt", "frameworks", "streamed-result"]) {
   await import(`./${name}.test.mjs`);
 }
 

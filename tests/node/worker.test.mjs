@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
+import { ToolEnvironment } from "../../js/core/tool-environment.js";
 import * as here from "../../js/node.js";
 import {
   CoreError,
@@ -18,6 +19,7 @@ import {
   restart,
   terminate,
 } from "../../js/worker-node.js";
+import { ToolEnvironment as FarToolEnvironment } from "../../js/worker/page/tool-environment.js";
 import { callStep, collect, dataOf, serveEndless, serveModel } from "./support.mjs";
 
 const KEY = "sk-test-0000";
@@ -437,7 +439,8 @@ test("the worker's classes can do what those of the core can", async () => {
   const methods = (Class) => Object.getOwnPropertyNames(Class.prototype).sort();
   const env = await MemoryEnvironment.create();
   const session = await createSession({ apiKey: KEY, env });
-  for (const [Far, Near] of [[MemoryEnvironment, here.MemoryEnvironment], [session.constructor, here.Session]]) {
+  const pairs = [[MemoryEnvironment, here.MemoryEnvironment], [session.constructor, here.Session], [FarToolEnvironment, ToolEnvironment]];
+  for (const [Far, Near] of pairs) {
     const lacks = methods(Near).filter((name) => !(name in Far.prototype));
     assert.deepEqual(lacks, []);
   }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
-import { nodeWorker } from "../../js/machine-node.js";
+import { nodeWorker } from "../../js/platform/machine-node.js";
 import { Pool } from "../../js/programs/pool.js";
 
 /** A program that prints its argument after as many ms. */

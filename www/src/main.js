@@ -4,12 +4,12 @@
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/parts.css";
-import { start as startAgent } from "./agent.js";
-import { h } from "./dom.js";
-import { Settings } from "./settings.js";
-import { RUN_FILES } from "./share.js";
-import { applyTheme } from "./theme.js";
-import { toast } from "./toast.js";
+import { start as startAgent } from "./agent/agent.js";
+import { Settings } from "./agent/settings.js";
+import { h } from "./page/dom.js";
+import { applyTheme } from "./page/theme.js";
+import { toast } from "./page/toast.js";
+import { RUN_FILES } from "./run/share.js";
 import { Workbench } from "./workbench.js";
 
 // From here on this script says what goes wrong.

@@ -1,34 +1,34 @@
 // The workbench: puts the parts on the page and connects them to the project,
 // its conversation and what is kept in the browser.
 
-import { SCRIPTED, PROVIDERS, model } from "./agent.js";
-import { missing } from "./choice.js";
-import { Conversation } from "./conversation.js";
+import { SCRIPTED, PROVIDERS, model } from "./agent/agent.js";
+import { missing } from "./agent/provider-choice.js";
 import * as demo from "./demo/index.js";
-import { announce, download, perFrame, pickFiles, size } from "./dom.js";
-import { sentence } from "./explain.js";
-import { guard, tell } from "./guard.js";
-import { watchKeys } from "./keys.js";
-import { watchLeaving } from "./leaving.js";
-import { RUN_FILES, openRun, packRun } from "./share.js";
-import { Shelf, problemOfName } from "./shelf.js";
-import { themeButton } from "./theme.js";
-import { toast } from "./toast.js";
-import { exportFolder, exportZip, forgetImports, importFiles, importFolder, lendsFolders } from "./transfer.js";
-import { treeActions } from "./tree-actions.js";
-import { approvalDialog } from "./view/approval-dialog.js";
-import { chatView } from "./view/chat.js";
-import { editorView } from "./view/editor.js";
+import { announce, download, perFrame, pickFiles, size } from "./page/dom.js";
+import { sentence } from "./page/explain.js";
+import { guard, tell } from "./page/guard.js";
+import { watchLeaving } from "./page/leaving.js";
+import { themeButton } from "./page/theme.js";
+import { toast } from "./page/toast.js";
+import { SavedProjects, problemOfName } from "./project/saved-projects.js";
+import { exportFolder, exportZip, forgetImports, importFiles, importFolder, lendsFolders } from "./project/transfer.js";
+import { Conversation } from "./run/conversation.js";
+import { RUN_FILES, openRun, packRun } from "./run/share.js";
+import { approvalDialog } from "./view/chat/approval-dialog.js";
+import { chatView } from "./view/chat/chat.js";
+import { replayView } from "./view/chat/replay.js";
+import { projectHello, sampleHello } from "./view/chat/welcome.js";
+import { editorView } from "./view/editor/editor.js";
 import { filesView } from "./view/files.js";
 import { header } from "./view/header.js";
-import { projectHello, sampleHello } from "./view/hello.js";
+import { watchKeys } from "./view/keys.js";
 import { layout } from "./view/layout.js";
-import { previewView } from "./view/preview.js";
+import { previewView } from "./view/preview/preview.js";
 import { projectsDialog } from "./view/projects-dialog.js";
 import { ask } from "./view/question.js";
-import { replayView } from "./view/replay.js";
 import { settingsDialog } from "./view/settings-dialog.js";
 import { terminalView } from "./view/terminal.js";
+import { treeActions } from "./view/tree-actions.js";
 
 /** The name of the sample project. */
 const SAMPLE = "tide-pool";
@@ -36,12 +36,12 @@ const SAMPLE = "tide-pool";
 const LOOKING = "A shared run is open, which is only looked at. Close it, or continue from it, to go on with a project.";
 
 export class Workbench {
-  /** @type {import("./project.js").Project} */
+  /** @type {import("./project/project.js").Project} */
   #project;
   /** @type {Conversation} */
   #conversation;
   #settings;
-  #shelf;
+  #projects;
   #ask;
   #replay;
   /** The file that was in front when the run was opened. */
@@ -52,10 +52,10 @@ export class Workbench {
   #header;
   #layout;
 
-  /** @param {import("./settings.js").Settings} settings */
+  /** @param {import("./agent/settings.js").Settings} settings */
   constructor(settings) {
     this.#settings = settings;
-    this.#shelf = new Shelf({
+    this.#projects = new SavedProjects({
       takeOver: guard((name) => this.#open(name, { takeOver: true })),
       export: guard(() => this.#leaveEditor().then(() => exportZip(this.#project))),
       // What it would do from here on, nobody keeps.
@@ -66,11 +66,11 @@ export class Workbench {
     const dialogs = {
       settings: settingsDialog(settings, () => this.#follow()),
       projects: projectsDialog({
-        names: () => this.#shelf.names(),
+        names: () => this.#projects.names(),
         current: () => this.#project.name,
         open: async (name) => (await this.#mayLeave()) && this.#open(name),
         create: async (name) => (await this.#mayLeave()) && this.#create(name),
-        remove: (name) => this.#shelf.delete(name),
+        remove: (name) => this.#projects.delete(name),
       }),
     };
     const open = (path) => {
@@ -127,13 +127,13 @@ export class Workbench {
   }
 
   async start() {
-    const name = await this.#shelf.last();
+    const name = await this.#projects.last();
     if (name === undefined) return this.#openSample();
     try {
       await this.#open(name);
     } catch (error) {
       const remove = guard(async () => {
-        await this.#shelf.delete(name);
+        await this.#projects.delete(name);
         toast(`${name} is deleted.`);
       });
       toast(sentence(error.message), "error", { label: "Delete it", act: remove });
@@ -153,7 +153,7 @@ export class Workbench {
 
   /** A project that is kept. @param {string} name */
   async #open(name, options) {
-    const project = await this.#shelf.open(name, options);
+    const project = await this.#projects.open(name, options);
     const saved = project.kept.data ?? {};
     this.#show(project, saved.conversation);
     if (saved.isSample) this.#showSample();
@@ -164,13 +164,13 @@ export class Workbench {
   async #create(name, files = {}, saved = undefined) {
     const problem = problemOfName(name);
     if (problem) throw new Error(problem);
-    if ((await this.#shelf.names()).includes(name)) throw new Error(`there is a project ${name} already; open it or choose another name`);
-    this.#show(await this.#shelf.open(name, { files }), saved);
+    if ((await this.#projects.names()).includes(name)) throw new Error(`there is a project ${name} already; open it or choose another name`);
+    this.#show(await this.#projects.open(name, { files }), saved);
     if (saved) this.#remember();
   }
 
   async #openSample() {
-    await this.#create(await this.#shelf.freeName(SAMPLE), demo.files);
+    await this.#create(await this.#projects.freeName(SAMPLE), demo.files);
     this.#views.editor.open("slug.sh");
     this.#showSample();
   }
@@ -197,7 +197,7 @@ export class Workbench {
   /** Whether there is something that a reload would lose. */
   get #isUnkept() {
     const { editor, terminal } = this.#views;
-    return Boolean(this.#conversation?.working) || editor.unsaved.length > 0 || terminal.running || this.#shelf.unkept;
+    return Boolean(this.#conversation?.working) || editor.unsaved.length > 0 || terminal.running || this.#projects.unkept;
   }
 
   /** What there is goes to the browser's storage. */
@@ -250,7 +250,7 @@ export class Workbench {
 
   /**
    * Replaces what is on the page.
-   * @param {import("./project.js").Project} project @param {object} [saved] its conversation
+   * @param {import("./project/project.js").Project} project @param {object} [saved] its conversation
    */
   #show(project, saved) {
     const { editor, terminal } = this.#views;
@@ -272,7 +272,7 @@ export class Workbench {
     });
     this.#converse(saved);
     this.#showParts(project, this.#conversation.run);
-    this.#shelf.show(project);
+    this.#projects.show(project);
     this.#follow();
   }
 
@@ -446,7 +446,7 @@ export class Workbench {
         this.#showParts(this.#project, this.#conversation.run, this.#left);
       },
       fork: guard(async (project, conversation) => {
-        await this.#create(await this.#shelf.freeName(shared.name), Object.fromEntries(project.files), conversation);
+        await this.#create(await this.#projects.freeName(shared.name), Object.fromEntries(project.files), conversation);
       }),
       show: (project, run) => {
         this.#showParts(project, run, editor.current);

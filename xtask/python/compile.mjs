@@ -5,7 +5,7 @@ import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import "../../js/machine-node.js";
+import "../../js/platform/machine-node.js";
 import { pythonProgram } from "../../js/programs/python.js";
 
 /** The same input gives the same bytes: fixed dates, and no look at the sources later. */

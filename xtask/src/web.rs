@@ -103,7 +103,7 @@ impl Core {
 }
 
 /// A call that traps leaves the stack where it was. JavaScript puts it back, so
-/// that the failure of one core is not that of the others (`js/runtime.js`).
+/// that the failure of one core is not that of the others (`js/core/runtime.js`).
 const STACK_POINTER: &str = "-Clink-arg=--export=__stack_pointer";
 
 /// What messages of panics call the places where this machine keeps sources:

@@ -1,6 +1,6 @@
 // The file tree: open, create, rename, delete, and files dropped from outside.
 
-import { h, icon, iconButton, perFrame } from "../dom.js";
+import { h, icon, iconButton, perFrame } from "../page/dom.js";
 
 /** Rows that are drawn; a tree with more says so. */
 const MOST_ROWS = 2000;
@@ -284,7 +284,7 @@ export function filesView(actions) {
 
   return {
     element,
-    /** @param {import("../project.js").Project} next */
+    /** @param {import("../project/project.js").Project} next */
     show(next) {
       project = next;
       endWithout();

@@ -1,6 +1,6 @@
 // The bar above the parts: the project and its menu, the model, the theme.
 
-import { h, icon } from "../dom.js";
+import { h, icon } from "../page/dom.js";
 
 /** What the page is for, in a line. */
 const TAGLINE = "A coding agent and its sandbox, in this tab";

@@ -1,7 +1,7 @@
 // Where the parts stand: side by side on wide screens, one at a time on narrow
 // ones. The borders between them can be moved, with the keyboard too.
 
-import { h, icon } from "../dom.js";
+import { h, icon } from "../page/dom.js";
 
 /** Name, label and icon of each part, in the order of their shortcuts. */
 export const PANES = [

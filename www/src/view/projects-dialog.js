@@ -1,8 +1,8 @@
 // The projects of this browser: begin one, open one, delete one.
 
-import { showDialog } from "../dialogs.js";
-import { h, icon, iconButton } from "../dom.js";
-import { sentence } from "../explain.js";
+import { showDialog } from "../page/dialogs.js";
+import { h, icon, iconButton } from "../page/dom.js";
+import { sentence } from "../page/explain.js";
 import { ask } from "./question.js";
 
 /**

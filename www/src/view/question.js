@@ -2,8 +2,8 @@
 // agent with it, and are answered with no where the page is in a frame of
 // another site.
 
-import { showDialog } from "../dialogs.js";
-import { h } from "../dom.js";
+import { showDialog } from "../page/dialogs.js";
+import { h } from "../page/dom.js";
 
 /**
  * @param {string} question @param {string} yes what the button does, in a word or two

@@ -1,14 +1,14 @@
 // The settings: provider, model, keys, proxies, and when the agent asks.
 
-import { speakable } from "../address.js";
-import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent.js";
-import { wrong } from "../choice.js";
-import { showDialog } from "../dialogs.js";
-import { count, h, icon, iconButton } from "../dom.js";
+import { APPROVALS, PROVIDERS, SCRIPTED, model, models } from "../agent/agent.js";
+import { wrong } from "../agent/provider-choice.js";
+import { speakable } from "../page/address.js";
+import { showDialog } from "../page/dialogs.js";
+import { count, h, icon, iconButton } from "../page/dom.js";
 
 const REAL = PROVIDERS.filter(({ id }) => id !== SCRIPTED);
 
-/** @param {import("../settings.js").Settings} settings @param {() => void} changed the choice is another one */
+/** @param {import("../agent/settings.js").Settings} settings @param {() => void} changed the choice is another one */
 export function settingsDialog(settings, changed) {
   /** What is typed, by provider, until it is saved. @type {Record<string, {model: string, key: string, baseUrl: string, effort: string}>} */
   let draft = {};

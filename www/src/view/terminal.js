@@ -3,8 +3,8 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { downloads } from "../agent.js";
-import { h, icon, perFrame, size } from "../dom.js";
+import { downloads } from "../agent/agent.js";
+import { h, icon, perFrame, size } from "../page/dom.js";
 
 /**
  * @param {object} actions
