@@ -12,12 +12,10 @@ use futures_util::future::{Either, select};
 use js_sys::Array;
 use serde_json::Value;
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AbortController, AbortSignal};
 
 use super::convert;
 use super::host::Host;
-use super::perform::perform;
 #[cfg(feature = "log")]
 use super::recording::Recording;
 use crate::effect::{Effect, EffectKind, Outcome, OutcomeKind};
@@ -34,16 +32,12 @@ use crate::session::{
 };
 use crate::text::SortedMap;
 
-/// How long a cancelled effect may take to end, in ms. The contract says
-/// 2.5 s (DESIGN §2); timers are late by some ms.
-const CANCEL_GRACE_MS: u32 = 2_400;
-
 /// One instance and everything that is under way for it.
 pub(super) struct Driver {
     host: Host,
     instance: RefCell<Instance>,
     inbox: RefCell<Vec<Outcome>>,
-    running: RefCell<SortedMap<u64, Call>>,
+    pub(super) running: RefCell<SortedMap<u64, Call>>,
     stopped: Cell<bool>,
     #[cfg(feature = "log")]
     recording: Recording,
@@ -317,31 +311,8 @@ impl Driver {
         Ok(())
     }
 
-    fn start(self: &Rc<Self>, effect: Effect) -> Result<(), JsValue> {
-        if let EffectKind::Cancel { target } = effect.kind {
-            let call = self.running.borrow().get(&target).cloned();
-            if let Some(call) = call {
-                call.cancel();
-            }
-            return Ok(());
-        }
-        let call = Call {
-            id: effect.id,
-            owner: effect.owner,
-            cancel: Cancel::new(),
-            abort: AbortController::new()?,
-            driver: self.clone(),
-        };
-        self.running.borrow_mut().insert(call.id, call.clone());
-        spawn_local(async move {
-            let outcome = call.until_final(effect.kind).await;
-            call.driver.finish(call.id, outcome);
-        });
-        Ok(())
-    }
-
     /// Hands in the final outcome, unless the effect already had one.
-    fn finish(&self, id: u64, kind: OutcomeKind) {
+    pub(super) fn finish(&self, id: u64, kind: OutcomeKind) {
         let call = self.running.borrow_mut().remove(&id);
         if call.is_some() {
             self.inbox.borrow_mut().push(Outcome { id, kind });
@@ -356,8 +327,8 @@ pub(super) struct Call {
     pub(super) id: u64,
     pub(super) owner: Rc<str>,
     pub(super) driver: Rc<Driver>,
-    cancel: Cancel,
-    abort: AbortController,
+    pub(super) cancel: Cancel,
+    pub(super) abort: AbortController,
 }
 
 impl Call {
@@ -388,25 +359,9 @@ impl Call {
         }
     }
 
-    fn cancel(&self) {
+    pub(super) fn cancel(&self) {
         self.abort.abort();
         self.cancel.cancel();
-    }
-
-    /// Performs the effect; gives it up when it outlives its cancellation.
-    async fn until_final(&self, kind: EffectKind) -> OutcomeKind {
-        let is_command = matches!(kind, EffectKind::Exec { .. });
-        let work = pin!(perform(self, kind));
-        match select(work, pin!(self.overdue())).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right(_) if is_command => OutcomeKind::ExecEnd(cancelled_command()),
-            Either::Right(_) => OutcomeKind::Cancelled,
-        }
-    }
-
-    async fn overdue(&self) {
-        self.cancel.cancelled().await;
-        Sleep::start(self.host(), f64::from(CANCEL_GRACE_MS)).await;
     }
 }
 
@@ -417,27 +372,5 @@ pub(super) fn cancelled_command() -> ExecStatus {
         exit_code: 130,
         cancelled: true,
         ..ExecStatus::default()
-    }
-}
-
-/// A timer of the host that is cleared when it is no longer awaited: a pending
-/// timer would keep a Node process alive.
-struct Sleep(Option<AbortController>);
-
-impl Sleep {
-    async fn start(host: &Host, ms: f64) {
-        let sleep = Self(AbortController::new().ok());
-        let Some(abort) = &sleep.0 else { return };
-        if let Ok(promise) = host.sleep(ms, &abort.signal()) {
-            let _ = JsFuture::from(promise).await;
-        }
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        if let Some(abort) = &self.0 {
-            abort.abort();
-        }
     }
 }

@@ -7,6 +7,7 @@
 
 use js_sys::{Array, Object, Promise};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
 
 #[wasm_bindgen]
@@ -108,4 +109,9 @@ extern "C" {
         request: &Object,
         signal: &AbortSignal,
     ) -> Result<Promise, JsValue>;
+}
+
+/// Awaits what a method of the host returned, thrown errors included.
+pub(super) async fn settle(promise: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
+    JsFuture::from(promise?).await
 }

@@ -12,7 +12,7 @@ use web_sys::{ReadableStreamDefaultReader, Response};
 
 use super::convert::{self, Record};
 use super::driver::Call;
-use super::perform::settle;
+use super::host::settle;
 use crate::effect::OutcomeKind;
 use crate::llm::{HttpRequest, TransportError, TransportErrorKind};
 

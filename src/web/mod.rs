@@ -27,6 +27,7 @@ mod replay;
 mod sandbox;
 #[cfg(feature = "sandbox")]
 mod script;
+mod start;
 #[cfg(feature = "sandbox")]
 mod terminal;
 

@@ -1,12 +1,12 @@
 //! Performing effects: one function per kind, each from the effect's data to
 //! its final outcome.
 
-use js_sys::{Object, Promise};
+use js_sys::Object;
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::JsFuture;
 
 use super::convert::{self, Record};
 use super::driver::{Call, cancelled_command};
+use super::host::settle;
 use super::http;
 use crate::effect::{Approval, EffectKind, HostToolResult, OutcomeKind};
 use crate::environment::{
@@ -59,11 +59,6 @@ pub(super) async fn perform(call: &Call, kind: EffectKind) -> OutcomeKind {
         // The driver handles it before it comes here.
         EffectKind::Cancel { .. } => OutcomeKind::Cancelled,
     }
-}
-
-/// Awaits what a method of the host returned, thrown errors included.
-pub(super) async fn settle(promise: Result<Promise, JsValue>) -> Result<JsValue, JsValue> {
-    JsFuture::from(promise?).await
 }
 
 async fn exec(call: &Call, environment: u32, request: ExecRequest) -> OutcomeKind {

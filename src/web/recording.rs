@@ -4,10 +4,17 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-use super::replay::web;
 use crate::effect::Outcome;
-use crate::log::{Header, LogWriter};
+use crate::log::{CoreId, Header, LogWriter};
 use crate::session::{InstanceCall, Step};
+
+/// The core of the package, as logs name it.
+pub(super) fn web() -> CoreId {
+    CoreId {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        hash: "web".to_owned(),
+    }
+}
 
 /// What was written and not yet taken.
 #[derive(Clone, Default)]

@@ -11,7 +11,7 @@ use wasm_bindgen::prelude::*;
 use super::convert::Record;
 use super::driver::Driver;
 use super::host::Host;
-use super::recording::Recording;
+use super::recording::{Recording, web};
 use super::{Core, CoreSession, convert, copied, invalid, refused, thrown};
 use crate::effect::Outcome;
 use crate::environment::EnvironmentInfo;
@@ -21,14 +21,6 @@ use crate::log::{
 use crate::session::{
     CallError, Instance, InstanceCall, InstanceReply, SessionError, SessionErrorKind, Step,
 };
-
-/// The core of the package, as logs name it.
-pub(super) fn web() -> CoreId {
-    CoreId {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        hash: "web".to_owned(),
-    }
-}
 
 /// An instance with the log of what it repeats.
 struct Repeated {

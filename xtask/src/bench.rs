@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::usage::Used;
 use crate::workspace::{NATIVE, WASM_TARGET, cargo, shell, target_dir};
-use crate::{bench_web, build, component, floor, python};
+use crate::{bench_web, build, component, floor, native, python};
 
 /// What to measure.
 #[derive(Args)]
@@ -106,7 +106,7 @@ fn in_process(name: &str, files: &[PathBuf]) -> Result<()> {
         .args(NATIVE)
         .args(["--bench", name, "--"])
         .args(files)
-        .env(build::EMBED, build::core_path())
+        .env(native::EMBED, native::core_path())
         .run()?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use wit_component::{ComponentEncoder, DecodedWasm};
 use crate::workspace::{
     WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
 };
-use crate::{build, count};
+use crate::{count, native};
 
 /// How the core is compiled; see `Cargo.toml`.
 pub(crate) const PROFILE: &str = "wasm-component";
@@ -71,7 +71,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
     );
     let raw = target_dir().join("core").join("unprepared.wasm");
     write_if_changed(&raw, &component)?;
-    build::prepare(&shell, &raw, out)?;
+    native::prepare(&shell, &raw, out)?;
     let size = std::fs::metadata(out)
         .with_context(|| format!("cannot read {}", out.display()))?
         .len();

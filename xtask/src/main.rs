@@ -12,6 +12,7 @@ mod demo;
 mod events;
 mod floor;
 mod matrix;
+mod native;
 mod npm;
 mod order;
 mod python;

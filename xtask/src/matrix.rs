@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::build;
+use crate::native;
 use crate::workspace::{NATIVE, cargo, root};
 
 const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
@@ -26,7 +26,7 @@ pub(crate) fn run(shell: &Shell, binary: &Path, web: &Path) -> Result<()> {
         .arg("test")
         .args(NATIVE)
         .args(["--test", "cases", "--", "matrix_"])
-        .env(build::EMBED, build::core_path())
+        .env(native::EMBED, native::core_path())
         .env("HERMITCRAB_BIN", binary)
         .ignore_status()
         .read()

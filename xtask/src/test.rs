@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{
-    NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
+    NATIVE, NODE_TEST, WASM_TARGET, both, cargo, ensure_wasm_target, root, shell, target_dir,
 };
-use crate::{browser, build, matrix, npm, python, web, www};
+use crate::{browser, build, matrix, native, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -92,11 +92,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if wants(Suite::Node) {
             timed("node", || node(&shell, &binary, &web))?;
         }
-        if wants(Suite::Browser) {
-            timed("browser", || browser::cases(&shell, &binary))?;
+    }
+    if wants(Suite::Programs) || wants(Suite::Playground) {
+        timed("python", python::build)?;
+    }
+    // Browsers mostly wait, cargo mostly compiles.
+    let here = || {
+        if wants(Suite::Rust) {
+            let is_long = options.suite == Some(Suite::All);
+            timed("rust", || rust(&shell, &binary, is_long))?;
         }
         if wants(Suite::Programs) {
             timed("programs", || programs(&shell))?;
+        }
+        if wants(Suite::Matrix) {
+            timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
+        }
+        Ok(())
+    };
+    let browsers = || {
+        let shell = self::shell()?;
+        if wants(Suite::Browser) {
+            timed("browser", || browser::cases(&shell, &binary))?;
         }
         if wants(Suite::Playground) {
             timed("playground", || www::test(&shell, &binary))?;
@@ -107,17 +124,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 browser::engines(&shell, &binary)
             })?;
         }
-    }
-    if wants(Suite::Rust) {
-        let is_long = options.suite == Some(Suite::All);
-        timed("rust", || rust(&shell, &binary, is_long))?;
-    }
-    if wants(Suite::Package) {
-        check_node(&shell)?;
-        timed("package", || browser::package(&shell, &binary))?;
-    }
-    if wants(Suite::Matrix) {
-        timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
+        if wants(Suite::Package) {
+            check_node(&shell)?;
+            timed("package", || browser::package(&shell, &binary))?;
+        }
+        Ok(())
+    };
+    match options.suite {
+        None | Some(Suite::All) => both(here, browsers)?,
+        Some(_) => {
+            here()?;
+            browsers()?;
+        }
     }
     if wants(Suite::Sdk) {
         timed("sdk", || sdk(&shell, &binary))?;
@@ -172,7 +190,7 @@ fn programs(shell: &Shell) -> Result<()> {
         .arg("test")
         .args(NATIVE)
         .args(["--test", "programs", "--test", "eval"])
-        .env(build::EMBED, build::core_path())
+        .env(native::EMBED, native::core_path())
         .env("HERMITCRAB_PYTHON", archive)
         .run()
         .context("the tests of lent programs in the native host failed")
@@ -184,7 +202,7 @@ fn rust(shell: &Shell, binary: &Path, is_long: bool) -> Result<()> {
         .arg("test")
         .args(NATIVE)
         .arg("--no-fail-fast")
-        .env(build::EMBED, build::core_path())
+        .env(native::EMBED, native::core_path())
         .env("HERMITCRAB_BIN", binary);
     if is_long {
         test = test.env("HERMITCRAB_TEST_ALL", "1");
@@ -259,7 +277,7 @@ fn llama(shell: &Shell) -> Result<()> {
         .arg("build")
         .args(NATIVE)
         .args(["--example", "ask"])
-        .env(build::EMBED, build::core_path())
+        .env(native::EMBED, native::core_path())
         .run()
         .context("the example `ask` cannot be built")?;
     let script = root().join("tests/peers/llama.py");
