@@ -70,12 +70,13 @@ async fn process(session: &Rc<Shared>, work: Work) {
     let mut state = SessionState::Idle;
     while let Some(work) = next.take() {
         let (reason, rounds) = process_input(session, work).await;
+        let output = session.transcript.output();
         session.emit(EventKind::ProcessingEnd {
             reason,
             rounds,
             turns: session.transcript.history.borrow().assistant_turns(),
             totals: session.meter.totals(),
-            output: session.transcript.outcome.borrow().output.clone(),
+            output,
         });
         state = match reason {
             EndReason::AwaitingInput => SessionState::AwaitingInput,
@@ -474,11 +475,12 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
         });
     }
     session.set_state(SessionState::Closed);
+    let output = session.transcript.output();
     session.emit(EventKind::SessionEnd {
         state: SessionState::Closed,
         reason,
         totals: Some(session.meter.totals()),
-        output: session.transcript.outcome.borrow().output.clone(),
+        output,
     });
 }
 

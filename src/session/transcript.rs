@@ -24,6 +24,13 @@ pub(super) struct Transcript {
     pub(super) outcome: RefCell<Outcome>,
 }
 
+impl Transcript {
+    /// The value of the last input's final answer, where one was asked for.
+    pub(super) fn output(&self) -> Option<Value> {
+        self.outcome.borrow().output.clone()
+    }
+}
+
 /// How the last input ended.
 #[derive(Default)]
 pub(super) struct Outcome {

@@ -18,7 +18,9 @@ use super::convert;
 use super::host::Host;
 #[cfg(feature = "log")]
 use super::recording::Recording;
-use crate::effect::{Effect, EffectKind, Outcome, OutcomeKind};
+#[cfg(feature = "log")]
+use crate::effect::{Effect, EffectKind};
+use crate::effect::{Outcome, OutcomeKind};
 use crate::environment::{Cancel, ExecStatus};
 #[cfg(feature = "log")]
 use crate::environment::{EnvironmentError, EnvironmentErrorKind};

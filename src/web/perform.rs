@@ -2,7 +2,6 @@
 //! its final outcome.
 
 use js_sys::Object;
-use wasm_bindgen::JsValue;
 
 use super::convert::{self, Record};
 use super::driver::{Call, cancelled_command};

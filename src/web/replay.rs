@@ -11,13 +11,11 @@ use wasm_bindgen::prelude::*;
 use super::convert::Record;
 use super::driver::Driver;
 use super::host::Host;
-use super::recording::{Recording, web};
+use super::recording::Recording;
 use super::{Core, CoreSession, convert, copied, invalid, refused, thrown};
 use crate::effect::Outcome;
 use crate::environment::EnvironmentInfo;
-use crate::log::{
-    CoreId, LogReader, Output, Progress, Replay as Repeat, ReplayError, Replayable, Stop,
-};
+use crate::log::{LogReader, Output, Progress, Replay as Repeat, ReplayError, Replayable, Stop};
 use crate::session::{
     CallError, Instance, InstanceCall, InstanceReply, SessionError, SessionErrorKind, Step,
 };
