@@ -71,7 +71,7 @@ test("a profile that the page defines decides wire, prompt and tools", async (t)
   const model = await serveModel(t, { steps: [callStep("run", { cmd: "echo hi" }), { text: "Done." }] });
   const run = { name: "run", executor: "shell", description: "Runs.", parameters: { type: "object", properties: { cmd: { type: "string" } }, required: ["cmd"] }, map: { cmd: "command" } };
   const acme = { wire: "chat", defaultModel: "acme-1", contextWindow: 9_000, prompt: { base: "You are Acme.", environment: null }, toolDeclarations: [run] };
-  const session = await createSession({ provider: "acme", profiles: { acme }, apiKey: KEY, baseUrl: model.url });
+  const session = await createSession({ provider: "acme", profiles: { acme }, maxSubagentDepth: 0, apiKey: KEY, baseUrl: model.url });
   const events = await collect(session.run("go"));
   assert.match(dataOf(events, "TOOL_CALL_END")[0].output, /^hi\n/);
   const [{ path, body }] = await model.requests();
