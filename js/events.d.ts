@@ -40,6 +40,8 @@ export interface SessionEndEvent extends EventBase {
     reason: CloseReason;
     /** What the session has used; absent where the core failed, which alone knew it. */
     totals?: Totals | null;
+    /** The final answer of the last input, as its `PROCESSING_END` had it. */
+    output?: unknown;
   };
 }
 
@@ -77,6 +79,8 @@ export interface ProcessingEndEvent extends EventBase {
     turns: number;
     /** What the session has used so far. */
     totals: Totals;
+    /** The final answer, where the session has an `output_schema` that it follows. */
+    output?: unknown;
   };
 }
 
@@ -213,7 +217,7 @@ export interface ApprovalRequestedEvent extends EventBase {
     tool_name: string;
     /** Id of the call. */
     call_id: string;
-    /** Validated arguments. */
+    /** Validated arguments, under the names of the specification. */
     arguments: unknown;
     /** Why the policy asks. */
     reason: string;
@@ -427,7 +431,7 @@ export type Sampled = {
 export type Refusal = "denied_by_policy" | "not_approved" | "no_approver";
 
 /** Who wrote a steering turn. */
-export type SteeringSource = "host" | "repetition" | "call_cut_off";
+export type SteeringSource = "host" | "repetition" | "call_cut_off" | "output_schema";
 
 /** Which limit was reached. */
 export type LimitKind = "tool_rounds" | "turns" | "wall_time";

@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(spellings("sk-canary_0"), ["sk-canary_0"]);
         let expected = [
             r#"a/"\+="#,
-            r"a/\u0022\\\u002B=",
             r#"a/\"\\+="#,
             r#"a/\"\\+\u003d"#,
+            r"a/\u0022\\\u002B=",
             r#"a\/\"\\+="#,
         ];
         assert_eq!(spellings(r#"a/"\+="#), expected);

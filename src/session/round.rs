@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use serde_json::Value;
 
 use super::state::Shared;
@@ -36,7 +37,9 @@ pub(super) async fn execute(
     };
     if session.profile.capabilities(&model).parallel_tool_calls {
         calls.iter().for_each(|call| pipeline.start(call));
-        join_all(calls.iter().map(run)).await
+        // Polls only those that can go on: a command in the sandbox notices each poll.
+        let all: FuturesOrdered<_> = calls.iter().map(run).collect();
+        all.collect().await
     } else {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
