@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::npm;
-use crate::workspace::{NODE_TEST, root, run_tests};
+use crate::workspace::{NODE_TEST, root};
 
 /// The session cases in a page, what a page keeps, what it tells when it cannot
 /// start or has no network, what the browser keeps of the compiled core, and the
@@ -39,11 +39,12 @@ fn run(
         return Ok(());
     };
     npm::tools(shell)?;
-    let command = cmd!(shell, "node {NODE_TEST...} {files...}")
+    cmd!(shell, "node {NODE_TEST...} {files...}")
         .env("CHROMIUM", browser)
         .env("HERMITCRAB_BIN", binary)
-        .envs(environment.iter().copied());
-    run_tests(command).with_context(|| format!("{} failed", files.join(" or ")))
+        .envs(environment.iter().copied())
+        .run()
+        .with_context(|| format!("{} failed", files.join(" or ")))
 }
 
 /// The session cases and the playground, which must be built, in Firefox and
@@ -55,8 +56,10 @@ pub(crate) fn engines(shell: &Shell, binary: &Path) -> Result<()> {
     let place = root().join("tests/engines");
     npm::install(shell, &place)?;
     let tests = place.join("engines.test.mjs");
-    let command = cmd!(shell, "node {NODE_TEST...} {tests}").env("HERMITCRAB_BIN", binary);
-    run_tests(command).context("the tests in Firefox and WebKit failed")
+    cmd!(shell, "node {NODE_TEST...} {tests}")
+        .env("HERMITCRAB_BIN", binary)
+        .run()
+        .context("the tests in Firefox and WebKit failed")
 }
 
 /// The browser to test with, if there is one.

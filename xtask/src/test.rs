@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{
-    NATIVE, NODE_TEST, WASM_TARGET, both, cargo, ensure_wasm_target, root, shell, target_dir,
+    NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
 };
 use crate::{browser, build, matrix, native, npm, python, web, www};
 
@@ -93,49 +93,32 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             timed("node", || node(&shell, &binary, &web))?;
         }
     }
-    if wants(Suite::Programs) || wants(Suite::Playground) {
-        timed("python", python::build)?;
+    // Browsers wait for what they show: nothing else runs beside them.
+    if wants(Suite::Browser) {
+        timed("browser", || browser::cases(&shell, &binary))?;
     }
-    // Browsers mostly wait, cargo mostly compiles.
-    let here = || {
-        if wants(Suite::Rust) {
-            let is_long = options.suite == Some(Suite::All);
-            timed("rust", || rust(&shell, &binary, is_long))?;
-        }
-        if wants(Suite::Programs) {
-            timed("programs", || programs(&shell))?;
-        }
-        if wants(Suite::Matrix) {
-            timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
-        }
-        Ok(())
-    };
-    let browsers = || {
-        let shell = self::shell()?;
-        if wants(Suite::Browser) {
-            timed("browser", || browser::cases(&shell, &binary))?;
-        }
-        if wants(Suite::Playground) {
-            timed("playground", || www::test(&shell, &binary))?;
-        }
-        if wants(Suite::Engines) {
-            timed("engines", || {
-                www::build(&shell)?;
-                browser::engines(&shell, &binary)
-            })?;
-        }
-        if wants(Suite::Package) {
-            check_node(&shell)?;
-            timed("package", || browser::package(&shell, &binary))?;
-        }
-        Ok(())
-    };
-    match options.suite {
-        None | Some(Suite::All) => both(here, browsers)?,
-        Some(_) => {
-            here()?;
-            browsers()?;
-        }
+    if wants(Suite::Programs) {
+        timed("programs", || programs(&shell))?;
+    }
+    if wants(Suite::Playground) {
+        timed("playground", || www::test(&shell, &binary))?;
+    }
+    if wants(Suite::Engines) {
+        timed("engines", || {
+            www::build(&shell)?;
+            browser::engines(&shell, &binary)
+        })?;
+    }
+    if wants(Suite::Rust) {
+        let is_long = options.suite == Some(Suite::All);
+        timed("rust", || rust(&shell, &binary, is_long))?;
+    }
+    if wants(Suite::Package) {
+        check_node(&shell)?;
+        timed("package", || browser::package(&shell, &binary))?;
+    }
+    if wants(Suite::Matrix) {
+        timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
     }
     if wants(Suite::Sdk) {
         timed("sdk", || sdk(&shell, &binary))?;

@@ -1,6 +1,5 @@
 //! Where things are, and how commands of this workspace are run.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -17,45 +16,6 @@ pub(crate) const NATIVE: [&str; 2] = ["--release", "--workspace"];
 /// How Node runs test files: with the names of what failed at the end, and an end, with
 /// its name, for a file that hangs for a quarter of an hour.
 pub(crate) const NODE_TEST: [&str; 3] = ["--test", "--test-reporter=spec", "--test-timeout=900000"];
-
-/// Runs tests in Node: `command` begins with `node` and has [`NODE_TEST`]. Where
-/// another suite runs beside, what it prints stands together at its end.
-pub(crate) fn run_tests(command: Cmd<'_>) -> Result<()> {
-    if !IS_BESIDE.get() {
-        return Ok(command.run()?);
-    }
-    let output = command.quiet().ignore_status().output()?;
-    let text = [output.stdout, output.stderr].concat();
-    println!("{}", String::from_utf8_lossy(&text));
-    anyhow::ensure!(
-        output.status.success(),
-        "exit code: {:?}",
-        output.status.code()
-    );
-    Ok(())
-}
-
-thread_local! {
-    /// Whether this thread's suites run beside those of another one.
-    static IS_BESIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does both at the same time, `beside` in a thread of its own.
-pub(crate) fn both(
-    here: impl FnOnce() -> Result<()>,
-    beside: impl FnOnce() -> Result<()> + Send,
-) -> Result<()> {
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| {
-            IS_BESIDE.set(true);
-            beside()
-        });
-        let here = here();
-        let beside = beside.join();
-        here?;
-        beside.unwrap_or_else(|_| anyhow::bail!("a thread of the tests panicked"))
-    })
-}
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::workspace::{NODE_TEST, root, run_tests, shell};
+use crate::workspace::{NODE_TEST, root, shell};
 use crate::{browser, npm, python, web};
 
 /// How to serve.
@@ -49,10 +49,11 @@ pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
     build(shell)?;
     let tests = tests()?;
     // One file at a time: each starts a browser of its own.
-    let command = cmd!(shell, "node {NODE_TEST...} --test-concurrency=1 {tests...}")
+    cmd!(shell, "node {NODE_TEST...} --test-concurrency=1 {tests...}")
         .env("CHROMIUM", chromium)
-        .env("HERMITCRAB_BIN", binary);
-    run_tests(command).context("the tests of the playground in Chromium failed")
+        .env("HERMITCRAB_BIN", binary)
+        .run()
+        .context("the tests of the playground in Chromium failed")
 }
 
 fn prepare(shell: &Shell) -> Result<()> {
