@@ -8,6 +8,7 @@
 pub mod archive;
 pub mod clock;
 pub mod containment;
+mod counter;
 pub mod drive;
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),

@@ -89,11 +89,11 @@ impl FileSystem for RootFileSystem {
         let mut content = self.of(path).read_file(path).await?;
         let timeline = clock::current().zip(path.to_str());
         if let Some((timeline, path)) = timeline {
-            if timeline.is_filter_file(path) {
-                let definitions = filter::definitions(&content, timeline.peek_us());
+            if timeline.hooks.is_filter_file(path) {
+                let definitions = filter::definitions(&content, timeline.now_us());
                 content.splice(..0, definitions.into_bytes());
             }
-            if timeline.is_script_file(path)
+            if timeline.hooks.is_script_file(path)
                 && let Ok(script) = std::str::from_utf8(&content)
                 && let Some(instead) = unsupported::instead_of_script(path, script)
             {

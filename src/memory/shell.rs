@@ -189,13 +189,17 @@ impl Ground {
                     }
                     timeline.builtin_starts(&event.name);
                     if let Some(sentence) = unsupported::in_arguments(&event.name, &event.args) {
-                        timeline.set_refusal(sentence);
+                        timeline.hooks.set_refusal(sentence);
                         return HookAction::Cancel("not supported".to_owned());
                     }
                     define(&mut event, &timeline);
-                    timeline.set_script_file(unsupported::script_file(&event.name, &event.args));
+                    timeline
+                        .hooks
+                        .set_script_file(unsupported::script_file(&event.name, &event.args));
                     let is_grep = event.name == "grep";
-                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
+                    timeline
+                        .hooks
+                        .set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
                 }
                 HookAction::Continue(event)
             }))
@@ -208,14 +212,14 @@ fn define(event: &mut ToolEvent, timeline: &Timeline) {
         Some(Filter::Argument { index, from }) => {
             let filter = &mut event.args[index];
             let rest = &filter.as_bytes()[from..];
-            let definitions = filter::definitions(rest, timeline.peek_us());
+            let definitions = filter::definitions(rest, timeline.now_us());
             filter.insert_str(from, &definitions);
             None
         }
         Some(Filter::File(index)) => Some(event.args[index].clone()),
         None => None,
     };
-    timeline.set_filter_file(file);
+    timeline.hooks.set_filter_file(file);
 }
 
 impl Shells {
@@ -302,7 +306,12 @@ impl Shells {
         request: &ExecRequest,
     ) -> Rc<Timeline> {
         let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
-        let timeline = clock.start(timeout_us, self.ground.limits.work_bound, random.clone());
+        let timeline = Timeline::start(
+            clock,
+            timeout_us,
+            self.ground.limits.work_bound,
+            random.clone(),
+        );
         #[cfg(feature = "web")]
         timeline.set_before(Snapshot {
             tree: self.ground.tree.borrow().clone(),
@@ -310,10 +319,14 @@ impl Shells {
             random: random.state(),
         });
         timeline.set_files(&self.ground.tree);
-        timeline.set_scope(scope.clone());
-        timeline.need_device_bytes(device_bytes(&request.command));
-        timeline.set_script(&request.command);
-        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        timeline.hooks.set_scope(scope.clone());
+        timeline
+            .hooks
+            .need_device_bytes(device_bytes(&request.command));
+        timeline.last_words.set_script(&request.command);
+        timeline
+            .hooks
+            .set_streams_head(builtins::head::may_stream(&request.command));
         timeline
     }
 
@@ -565,16 +578,20 @@ async fn run(
             let timeline = clock::current();
             let refused = bytes.ends_with(REFUSED);
             let sentence = timeline.as_ref().filter(|_| refused);
-            let sentence = sentence.and_then(|timeline| timeline.take_refusal());
+            let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal());
             let bytes = sentence.map_or(bytes, String::into_bytes);
-            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !refused {
+            if timeline
+                .as_ref()
+                .is_none_or(|timeline| timeline.last_words.are_heard())
+                || !refused
+            {
                 chunks
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push((stream, bytes));
             }
             if let Some(timeline) = timeline {
-                timeline.came_out(length);
+                timeline.last_words.came_out(length);
             }
             std::future::ready(Ok(()))
         }

@@ -94,7 +94,7 @@ impl Terminal {
     /// A shell in the working directory of `sandbox`, over its files.
     pub fn new(sandbox: Rc<MemoryEnvironment>) -> Self {
         let exit = Arc::new(Exit::default());
-        let timeline = sandbox.clock.start(0, 0, sandbox.random.clone());
+        let timeline = clock::Timeline::start(&sandbox.clock, 0, 0, sandbox.random.clone());
         let mut bash = clock::enter(&timeline, || build(&sandbox, &exit));
         bash.set_env("PWD", &sandbox.info.working_directory);
         Self {

@@ -60,7 +60,7 @@ struct Head {
 #[async_trait]
 impl Builtin for Head {
     fn streams_io(&self) -> bool {
-        clock::current().is_some_and(|timeline| timeline.streams_head())
+        clock::current().is_some_and(|timeline| timeline.hooks.streams_head())
     }
 
     async fn execute(&self, ctx: BuiltinContext<'_>) -> Result<ExecResult> {

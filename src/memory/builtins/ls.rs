@@ -359,7 +359,7 @@ impl Listing<'_> {
         else {
             return "?".to_owned();
         };
-        let now = clock::current().map_or(0, |timeline| timeline.peek_us() as i64 / 1_000_000);
+        let now = clock::current().map_or(0, |timeline| timeline.now_us() as i64 / 1_000_000);
         let format = match self.options.time_style.as_deref() {
             Some("full-iso") => "%Y-%m-%d %H:%M:%S%.9f +0000",
             Some("long-iso") => "%Y-%m-%d %H:%M",

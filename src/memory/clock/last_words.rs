@@ -10,8 +10,6 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::Timeline;
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// None are awaited.
@@ -26,9 +24,6 @@ enum State {
 /// Bytes of output when nobody knows how many there will be.
 const UNKNOWN: usize = usize::MAX;
 
-/// How far from such an end the clock is put back: more than one poll takes.
-const PUT_BACK_US: u64 = 1_000_000;
-
 /// When a `timeout` ends the program that it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramLimit {
@@ -38,8 +33,9 @@ pub struct ProgramLimit {
     pub preserve_status: bool,
 }
 
+/// The last words of one command.
 #[derive(Default)]
-pub(super) struct LastWords {
+pub struct LastWords {
     state: Cell<State>,
     /// Commands of the script that stand behind a pipe.
     readers: RefCell<Vec<String>>,
@@ -47,140 +43,82 @@ pub(super) struct LastWords {
     timeout: RefCell<Option<(String, ProgramLimit)>>,
     /// The limit of the command that was started last, if a `timeout` calls it.
     limit: Cell<Option<ProgramLimit>>,
-    /// Ends of the `timeout`s that call a program. Polls begin before the first
-    /// of them, as commands see it,
-    running: RefCell<Vec<u64>>,
-    /// and before that of one whose program has just ended.
-    ended_us: Cell<Option<u64>>,
-    /// How far the clock that commands see is put back.
-    behind_us: Cell<u64>,
 }
 
-impl Timeline {
+impl LastWords {
     /// Names the script that runs: what its pipes lead to may still start.
     pub fn set_script(&self, script: &str) {
-        *self.last_words.readers.borrow_mut() = readers(script);
+        *self.readers.borrow_mut() = readers(script);
     }
 
-    /// A `timeout` is about to start `command`, `us` before its time is over.
-    pub fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {
-        self.mark(us);
-        let us = self.peek_us().saturating_add(us);
-        let own = ProgramLimit {
-            us,
-            preserve_status,
-        };
+    /// A `timeout` is about to start `command`.
+    pub fn set_timeout(&self, command: &str, own: ProgramLimit) {
         // One that another calls may be ended by that.
-        let outer = self.take_limit().filter(|outer| outer.us < us);
-        *self.last_words.timeout.borrow_mut() = Some((command.to_owned(), outer.unwrap_or(own)));
+        let outer = self.take_limit().filter(|outer| outer.us < own.us);
+        *self.timeout.borrow_mut() = Some((command.to_owned(), outer.unwrap_or(own)));
     }
 
     /// A command is about to start; says whether it must not, because only last
     /// words were awaited.
-    pub fn refuses(&self, name: &str) -> bool {
-        let words = &self.last_words;
-        self.release_clock();
-        let timeout = words.timeout.take();
+    pub(super) fn refuse(&self, name: &str) -> bool {
+        let timeout = self.timeout.take();
         let called = timeout.filter(|(command, _)| command == name);
-        words.limit.set(called.map(|(_, limit)| limit));
-        let State::Awaited(_) = words.state.get() else {
-            return false;
-        };
-        let mut readers = words.readers.borrow_mut();
-        if let Some(index) = readers.iter().position(|reader| reader == name) {
-            readers.swap_remove(index);
-            words.state.set(State::Awaited(UNKNOWN));
+        self.limit.set(called.map(|(_, limit)| limit));
+        if !self.are_awaited() {
             return false;
         }
-        words.state.set(State::Over);
-        self.judge();
+        let mut readers = self.readers.borrow_mut();
+        if let Some(index) = readers.iter().position(|reader| reader == name) {
+            readers.swap_remove(index);
+            self.state.set(State::Awaited(UNKNOWN));
+            return false;
+        }
+        self.state.set(State::Over);
         true
     }
 
     /// When a `timeout` ends the command that was just started.
     pub fn take_limit(&self) -> Option<ProgramLimit> {
-        self.last_words.limit.take()
-    }
-
-    /// No poll begins at `us` or later, as commands see it, until
-    /// [`Timeline::end_hold`].
-    pub fn hold_clock(&self, us: u64) {
-        self.last_words.running.borrow_mut().push(us);
-    }
-
-    /// Ends a hold; if `us` has passed, only when the next command starts.
-    pub fn end_hold(&self, us: u64) {
-        let words = &self.last_words;
-        let mut running = words.running.borrow_mut();
-        if let Some(index) = running.iter().position(|other| *other == us) {
-            running.swap_remove(index);
-        }
-        if self.peek_us() >= us {
-            words.ended_us.set(Some(us));
-        }
-    }
-
-    /// Ends the holds of programs that have ended.
-    pub(super) fn release_clock(&self) {
-        self.last_words.ended_us.set(None);
-        self.put_back_clock();
-    }
-
-    /// Puts the clock back that commands see, if it is held.
-    pub(super) fn put_back_clock(&self) {
-        let words = &self.last_words;
-        let now = self.now_us.get();
-        let running = words.running.borrow();
-        let held = running.iter().copied().chain(words.ended_us.get()).min();
-        let held = held.filter(|us| now >= *us);
-        let seen = held.map_or(now, |us| us.saturating_sub(PUT_BACK_US));
-        words.behind_us.set(now - seen);
-    }
-
-    /// The time that commands see, in µs since 1970-01-01 UTC.
-    pub(super) fn seen_us(&self) -> u64 {
-        let behind = self.last_words.behind_us.get();
-        self.now_us.get().saturating_sub(behind)
+        self.limit.take()
     }
 
     /// A program is ended by the end of the command's time.
-    pub(super) fn await_last_words(&self) {
-        if self.is_heard() {
-            self.last_words.state.set(State::Awaited(UNKNOWN));
+    pub(super) fn await_them(&self) {
+        if self.are_heard() {
+            self.state.set(State::Awaited(UNKNOWN));
         }
     }
 
     /// A program has ended and printed `bytes`.
     pub fn printed(&self, bytes: usize) {
-        self.count_words(|_| bytes);
+        self.count(|_| bytes);
     }
 
     /// So many bytes have come out.
     pub fn came_out(&self, bytes: usize) {
-        self.count_words(|awaited| match awaited {
+        self.count(|awaited| match awaited {
             UNKNOWN => UNKNOWN,
             awaited => awaited.saturating_sub(bytes),
         });
     }
 
-    fn count_words(&self, count: impl FnOnce(usize) -> usize) {
-        let state = &self.last_words.state;
-        if let State::Awaited(bytes) = state.get() {
-            state.set(match count(bytes) {
+    fn count(&self, count: impl FnOnce(usize) -> usize) {
+        if let State::Awaited(bytes) = self.state.get() {
+            self.state.set(match count(bytes) {
                 0 => State::None,
                 bytes => State::Awaited(bytes),
             });
         }
     }
 
-    /// Whether last words are on their way.
-    pub(super) fn awaits_words(&self) -> bool {
-        matches!(self.last_words.state.get(), State::Awaited(_))
+    /// Whether they are on their way.
+    pub(super) fn are_awaited(&self) -> bool {
+        matches!(self.state.get(), State::Awaited(_))
     }
 
     /// Whether no command was refused.
-    pub fn is_heard(&self) -> bool {
-        self.last_words.state.get() != State::Over
+    pub fn are_heard(&self) -> bool {
+        self.state.get() != State::Over
     }
 }
 

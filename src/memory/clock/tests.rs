@@ -1,14 +1,16 @@
 //! Tests of virtual time: timelines driven with futures that read, sleep and yield.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::memory::drive::Drive;
+use crate::memory::random::Random;
 
 const SECOND: u64 = 1_000_000;
 
@@ -70,7 +72,7 @@ fn task(
     name: &'static str,
     body: impl AsyncFnOnce(Rc<Timeline>) + 'static,
 ) -> Pin<Box<dyn Future<Output = ()>>> {
-    let timeline = clock.start(timeout_us, 100_000, random());
+    let timeline = Timeline::start(clock, timeout_us, 100_000, random());
     let log = log.clone();
     let inner = timeline.clone();
     let drive = Drive::new(async move { body(inner).await }, timeline.clone(), 0);
@@ -150,9 +152,9 @@ fn a_marked_time_is_not_jumped_over() {
     run_all(vec![task(&clock, 100 * SECOND, &log, "mark", async |t| {
         t.mark(SECOND);
         let mut sleep = Box::pin(t.sleep(50 * SECOND));
-        let started = t.peek_us();
+        let started = t.now_us();
         poll_fn(|cx| {
-            if t.peek_us() - started >= SECOND {
+            if t.now_us() - started >= SECOND {
                 return Poll::Ready(());
             }
             sleep.as_mut().poll(cx)
@@ -209,7 +211,7 @@ fn a_sleeper_waits_for_a_parallel_command_that_is_behind() {
 fn a_command_that_is_never_polled_does_not_hold_a_sleeper() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    let stuck = clock.start(SECOND, 1_000, random());
+    let stuck = Timeline::start(&clock, SECOND, 1_000, random());
     run_all(vec![task(&clock, SECOND, &log, "sleep", async |t| {
         t.sleep(1_000).await;
     })]);
@@ -271,7 +273,7 @@ fn sleepers_in_slices_do_not_step_back_behind_each_other() {
 fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    let outside = clock.start(SECOND, 1_000, random());
+    let outside = Timeline::start(&clock, SECOND, 1_000, random());
     let mut waiting = Box::pin(Drive::new(
         async {
             outside.enter_outside();
@@ -280,7 +282,7 @@ fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
         outside.clone(),
         0,
     ));
-    let given_up = clock.start(SECOND, 1_000, random());
+    let given_up = Timeline::start(&clock, SECOND, 1_000, random());
     let mut dropped = Box::pin(Drive::new(async { pause().await }, given_up.clone(), 0));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut cx).is_pending());
@@ -348,7 +350,7 @@ fn the_readings_of_the_watcher_are_taken_back() {
             pause().await;
             let until = read_current(77) + 10_000;
             while read_current(77) < until {}
-            assert!(t.peek_us() >= until);
+            assert!(t.now_us() >= until);
             pause().await;
         }
     })]);
@@ -396,7 +398,7 @@ fn a_stop_ends_a_sleep() {
 fn a_tick_wakes_nothing_where_it_is() {
     let clock = clock_at(&Rc::new(Cell::new(0)));
     // Less than a tick is worth.
-    let timeline = clock.start(100, u64::MAX, random());
+    let timeline = Timeline::start(&clock, 100, u64::MAX, random());
     let woken = Arc::new(Flag(AtomicBool::new(false)));
     let waker = Waker::from(woken.clone());
     timeline.begin_poll();
