@@ -4,6 +4,8 @@ mod agents;
 mod approval;
 #[cfg(all(unix, feature = "analysis"))]
 mod approval_bash;
+#[cfg(feature = "analysis")]
+mod bashkit;
 mod bench;
 mod effect;
 mod orientation;

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::Seen;
 use super::answer::{apply, overtaken, overtaking, resolved, without_told};
 use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
-use crate::memory::clock::{self, ProgramLimit, Timeline};
+use crate::memory::bashkit::last_words::ProgramLimit;
+use crate::memory::clock::{self, Timeline};
 use crate::memory::local::Local;
 use crate::memory::tree::Tree;
 

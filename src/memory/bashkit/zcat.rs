@@ -1,4 +1,6 @@
 //! `zcat`, which bashkit lacks: `gzip -dc` under another name.
+//!
+//! Seen in bashkit 0.20.2; gone when `zcat` of `tests/it/bashkit.rs` fails.
 
 use bashkit::{Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand, async_trait};
 

@@ -1,68 +1,26 @@
-//! `seq` and `yes` without bashkit's caps of 100,000 and 10,000 lines. `yes`
-//! writes as it goes; `seq` does not, because a streaming command takes the
-//! standard input of what runs it, and `seq` is what loops and process
-//! substitutions call.
+//! `seq` without a cap, and its options.
+//!
+//! bashkit's stops after 100,000 lines, with exit code 0. Ours does not write as it
+//! goes, because a streaming command takes the standard input of what runs it, and
+//! `seq` is what loops and process substitutions call.
+//!
+//! Seen in bashkit 0.20.2; gone when `seq` of `tests/it/bashkit.rs` fails.
 
-use bashkit::{
-    Builtin, BuiltinContext, Command, CommandContext, CommandStatus, Error, ExecResult, Result,
-    async_trait,
-};
+use bashkit::{Builtin, BuiltinContext, ExecResult, Result, async_trait};
 
 use super::number::{self, Format};
 use crate::memory::clock;
 
-/// Bytes written at once.
+/// Bytes of numbers after which they are counted as work.
 const CHUNK: usize = 4 << 10;
-/// Chunks that `yes` writes before it lets others run, where nothing slows it
-/// down (`yes > /dev/null`).
-const CHUNKS_IN_ONE_GO: u32 = 64;
 /// Bytes of numbers that are worth one unit of work.
 const BYTES_PER_WORK: usize = 100;
 /// `-0`, which integers do not know.
 const NEGATIVE_ZERO: u64 = (-0.0f64).to_bits();
-/// Bytes that `seq` prints at most.
+/// Bytes that it prints at most.
 const MAX_BYTES: usize = 64 << 20;
 /// Exit code of a command that was stopped: 128 + SIGTERM.
 const TERMINATED: i32 = 143;
-/// Exit code of a command that SIGPIPE ended.
-const BROKEN_PIPE: i32 = 141;
-
-/// Writes `bytes`; whether somebody still reads.
-async fn write(ctx: &CommandContext<'_>, bytes: &[u8]) -> Result<bool> {
-    match ctx.stdout.write_all(bytes).await {
-        Ok(()) => Ok(true),
-        Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// `yes [STRING]...`
-pub(super) struct Yes;
-
-#[async_trait]
-impl Command for Yes {
-    async fn execute(&self, ctx: CommandContext<'_>) -> Result<CommandStatus> {
-        let words = match ctx.args {
-            [first, rest @ ..] if first == "--" => rest,
-            all => all,
-        };
-        let line = if words.is_empty() {
-            "y\n".to_owned()
-        } else {
-            words.join(" ") + "\n"
-        };
-        let chunk = line.repeat((CHUNK / line.len()).max(1));
-        let mut chunks = 0;
-        while write(&ctx, chunk.as_bytes()).await? {
-            clock::spend(1);
-            chunks += 1;
-            if chunks % CHUNKS_IN_ONE_GO == 0 {
-                clock::pause().await;
-            }
-        }
-        Ok(CommandStatus::with_code(BROKEN_PIPE))
-    }
-}
 
 /// `seq [-w] [-s STRING] [-f FORMAT] [FIRST [INCREMENT]] LAST`
 pub(super) struct Seq;

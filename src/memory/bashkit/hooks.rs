@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::grep::Narrow;
 use crate::environment::Scope;
-use crate::memory::narrow::Narrow;
 
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
@@ -12,7 +12,7 @@ const DEVICE_BYTES: usize = 64 << 10;
 pub struct Hooks {
     scope: RefCell<Option<Scope>>,
     device_bytes: Cell<usize>,
-    streams_head: Cell<bool>,
+    pipes_are_shared: Cell<bool>,
     narrow: RefCell<Option<Narrow>>,
     filter_file: RefCell<Option<String>>,
     script_file: RefCell<Option<String>>,
@@ -24,7 +24,7 @@ impl Default for Hooks {
         Self {
             scope: RefCell::default(),
             device_bytes: Cell::new(DEVICE_BYTES),
-            streams_head: Cell::default(),
+            pipes_are_shared: Cell::new(true),
             narrow: RefCell::default(),
             filter_file: RefCell::default(),
             script_file: RefCell::default(),
@@ -54,14 +54,14 @@ impl Hooks {
         self.device_bytes.set(self.device_bytes.get().max(bytes));
     }
 
-    /// Whether `head` may take the pipe that it reads.
-    pub fn streams_head(&self) -> bool {
-        self.streams_head.get()
+    /// Whether others may read the pipe that a builtin reads.
+    pub fn pipes_are_shared(&self) -> bool {
+        self.pipes_are_shared.get()
     }
 
-    /// Lets `head` take the pipe that it reads, or not.
-    pub fn set_streams_head(&self, streams: bool) {
-        self.streams_head.set(streams);
+    /// Says whether.
+    pub fn set_pipes_are_shared(&self, shared: bool) {
+        self.pipes_are_shared.set(shared);
     }
 
     /// How the `grep` that runs lists directories, until it has listed the next.

@@ -5,13 +5,10 @@ use bashkit::{
     Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand, async_trait, vfs_join,
 };
 
-use crate::memory::unsupported::SedCall;
-
-/// Exit code of trouble, as of GNU's.
-const TROUBLE: i32 = 4;
+use super::{SedCall, TROUBLE};
 
 /// `sed [OPTION]... SCRIPT [FILE]...`
-pub(super) struct Sed;
+pub(in super::super) struct Sed;
 
 #[async_trait]
 impl Builtin for Sed {

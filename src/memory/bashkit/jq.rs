@@ -7,10 +7,13 @@
 //! `del` and `delpaths`: the library deletes one path after the other, so that the
 //! second deletes another element of an array than was meant, and puts the last
 //! entry of an object into the place of the deleted one.
+//!
+//! Seen in bashkit 0.20.2; `tests/sandbox/commands.json` without this file: `now` fails
+//! on wasm32 alone.
 
 /// Where the filter of a call of `jq` or `yq` stands.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Filter {
+pub(in crate::memory) enum Filter {
     /// In an argument, from this byte on.
     Argument { index: usize, from: usize },
     /// In the file that this argument names.
@@ -35,10 +38,10 @@ const YQ_VALUES: [(&str, usize); 6] = [
 ];
 const EXPRESSION: &str = "--expression";
 /// `del` and `delpaths` in the language of jq.
-const DELETION: &str = include_str!("filter/delpaths.jq");
+const DELETION: &str = include_str!("jq/delpaths.jq");
 
 /// Finds the filter in the arguments of the builtin `name`.
-pub(super) fn filter_of(name: &str, args: &[String]) -> Option<Filter> {
+pub(in crate::memory) fn filter_of(name: &str, args: &[String]) -> Option<Filter> {
     let values: &[(&str, usize)] = match name {
         "jq" => &JQ_VALUES,
         "yq" => &YQ_VALUES,
@@ -81,7 +84,7 @@ fn reads_file(argument: &str) -> bool {
 }
 
 /// The definitions that a filter needs in front, on its first line.
-pub(super) fn definitions(filter: &[u8], micros: u64) -> String {
+pub(in crate::memory) fn definitions(filter: &[u8], micros: u64) -> String {
     let mut all = String::new();
     if says(filter, "now") {
         let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);

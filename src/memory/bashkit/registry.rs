@@ -1,27 +1,14 @@
-//! Builtins of our own, in place of bashkit's where those are silently wrong in
-//! this sandbox: they cut their output, spin the clock, or print something that
-//! looks like the real tool's output and is not.
-
-mod absent;
-mod diff;
-pub(crate) mod head;
-mod ls;
-mod mktemp;
-pub(crate) mod number;
-mod sed;
-mod shuf;
-mod sleep;
-mod stat;
-mod stream;
-mod zcat;
+//! The builtins of ours in place of bashkit's.
 
 use std::sync::Arc;
 
 use bashkit::BuiltinRegistry;
 
+use super::{absent, diff, head, ls, mktemp, sed, seq, shuf, sleep, stat, timeout, yes, zcat};
+
 /// Puts every builtin of ours in `registry`.
-pub(crate) fn register(registry: &BuiltinRegistry) {
-    registry.insert_trusted("seq", Arc::new(stream::Seq));
+pub(in crate::memory) fn register(registry: &BuiltinRegistry) {
+    registry.insert_trusted("seq", Arc::new(seq::Seq));
     registry.insert_trusted("shuf", Arc::new(shuf::Shuf));
     absent::register(registry);
     head::register(registry);
@@ -29,16 +16,16 @@ pub(crate) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("sed", Arc::new(sed::Sed));
     registry.insert_trusted("mktemp", Arc::new(mktemp::Mktemp));
     registry.insert_trusted("stat", Arc::new(stat::Stat));
-    registry.insert_command("yes", stream::Yes);
+    registry.insert_command("yes", yes::Yes);
     registry.insert_trusted("ls", Arc::new(ls::Ls));
     registry.insert_trusted("dir", Arc::new(ls::Ls));
     registry.insert_trusted("zcat", Arc::new(zcat::Zcat));
     registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
-    registry.insert_trusted("timeout", Arc::new(sleep::Timeout));
+    registry.insert_trusted("timeout", Arc::new(timeout::Timeout));
 }
 
 /// Why a file operation failed, in the words of `strerror`.
-fn reason(error: &bashkit::Error) -> String {
+pub(super) fn reason(error: &bashkit::Error) -> String {
     let bashkit::Error::Io(error) = error else {
         return error.to_string();
     };

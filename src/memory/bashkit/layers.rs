@@ -4,6 +4,8 @@
 //! bashkit would ask its synthetic layer about every path, which is half of the
 //! cost of a `find`. Here only paths in the places where that layer has
 //! something reach it, and it is made when the first of them is named.
+//!
+//! Seen in bashkit 0.20.2; a matter of time: `cargo xtask bench sandbox`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +15,9 @@ use bashkit::{
     DirEntry, FileSystem, FileSystemExt, FsLimits, FsUsage, Metadata, Result, async_trait,
 };
 
-use super::filesystem::TreeFileSystem;
-use super::{clock, filter, unsupported};
+use super::{jq, script};
+use crate::memory::clock;
+use crate::memory::filesystem::TreeFileSystem;
 
 /// First names of the paths that bashkit's layer knows.
 const PLACES: [&str; 6] = ["bin", "dev", "etc", "proc", "root", "usr"];
@@ -90,12 +93,12 @@ impl FileSystem for RootFileSystem {
         let timeline = clock::current().zip(path.to_str());
         if let Some((timeline, path)) = timeline {
             if timeline.hooks.is_filter_file(path) {
-                let definitions = filter::definitions(&content, timeline.now_us());
+                let definitions = jq::definitions(&content, timeline.now_us());
                 content.splice(..0, definitions.into_bytes());
             }
             if timeline.hooks.is_script_file(path)
                 && let Ok(script) = std::str::from_utf8(&content)
-                && let Some(instead) = unsupported::instead_of_script(path, script)
+                && let Some(instead) = script::instead_of_script(path, script)
             {
                 content = instead.into_bytes();
             }

@@ -1,6 +1,8 @@
 //! `diff` of operands that cannot be compared ends with 2, as GNU's: with 1, as
 //! bashkit's ends, a script takes a missing file for a different one. Everything
 //! else is bashkit's, which its stub in `/usr/bin` runs.
+//!
+//! Seen in bashkit 0.20.2; gone when `diff` of `tests/it/bashkit.rs` fails.
 
 use bashkit::{
     Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand, async_trait, vfs_join,

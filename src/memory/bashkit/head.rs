@@ -5,6 +5,8 @@
 //! one go. A command that reads piece by piece takes the whole pipe from the
 //! shell, though, so ours does that only where nothing else reads the same pipe
 //! (`while read f; do head -1 "$f"; done` does). Elsewhere bashkit collects.
+//!
+//! Seen in bashkit 0.20.2; a matter of time: `cargo xtask bench sandbox`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,26 +34,6 @@ pub(super) fn register(registry: &BuiltinRegistry) {
     }
 }
 
-/// Whether a `head` in `script` may take the pipe that it reads: true if every
-/// pipe leads to a simple command.
-pub(crate) fn may_stream(script: &str) -> bool {
-    const COMPOUND: [&str; 18] = [
-        "while", "until", "for", "select", "if", "case", "time", "coproc", "eval", "source", ".",
-        "exec", "command", "builtin", "bash", "sh", "env", "!",
-    ];
-    let has_functions = script.contains("()") || script.contains("function ");
-    let feeds_compound = script.contains("< <(") || script.contains("coproc");
-    let leads_on = |rest: &str| {
-        let rest = rest.trim_start_matches('&').trim_start();
-        let word = rest
-            .split(|c: char| c.is_whitespace() || ";|&<>".contains(c))
-            .next()
-            .unwrap_or_default();
-        rest.starts_with(['(', '{', '[', '$', '"', '\'', '`', '\\']) || COMPOUND.contains(&word)
-    };
-    !has_functions && !feeds_compound && !script.split('|').skip(1).any(leads_on)
-}
-
 /// `head [-n [-]NUM | -c [-]NUM | -NUM] [-qv] [FILE]...`
 struct Head {
     streaming: Arc<dyn Builtin>,
@@ -60,7 +42,7 @@ struct Head {
 #[async_trait]
 impl Builtin for Head {
     fn streams_io(&self) -> bool {
-        clock::current().is_some_and(|timeline| timeline.hooks.streams_head())
+        clock::current().is_some_and(|timeline| !timeline.hooks.pipes_are_shared())
     }
 
     async fn execute(&self, ctx: BuiltinContext<'_>) -> Result<ExecResult> {

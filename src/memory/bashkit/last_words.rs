@@ -7,6 +7,8 @@
 //! from a pipe, and until anything else is about to start. A `timeout` that calls
 //! a program looks at the clock when the output has arrived; the clock that
 //! commands see is put back before its end until then.
+//!
+//! Seen in bashkit 0.20.2; `tests/node/sandbox-exec.test.mjs` without this file.
 
 use std::cell::{Cell, RefCell};
 
@@ -46,9 +48,9 @@ pub struct LastWords {
 }
 
 impl LastWords {
-    /// Names the script that runs: what its pipes lead to may still start.
-    pub fn set_script(&self, script: &str) {
-        *self.readers.borrow_mut() = readers(script);
+    /// Names what the pipes of the command lead to: it may still start.
+    pub fn set_readers(&self, readers: Vec<String>) {
+        *self.readers.borrow_mut() = readers;
     }
 
     /// A `timeout` is about to start `command`.
@@ -60,7 +62,7 @@ impl LastWords {
 
     /// A command is about to start; says whether it must not, because only last
     /// words were awaited.
-    pub(super) fn refuse(&self, name: &str) -> bool {
+    pub(in crate::memory) fn refuse(&self, name: &str) -> bool {
         let timeout = self.timeout.take();
         let called = timeout.filter(|(command, _)| command == name);
         self.limit.set(called.map(|(_, limit)| limit));
@@ -83,7 +85,7 @@ impl LastWords {
     }
 
     /// A program is ended by the end of the command's time.
-    pub(super) fn await_them(&self) {
+    pub(in crate::memory) fn await_them(&self) {
         if self.are_heard() {
             self.state.set(State::Awaited(UNKNOWN));
         }
@@ -112,58 +114,12 @@ impl LastWords {
     }
 
     /// Whether they are on their way.
-    pub(super) fn are_awaited(&self) -> bool {
+    pub(in crate::memory) fn are_awaited(&self) -> bool {
         matches!(self.state.get(), State::Awaited(_))
     }
 
     /// Whether no command was refused.
     pub fn are_heard(&self) -> bool {
         self.state.get() != State::Over
-    }
-}
-
-/// Names of the commands that stand behind a pipe in `script`, outside quotes.
-fn readers(script: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut quote = None;
-    let mut characters = script.char_indices().peekable();
-    while let Some((at, character)) = characters.next() {
-        match (quote, character) {
-            (None | Some('"'), '\\') => {
-                characters.next();
-            }
-            (Some(open), _) => quote = (open != character).then_some(open),
-            (None, '\'' | '"') => quote = Some(character),
-            (None, '|') if characters.next_if(|(_, next)| *next == '|').is_none() => {
-                let rest = script[at + 1..].trim_start_matches(['&', ' ', '\t', '\n']);
-                let end = |c: char| c.is_whitespace() || "|&;()<>'\"$`".contains(c);
-                let name = rest.split(end).next().unwrap_or_default();
-                names.push(name.to_owned());
-            }
-            (None, _) => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn readers_stand_behind_pipes() {
-        for (script, expected) in [
-            ("a | b", &["b"][..]),
-            ("a|b|&c;d", &["b", "c"]),
-            ("a |\n  b -x | (c)", &["b"]),
-            ("a || b", &[]),
-            ("a 'x|y' \"x|y\\\"|z\" | b", &["b"]),
-            ("a \\| b '|' | c", &["c"]),
-            ("a |", &[]),
-            ("ä | ö", &["ö"]),
-        ] {
-            assert_eq!(readers(script), expected, "{script}");
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! `stat` with a format, as GNU's. bashkit's knows a few letters and prints the
 //! others as they stand, with exit code 0; ours refuses what it does not know.
 //! Without a format bashkit's runs, by its stub in `/usr/bin`.
+//!
+//! Seen in bashkit 0.20.2; gone when `stat` of `tests/it/bashkit.rs` fails.
 
 use std::fmt::Write as _;
 use std::path::Path;
