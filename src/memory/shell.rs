@@ -25,7 +25,7 @@ use super::bashkit::jq::{self, Filter};
 use super::bashkit::layers::RootFileSystem;
 use super::bashkit::random as shell_random;
 use super::bashkit::script::Script;
-use super::bashkit::{self as workarounds, arguments, leftovers, printf, rg, script, sed};
+use super::bashkit::{self as workarounds, arguments, leftovers, printf, rg, script, sed, watcher};
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
@@ -54,8 +54,6 @@ const KILLED: i32 = 137;
 const SEGMENTATION_FAULT: i32 = 139;
 /// Exit code of a command that failed: 128 + SIGABRT.
 const ABORTED: i32 = 134;
-/// bashkit's watcher for cancellation wakes its execution once in every poll.
-const OWN_WAKES: u32 = 1;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
@@ -332,7 +330,7 @@ impl Shells {
         timeline.set_stop_flag(bash.cancellation_token());
         let chunks = Chunks::default();
         let run = run(bash, script, chunks.clone());
-        let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
+        let mut drive = pin!(Drive::new(run, timeline.clone(), watcher::WAKES));
         let _guard = {
             let cancel = drive.canceller();
             scope.cancel.on_cancel(move |_| cancel())

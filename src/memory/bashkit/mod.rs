@@ -40,6 +40,7 @@
 //! | `stat` | prints letters that it does not know | `stat` |
 //! | `substitutions` | counts brackets in quotes | `substitutions` |
 //! | `timeout` | stops at 300 s | it would take five minutes |
+//! | `watcher` | reads the clock once in every poll, in an order that chance decides | its interface |
 //! | `yes` | stops at 10,000 lines | `yes` |
 //! | `zcat` | is not there | `zcat` |
 
@@ -71,6 +72,7 @@ pub(super) mod sed;
 mod sort;
 #[cfg(feature = "analysis")]
 mod substitutions;
+pub(super) mod watcher;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod absent;

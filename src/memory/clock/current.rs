@@ -58,9 +58,8 @@ pub fn spend(units: u64) {
     }
 }
 
-/// One reading of the clock by the running command. `frame` tells bashkit's watcher
-/// from other readers: the address of a local variable of the reader.
-pub fn read_current(frame: usize) -> u64 {
+/// One reading of the clock by the running command.
+pub fn read_current() -> u64 {
     // Not borrowed meanwhile: it may end where it is.
-    current().map_or(0, |timeline| timeline.read(frame))
+    current().map_or(0, |timeline| timeline.read())
 }

@@ -1,7 +1,7 @@
 //! What readings of the clock say about the work that was done.
 //!
-//! The core cannot measure time, so work is counted: in readings of the clock,
-//! in commands, in bytes. The weights below make a unit worth about 1 µs, so
+//! The core cannot measure time, so work is counted: in readings of the clock
+//! (in rows: see [`crate::memory::bashkit::watcher`]), in commands, in bytes. The weights below make a unit worth about 1 µs, so
 //! that a command's own time passes about as fast as real time.
 
 use std::cell::Cell;
@@ -9,14 +9,6 @@ use std::cell::Cell;
 use super::work::charge;
 use crate::memory::heap;
 
-/// bashkit's watcher for cancellation reads the clock until 10 ms have passed,
-/// once in every poll. Those readings are neither time nor work of the command:
-/// they are taken back when the watcher then wakes its task.
-const WATCHER_US: u64 = 10_000;
-/// After so many readings the watcher's time is passed in strides.
-const WATCHER_STRIDES_FROM: u64 = 64;
-/// Length of such a stride.
-const WATCHER_STRIDE_US: u64 = 100;
 /// Units of work that a tick is worth: with 62,500 turns of loops and calls, the
 /// time of `jq`, `awk`, `sort`, `sed` and `gzip` passes at 0.8 to 2 times the real
 /// one on the machine of docs/measurements.md.
@@ -49,23 +41,10 @@ const BUILTIN_WORK: u64 = 12;
 /// least: a short one takes some 12 µs, whatever it reads.
 const YIELD_WORK: u64 = 64 * 12;
 
-/// What a reading says of the watcher.
-pub(super) enum Reading {
-    /// It may be the watcher's: so much time is passed for it.
-    Watching { stride_us: u64, run: u64 },
-    /// It is the command's.
-    Own,
-}
-
 /// Counters of one command.
 pub(super) struct Meter {
-    /// Where on the stack the last reading came from.
-    frame: Cell<usize>,
     parts: Cell<u64>,
-    run: Cell<u64>,
     poll_work: Cell<u64>,
-    watching: Cell<bool>,
-    watched_us: Cell<u64>,
     read_parts: Cell<u64>,
     copied: Cell<usize>,
     near_read: Cell<u32>,
@@ -77,12 +56,8 @@ pub(super) struct Meter {
 impl Default for Meter {
     fn default() -> Self {
         Self {
-            frame: Cell::default(),
             parts: Cell::default(),
-            run: Cell::default(),
             poll_work: Cell::default(),
-            watching: Cell::default(),
-            watched_us: Cell::default(),
             read_parts: Cell::new(PARTS_OF_READ),
             // What was copied before is not the command's.
             copied: Cell::new(heap::large()),
@@ -100,15 +75,9 @@ impl Meter {
     }
 
     pub(super) fn begin_poll(&self) {
-        self.begin_run();
         self.poll_work.set(0);
         self.ticked.set(0);
         self.copied.set(heap::large());
-    }
-
-    pub(super) fn begin_run(&self) {
-        self.run.set(0);
-        self.frame.set(0);
     }
 
     /// Counts units of work.
@@ -117,74 +86,9 @@ impl Meter {
         charge(units);
     }
 
-    /// Whether a reading comes from elsewhere than the last.
-    pub(super) fn moves_to(&self, frame: usize) -> bool {
-        self.frame.replace(frame) != frame
-    }
-
-    /// What may be the watcher's begins.
-    pub(super) fn watch(&self) {
-        self.run.set(0);
-        self.watching.set(true);
-    }
-
-    /// A reading.
-    pub(super) fn read(&self) -> Reading {
-        let run = self.run.get() + 1;
-        self.run.set(run);
-        if !self.watching.get() {
-            return Reading::Own;
-        }
-        // Its wait of 10 ms is passed in a hundred strides.
-        let stride_us = match run < WATCHER_STRIDES_FROM {
-            true => 1,
-            false => WATCHER_STRIDE_US,
-        };
-        self.watched_us.set(self.watched_us.get() + stride_us);
-        Reading::Watching { stride_us, run }
-    }
-
-    /// Whether the watcher's wait would have ended.
-    pub(super) fn has_watched(&self) -> bool {
-        self.watched_us.get() > WATCHER_US + WATCHER_STRIDE_US
-    }
-
-    /// The flag must be down while the watcher looks, or it would drop the
-    /// command together with output that it has not delivered yet: whether it is up
-    /// after so many readings, if the command is stopped.
-    pub(super) fn flag(run: u64) -> Option<bool> {
-        match run.cmp(&WATCHER_STRIDES_FROM) {
-            std::cmp::Ordering::Less => Some(true),
-            std::cmp::Ordering::Equal => Some(false),
-            std::cmp::Ordering::Greater => None,
-        }
-    }
-
-    /// Ends what may be the watcher's; gives the time to take back, and the parts
-    /// that its readings are worth.
-    pub(super) fn end_watching(&self) -> Option<(u64, u64)> {
-        let watched = self.watching.replace(false);
-        watched.then(|| (self.watched_us.replace(0), self.run.get()))
-    }
-
-    /// Something was woken: if the watcher did it, its readings do not count, and
-    /// their time is taken back.
-    pub(super) fn end_watcher(&self) -> Option<u64> {
-        if self.watching.get() && self.watched_us.get() >= WATCHER_US {
-            self.watching.set(false);
-            return Some(self.watched_us.replace(0));
-        }
-        None
-    }
-
-    /// Parts that a reading of the builtin that runs is worth.
-    pub(super) fn parts_of_read(&self) -> u64 {
-        self.read_parts.get()
-    }
-
-    /// The units that parts make.
-    pub(super) fn units(&self, parts: u64) -> u64 {
-        let parts = self.parts.get() + parts;
+    /// The units that so many readings make, by the builtin that runs.
+    pub(super) fn readings(&self, readings: u64) -> u64 {
+        let parts = self.parts.get() + readings * self.read_parts.get();
         self.parts.set(parts % PARTS);
         parts / PARTS
     }

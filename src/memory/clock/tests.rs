@@ -23,10 +23,10 @@ fn random() -> Random {
     Random::new([0; 32])
 }
 
-/// Work of `count` units: readings from many depths, as commands do.
+/// Work of `count` units, one by one.
 fn compute(count: u64) {
-    for turn in 0..16 * count {
-        read_current(1 + (turn % 15) as usize);
+    for _ in 0..count {
+        spend(1);
     }
 }
 
@@ -339,41 +339,66 @@ fn waiting_outside_counts_real_time() {
     assert_eq!(*log.borrow(), ["outside 2000000 None"]);
 }
 
-#[test]
-fn the_readings_of_the_watcher_are_taken_back() {
-    let clock = clock_at(&Rc::default());
-    let log = Log::default();
-    let before = work();
-    run_all(vec![task(&clock, SECOND, &log, "watched", async |t| {
-        for _ in 0..3 {
-            compute(20);
-            pause().await;
-            let until = read_current(77) + 10_000;
-            while read_current(77) < until {}
-            assert!(t.now_us() >= until);
-            pause().await;
-        }
-    })]);
-    assert_eq!(*log.borrow(), ["watched 60 None"]);
-    assert_eq!(work() - before, 60);
+/// bashkit's watcher: reads until 10 ms have passed, and wakes its task.
+fn watch(waker: &Waker) {
+    let until = read_current() + 10_000;
+    while read_current() < until {}
+    waker.wake_by_ref();
 }
 
 #[test]
-fn a_loop_that_checks_its_limits_is_cheap() {
+fn the_readings_of_the_watcher_are_no_work() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    run_all(vec![task(&clock, SECOND, &log, "loop", async |_| {
-        compute(10);
-        for _ in 0..16_000 {
-            read_current(77);
-        }
+    let before = work();
+    run_all(vec![task(&clock, SECOND, &log, "watched", async |_| {
         pause().await;
-        for _ in 0..16_000 {
-            read_current(77);
+        for turn in 0..4 {
+            poll_fn(|cx| {
+                if turn % 2 == 0 {
+                    watch(cx.waker());
+                }
+                compute(20);
+                for _ in 0..turn * 10 {
+                    read_current();
+                }
+                if turn % 2 == 1 {
+                    watch(cx.waker());
+                }
+                Poll::Ready(())
+            })
+            .await;
+            pause().await;
         }
-        compute(10);
     })]);
-    assert_eq!(*log.borrow(), ["loop 2020 None"]);
+    assert_eq!(*log.borrow(), ["watched 80 None"]);
+    assert_eq!(work() - before, 80);
+}
+
+#[test]
+fn a_loop_that_checks_its_limits_is_cheap_and_ends() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let read = |count: u64| (0..count).take_while(|_| read_current() < SECOND).count();
+    run_all(vec![
+        task(&clock, SECOND, &log, "loop", async move |_| {
+            compute(10);
+            read(16_384);
+            pause().await;
+            read(16_384);
+            compute(10);
+        }),
+        task(&clock, SECOND, &log, "endless", async |t| {
+            while t.stopped().is_none() {
+                read_current();
+            }
+        }),
+    ]);
+    // What counts of a loop is known when it has doubled.
+    assert_eq!(
+        *log.borrow(),
+        ["loop 2068 None", "endless 131072 Some(Work)"]
+    );
 }
 
 #[test]

@@ -61,11 +61,6 @@ impl VirtualTime {
         self.now_us.set(self.now_us.get() + us);
     }
 
-    /// Takes back what was advanced.
-    pub(super) fn take_back(&self, us: u64) {
-        self.now_us.set(self.now_us.get() - us);
-    }
-
     /// Moves time without work.
     pub(super) fn skip_to(&self, target_us: u64) {
         let now = self.now_us.get();

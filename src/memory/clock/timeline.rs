@@ -9,11 +9,12 @@ use std::task::Waker;
 use super::allowance::Allowance;
 use super::base::Clock;
 use super::deadline::{Deadline, Stop};
-use super::meter::{Meter, Reading};
+use super::meter::Meter;
 use super::order::{Idle, Runner};
 use crate::memory::Snapshot;
 use crate::memory::bashkit::hooks::Hooks;
 use crate::memory::bashkit::last_words::{LastWords, ProgramLimit};
+use crate::memory::bashkit::watcher::Rows;
 use crate::memory::containment::{self, Left};
 use crate::memory::random::Random;
 use crate::memory::tree::Tree;
@@ -29,6 +30,7 @@ pub struct Timeline {
     pub(super) runner: Rc<Runner>,
     deadline: Deadline,
     meter: Meter,
+    readings: Rows,
     /// What the shell asks of it.
     pub hooks: Hooks,
     /// What comes out after its end.
@@ -49,6 +51,7 @@ impl Timeline {
             runner,
             deadline: Deadline::new(ends_us, work_bound, memory),
             meter: Meter::default(),
+            readings: Rows::default(),
             hooks: Hooks::default(),
             last_words: LastWords::default(),
             random,
@@ -198,6 +201,7 @@ impl Timeline {
     /// A poll begins.
     pub fn begin_poll(&self) {
         self.meter.begin_poll();
+        self.readings.begin_poll();
         counter::refill();
         heap::set_limit(self.deadline.memory.last_limit());
         self.runner.run();
@@ -215,7 +219,7 @@ impl Timeline {
     /// A poll ended; returns the work it did.
     pub fn end_poll(&self) -> u64 {
         heap::set_limit(usize::MAX);
-        self.end_run();
+        self.count(self.readings.end());
         self.judge();
         self.deadline.raise_flag(false);
         // Whatever is polled next need not be the `grep`.
@@ -223,63 +227,28 @@ impl Timeline {
         self.meter.poll_work()
     }
 
-    /// One reading: a part of a unit of work, and as much time.
-    ///
-    /// Only bashkit's watcher counts otherwise: it reads in a row from one depth of the
-    /// stack, and then wakes its task. Whether it is polled before the command or
-    /// behind it, chance decides (`tokio::select!`), which no replay repeats: so every
-    /// row may be its, until it is longer. Whoever else reads is counted alike, because
-    /// compilers lay out the stack in different ways, and every build of the core
-    /// counts the same.
-    pub fn read(&self, frame: usize) -> u64 {
-        if self.meter.moves_to(frame) {
-            self.end_run();
-            self.meter.watch();
+    /// One reading: a part of a unit of work, and as much time, as far as it is known
+    /// not to be that of bashkit's watcher ([`Rows`]).
+    pub fn read(&self) -> u64 {
+        let counted = self.readings.read();
+        self.count(counted.unwrap_or(0));
+        self.look();
+        if counted.is_some() {
+            // The watcher may look now: it would drop the command together with output
+            // that it has not delivered yet.
+            self.deadline.raise_flag(false);
         }
-        match self.meter.read() {
-            Reading::Watching { stride_us, run } => self.watch(stride_us, run),
-            Reading::Own => {
-                self.advance(self.meter.parts_of_read());
-                self.judge();
-            }
-        }
-        self.runner.time.seen_us()
+        self.runner.time.seen_us() + self.readings.ahead_us()
     }
 
-    /// A reading that is the watcher's, or the first of something else.
-    fn watch(&self, stride_us: u64, run: u64) {
-        self.runner.time.advance(stride_us);
-        if self.meter.has_watched() {
-            self.end_run();
-        }
-        match Meter::flag(run) {
-            Some(true) if self.stopped().is_some() => self.deadline.raise_flag(true),
-            Some(false) => self.deadline.raise_flag(false),
-            _ => {}
-        }
+    /// Counts readings.
+    fn count(&self, readings: u64) {
+        self.add(self.meter.readings(readings));
     }
 
-    /// Ends a run of readings that was not the watcher's: it counts as work.
-    fn end_run(&self) {
-        if let Some((watched_us, parts)) = self.meter.end_watching() {
-            self.runner.time.take_back(watched_us);
-            self.advance(parts);
-            self.judge();
-        }
-    }
-
-    /// Something was woken: if the watcher did it, its readings do not count.
+    /// Something was woken.
     pub fn woken(&self) {
-        match self.meter.end_watcher() {
-            Some(watched_us) => self.runner.time.take_back(watched_us),
-            None => self.end_run(),
-        }
-        self.meter.begin_run();
-    }
-
-    /// Counts work in parts of a unit.
-    fn advance(&self, parts: u64) {
-        self.add(self.meter.units(parts));
+        self.count(self.readings.end_by_waking());
     }
 
     fn add(&self, units: u64) {
@@ -289,12 +258,14 @@ impl Timeline {
 
     /// Adds work that was done without reading the clock.
     pub fn spend(&self, units: u64) {
+        self.count(self.readings.end());
         self.add(units);
         self.judge();
     }
 
     /// A builtin starts.
     pub fn builtin_starts(&self, name: &str) {
+        self.count(self.readings.end());
         self.spend(self.meter.builtin_starts(name));
     }
 
