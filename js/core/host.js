@@ -17,10 +17,14 @@ import { ToolEnvironment } from "./tool-environment.js";
 const READS = 32;
 /** How often the core is told that a response waits for a consumer, in ms: it takes silence for the provider's. */
 const BEAT_MS = 250;
+/** Characters of reasoning that may hold the beginning of a key. */
+const LONGEST_KEY = 4_096;
 
 export class Host {
   #runtime;
   #reads = 0;
+  /** The end of what a session's model was thinking. @type {Map<string, string>} */
+  #reasoning = new Map();
   /** For when the consumers of a session's events have room. @type {Map<string, Promise<void>>} */
   #rooms = new Map();
   /** Whether its core has failed: what that began says nothing to the next one. */
@@ -44,7 +48,22 @@ export class Host {
   }
 
   events(session, json) {
-    this.#runtime.sessions.get(session)?.publish(JSON.parse(json), json);
+    const part = this.#runtime.sessions.get(session);
+    if (!part) return;
+    const events = JSON.parse(json);
+    // Now, before the log of the step is taken.
+    if (this.#runtime.isRecorded && this.#holdsKey(session, part.keys, json, events)) this.#runtime.endRecording();
+    part.publish(events, json);
+  }
+
+  /** Whether events hold a key, also one that came in pieces: of an answer's text and of calls the whole is an event, of reasoning it is not. */
+  #holdsKey(session, keys, json, events) {
+    if (keys.areInText(json)) return true;
+    const pieces = events.filter(({ kind }) => kind === "REASONING_DELTA").map(({ data }) => data.text);
+    if (pieces.length === 0) return false;
+    const reasoning = (this.#reasoning.get(session) ?? "") + pieces.join("");
+    this.#reasoning.set(session, reasoning.slice(-LONGEST_KEY));
+    return keys.areInText(reasoning);
   }
 
   reports(reports) {

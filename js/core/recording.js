@@ -18,8 +18,8 @@ export class Recording {
   #put;
   #bytes = 0;
   #most = Infinity;
-  /** Whether it was dropped. */
-  isDropped = false;
+  /** What became of it, if it was dropped. */
+  dropped = "";
 
   /** @param {Exclude<Record, false>} record */
   constructor(record) {
@@ -34,26 +34,27 @@ export class Recording {
 
   /** @param {Uint8Array} piece */
   put(piece) {
-    if (piece.length === 0 || this.isDropped) return;
+    if (piece.length === 0 || this.dropped) return;
     this.#bytes += piece.length;
     this.#put(piece);
   }
 
   /** Whether it takes so many bytes more. @param {number} bytes */
   fits(bytes) {
-    return this.isDropped || this.#bytes + bytes <= this.#most;
+    return this.dropped !== "" || this.#bytes + bytes <= this.#most;
   }
 
-  drop() {
+  /** @param {string} why */
+  drop(why) {
     this.beginAnew();
-    this.isDropped = true;
+    this.dropped = why;
   }
 
   /** A core has failed and another one begins. */
   beginAnew() {
     if (this.#kept) this.#kept = [];
     this.#bytes = 0;
-    this.isDropped = false;
+    this.dropped = "";
   }
 
   /** The log so far, if it is kept. @returns {Uint8Array | undefined} */

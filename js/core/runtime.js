@@ -143,6 +143,7 @@ export class Runtime {
   #failure;
   /** Of its log. @type {Recording | undefined} */
   #recording;
+  #holdsKey = false;
 
   /** @param {import("./recording.js").Record} [record] */
   static async create(record) {
@@ -190,9 +191,7 @@ export class Runtime {
   recording() {
     if (!this.#recording) return undefined;
     if (!this.#failure) this.#drain(true);
-    if (this.#recording.isDropped) {
-      throw new SessionError("illegal_state", "the log became larger than record.maxBytes and was dropped; open the session, or create its environment, with room for more");
-    }
+    if (this.#recording.dropped) throw new SessionError("illegal_state", `the log ${this.#recording.dropped}`);
     return this.#recording.bytes();
   }
 
@@ -200,6 +199,7 @@ export class Runtime {
   #drain(flush = false) {
     if (!this.#recording) return;
     const core = this.#core;
+    if (this.#holdsKey) this.#drop("was dropped, because what came next holds a key, which no log may");
     this.#recording.put(this.#guarded(() => core.takeLog(flush)));
     this.expect(0);
   }
@@ -207,9 +207,20 @@ export class Runtime {
   /** So many bytes follow, all of which the log has: one that they make too large is dropped. @param {number} bytes */
   expect(bytes) {
     if (!this.#recording || this.#failure || this.#recording.fits(bytes)) return;
+    this.#drop("became larger than record.maxBytes and was dropped; open the session, or create its environment, with room for more");
+  }
+
+  /** Takes no more of the log: a key stands in what came since it was last taken. */
+  endRecording() {
+    this.#holdsKey = true;
+  }
+
+  /** @param {string} why what became of the log */
+  #drop(why) {
+    if (this.#recording.dropped) return;
     const core = this.#core;
     this.#guarded(() => core.endLog());
-    this.#recording.drop();
+    this.#recording.drop(why);
   }
 
   /**
@@ -420,6 +431,7 @@ export class Runtime {
       const parts = [...this.environments].map(([number, part]) => ({ number, part, rescued: part.rescue?.(old) }));
       this.#begin();
       this.#recording?.beginAnew();
+      this.#holdsKey = false;
       this.logs.clear();
       for (const { number, part, rescued } of parts) {
         if (this.#guarded(() => part.add(this.#core, rescued)) !== number) throw new Error(`environment ${number} has another number`);

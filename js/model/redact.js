@@ -4,10 +4,9 @@
 // afterwards. The door alone knows the keys. host/src/keys.rs does the same for
 // the native faces.
 //
-// Uncovered are a key within a JSON text within a JSON text, and one of which a
-// server sends a piece in each delta of a stream: finding that would take reading
-// every provider's stream here, too, to keep from the core what the server that
-// sends it knows anyway.
+// A key within a JSON text within a JSON text is not found, nor one of which a
+// server sends a piece in each delta of a stream: what the core then puts together
+// is in no log and in no saved session (`js/core/host.js`).
 
 import { text } from "../shared/errors.js";
 
@@ -36,6 +35,8 @@ const UNFINISHED = Infinity;
 export class Keys {
   /** All that is looked for, the longest first: a key may begin with another. @type {Uint8Array[]} */
   #keys = [];
+  /** The same as texts. @type {string[]} */
+  #spelled = [];
   /** By byte, whether a key begins with it. */
   #firsts = new Uint8Array(256);
 
@@ -44,10 +45,20 @@ export class Keys {
    * @param {Iterable<string>} keys those that can be told from other text are looked for
    */
   lookFor(keys) {
-    const spelled = [...keys].filter(isLookedFor).flatMap(spellings);
-    this.#keys = spelled.sort((a, b) => b.length - a.length).map((key) => ENCODER.encode(key));
+    this.#spelled = [...keys].filter(isLookedFor).flatMap(spellings).sort((a, b) => b.length - a.length);
+    this.#keys = this.#spelled.map((key) => ENCODER.encode(key));
     this.#firsts.fill(0);
     for (const [first] of this.#keys) this.#firsts[first] = 1;
+  }
+
+  /** Whether a key stands in it. @param {Uint8Array} bytes */
+  areIn(bytes) {
+    return this.#keys.length > 0 && this.#scan(bytes, true).passed !== bytes;
+  }
+
+  /** Whether a key stands in it. @param {string} text */
+  areInText(text) {
+    return this.#spelled.some((key) => text.includes(key));
   }
 
   /** @param {string} text */

@@ -28,6 +28,7 @@ export class OpenSession {
   /** Whether nobody has its `Session` any more. */
   #isLeft = false;
   #seq = 0;
+  #keys;
 
   /** @type {string} @readonly */
   id;
@@ -45,6 +46,7 @@ export class OpenSession {
     this.#core = core;
     this.#made = made;
     this.#seq = seq;
+    this.#keys = part.keys;
     this.id = core.id;
     let close;
     this.closed = new Promise((resolve) => (close = resolve));
@@ -84,7 +86,9 @@ export class OpenSession {
   save() {
     // What a session cannot say, one that is over says better.
     if (this.#lost || !this.#core) this.call({ call: "state" });
-    return this.#runtime.call(() => this.#core.save());
+    const saved = this.#runtime.call(() => this.#core.save());
+    if (this.#keys.areIn(saved)) throw new SessionError("illegal_state", "save: a key stands in what was said or in the files of the sandbox, and is not written to a file");
+    return saved;
   }
 
   /** What stays known of it, once it is over. */

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
+import { constants, gunzipSync } from "node:zlib";
 
 import * as api from "../../js/node.js";
 import * as slim from "../../js/slim-node.js";
@@ -210,4 +211,41 @@ for (const [name, face] of Object.entries(FACES)) {
     assert.equal((await model.requests()).length, 3);
     await assert.rejects(session.fork({ tools: 5 }), { name: "SessionError", kind: "invalid_input" });
   });
+}
+
+/** A stream of one answer: what the model thinks and says, in pieces. */
+function answer(thinking, texts) {
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const block = (index, start, deltas) => [
+    { type: "content_block_start", index, content_block: start },
+    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+    { type: "content_block_stop", index },
+  ];
+  const events = [
+    { type: "message_start", message: { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], usage } },
+    ...block(0, { type: "thinking", thinking: "", signature: "" }, thinking.map((text) => ({ type: "thinking_delta", thinking: text }))),
+    ...block(1, { type: "text", text: "" }, texts.map((text) => ({ type: "text_delta", text }))),
+    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage },
+    { type: "message_stop" },
+  ];
+  return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+}
+
+const HALVES = [KEY.slice(0, 7), KEY.slice(7)];
+for (const [where, body] of [["text", answer([], HALVES)], ["reasoning", answer(HALVES, ["done"])]]) {
+  for (const [name, face] of Object.entries({ here: api, worker })) {
+    test(`a key that comes in pieces of ${where} is in no log and in no file (${name})`, async () => {
+      const fetch = async () => new Response(body, { headers: { "content-type": "text/event-stream" } });
+      const pieces = [];
+      for (const record of [true, (piece) => pieces.push(piece)]) {
+        const session = await face.createSession({ apiKey: KEY, baseUrl: "http://127.0.0.1:9", fetch, record });
+        await session.prompt("go");
+        if (record === true) await assert.rejects(session.recording(), { kind: "illegal_state", message: /holds a key/ });
+        await assert.rejects(session.save(), { kind: "illegal_state", message: /a key stands in/ });
+        await session.close();
+      }
+      const log = gunzipSync(Buffer.concat(pieces), { finishFlush: constants.Z_SYNC_FLUSH }).toString();
+      assert.ok(log.includes('"call"') && !log.includes(KEY), log.slice(-300));
+    });
+  }
 }
