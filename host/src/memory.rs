@@ -86,7 +86,7 @@ impl std::fmt::Debug for MemoryOptions {
 pub enum EnvironmentChoice {
     /// Outside of the core: [`crate::LocalEnvironment`] or your own.
     Host(Arc<dyn HostEnvironment>),
-    /// Inside the core: a sandbox of its own.
+    /// Inside the core: a new sandbox.
     Memory(MemoryOptions),
     /// One that the instance has already, shared with other sessions.
     Existing(EnvironmentHandle),

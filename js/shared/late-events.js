@@ -6,7 +6,7 @@
  * @returns {AsyncIterableIterator<object>}
  */
 export function late(iterator) {
-  // Whoever asks for an event is told; whoever does not, need not be.
+  // Listeners that ask for an event get it; others need not.
   iterator.catch(() => {});
   return {
     next: async () => (await iterator).next(),

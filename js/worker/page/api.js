@@ -33,7 +33,7 @@ export async function warmUp() {
   try {
     await connection.call(await connection.rpc(), ROOT, "warmUp", []);
   } catch {
-    // Whoever calls the worker next is told why there is none.
+    // The next call to the worker rejects with the reason.
   }
 }
 

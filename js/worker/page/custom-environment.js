@@ -17,7 +17,7 @@ const METHODS = [
 const customs = new WeakMap();
 
 /**
- * The number by which a worker knows an environment; it is told of one that it does not know.
+ * The number by which a worker knows an environment; the page describes an environment that the worker does not know.
  * @param {object} env @param {import("../rpc.js").Rpc} rpc
  * @returns {Promise<number>}
  */
@@ -41,7 +41,7 @@ async function tell(env, number, rpc) {
   collected(env, forgetting(rpc, number, scope));
 }
 
-/** What the worker is told of an environment. */
+/** The description of an environment for the worker. */
 function described(env) {
   const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
   const methods = METHODS.filter((name) => typeof env[name] === "function");

@@ -12,7 +12,7 @@ use super::limits::Limits;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In a sandbox of its own.
+    /// In a separate sandbox.
     #[default]
     Memory,
     /// On this machine, in a copy in a temporary directory.

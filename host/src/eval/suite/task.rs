@@ -92,7 +92,7 @@ impl Task {
 pub struct Input {
     /// Name of the step; empty for the first one of a task.
     pub name: String,
-    /// What the agent is told.
+    /// The instruction of the task.
     pub instruction: String,
     /// Runs when the input is done; the trial ends here if it does not pass.
     pub checker: Option<Checker>,

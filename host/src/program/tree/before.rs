@@ -1,4 +1,4 @@
-//! What stood in a tree when it was marked: what changes are told against.
+//! The state of a tree when it was marked: changes are computed against it.
 
 use super::node::{Id, Kind, Node};
 
