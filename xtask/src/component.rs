@@ -33,9 +33,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the core with `features` beside `component`, writes it as a
-/// component to `out` and returns its size in bytes.
-pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
+/// Compiles the core with `features` beside `component`; returns the module.
+pub(crate) fn compile(features: &[&str]) -> Result<PathBuf> {
     let shell = shell()?;
     ensure_wasm_target(&shell)?;
     let features = [&["component"], features].concat().join(",");
@@ -52,10 +51,16 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
         .args(["--features", &features])
         .quiet()
         .run()?;
-    let module_path = target_dir()
+    Ok(target_dir()
         .join(WASM_TARGET)
         .join(PROFILE)
-        .join("hermitcrab.wasm");
+        .join("hermitcrab.wasm"))
+}
+
+/// Builds the core with `features` beside `component`, writes it as a
+/// component to `out` and returns its size in bytes.
+pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
+    let module_path = compile(features)?;
     let module = std::fs::read(&module_path)
         .with_context(|| format!("cannot read {}", module_path.display()))?;
     let component = ComponentEncoder::default()
@@ -71,7 +76,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
     );
     let raw = target_dir().join("core").join("unprepared.wasm");
     write_if_changed(&raw, &component)?;
-    native::prepare(&shell, &raw, out)?;
+    native::prepare(&shell()?, &raw, out)?;
     let size = std::fs::metadata(out)
         .with_context(|| format!("cannot read {}", out.display()))?
         .len();

@@ -11,7 +11,7 @@ use xshell::{Shell, cmd};
 use crate::workspace::{
     NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
 };
-use crate::{browser, build, matrix, native, npm, python, web, www};
+use crate::{browser, build, component, matrix, native, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -73,7 +73,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Suite::All) => true,
         Some(wanted) => wanted == suite,
     };
-    if wants(Suite::Lint) {
+    let is_whole = matches!(options.suite, None | Some(Suite::All));
+    if is_whole {
+        ensure_wasm_target(&shell)?;
+        timed("lint and compilation", || {
+            let here = || {
+                lint(&shell)?;
+                native::build_host(&shell, &native::core_path())
+            };
+            both(here, compile_cores)
+        })?;
+    } else if wants(Suite::Lint) {
         timed("lint", || lint(&shell))?;
     }
     let binary = timed("build", build::binary)?;
@@ -140,6 +150,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         timed("peers", || peers(&shell))?;
     }
     Ok(())
+}
+
+/// Compiles the cores: a crate of each takes one thread for minutes, so something else
+/// may be done beside.
+fn compile_cores() -> Result<()> {
+    component::compile(&["sandbox"])?;
+    web::build()?;
+    web::build_slim()?;
+    Ok(())
+}
+
+/// Does both at the same time.
+fn both(
+    here: impl FnOnce() -> Result<()>,
+    beside: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let here = here();
+        let beside = beside.join();
+        here?;
+        beside.unwrap_or_else(|_| bail!("a thread of the build panicked"))
+    })
 }
 
 /// Says how long a part took, so that a run shows where its time goes.
