@@ -118,6 +118,8 @@ fn session(provider: &str, chunks: &[Bytes]) -> f64 {
         platform: "linux".to_owned(),
         os_version: String::new(),
         utc_offset_minutes: 0,
+        bounds: String::new(),
+        warning: String::new(),
     });
     let config = json!({"provider": provider, "model": "m"});
     let config = SessionConfig::from_json(&config.to_string()).expect("configuration");

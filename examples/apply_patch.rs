@@ -22,7 +22,7 @@ use hermitcrab::environment::{
     OutputSink, Scope,
 };
 use hermitcrab::llm::ToolDefinition;
-use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, Timeouts};
+use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, KnownFiles, Timeouts};
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -64,6 +64,7 @@ fn run(directory: &str) -> Result<String, String> {
         timeouts: Timeouts::default(),
         max_captured_bytes: usize::MAX,
         files: FileLocks::default(),
+        known: KnownFiles::default(),
         gate: None,
         progress: Rc::new(|_, _| ()),
     };
@@ -91,6 +92,8 @@ impl Disk {
                 platform: std::env::consts::OS.to_owned(),
                 os_version: String::new(),
                 utc_offset_minutes: 0,
+                bounds: String::new(),
+                warning: String::new(),
             },
         })
     }

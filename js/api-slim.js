@@ -57,6 +57,8 @@ export function createSession(options = {}) {
  * @typedef {import("./events.js").SessionState} SessionState
  * @typedef {import("./events.js").CloseReason} CloseReason
  * @typedef {import("./events.js").EndReason} EndReason
+ * @typedef {import("./events.js").UsagePurpose} UsagePurpose
+ * @typedef {import("./events.js").CompactionReason} CompactionReason
  * @typedef {import("./events.js").Refusal} Refusal
  * @typedef {import("./events.js").LimitKind} LimitKind
  * @typedef {import("./events.js").Totals} Totals

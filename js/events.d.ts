@@ -127,6 +127,8 @@ export interface AssistantTextEndEvent extends EventBase {
 export interface UsageEvent extends EventBase {
   kind: "USAGE";
   data: {
+    /** What the response was for; absent: an answer of the conversation. */
+    purpose?: UsagePurpose | null;
     /** Model that was asked. */
     model: string;
     /** Every token that the model read, cached ones included. */
@@ -291,6 +293,36 @@ export interface TurnLimitEvent extends EventBase {
   };
 }
 
+/** The model is about to summarise the older part of the conversation. */
+export interface CompactionStartEvent extends EventBase {
+  kind: "COMPACTION_START";
+  data: {
+    /** Why. */
+    reason: CompactionReason;
+    /** Tokens of the conversation, an estimate where the provider has not counted. */
+    before_tokens: number;
+    /** Tokens that fit the model; 0: not known. */
+    context_window: number;
+  };
+}
+
+/** From here on the model reads a summary in place of the older part of the conversation; with `error`, everything is as it was. What went stays in the history. */
+export interface CompactionEndEvent extends EventBase {
+  kind: "COMPACTION_END";
+  data: {
+    /** Tokens before. */
+    before_tokens: number;
+    /** Tokens now, an estimate. */
+    after_tokens: number;
+    /** How many of the last turns stay as they are. */
+    kept_turns: number;
+    /** The summary. */
+    summary?: string | null;
+    /** Why there is none. */
+    error?: string | null;
+  };
+}
+
 /** The last tool calls repeat a pattern; the model has been told. */
 export interface LoopDetectionEvent extends EventBase {
   kind: "LOOP_DETECTION";
@@ -364,6 +396,8 @@ export type SessionEvent =
   | SteeringDroppedEvent
   | FollowUpDroppedEvent
   | TurnLimitEvent
+  | CompactionStartEvent
+  | CompactionEndEvent
   | LoopDetectionEvent
   | WarningEvent
   | RetryEvent
@@ -415,7 +449,10 @@ export type Attachment = {
 export type AttachmentKind = "image" | "document";
 
 /** Why an input ended. */
-export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "interrupted" | "aborted" | "error";
+export type EndReason = "completed" | "awaiting_input" | "round_limit" | "turn_limit" | "time_limit" | "cost_limit" | "interrupted" | "aborted" | "error";
+
+/** What a model's response was for, where it is no answer of the conversation. */
+export type UsagePurpose = "compaction";
 
 /** The tokens of an answer. */
 export type Sampled = {
@@ -434,4 +471,7 @@ export type Refusal = "denied_by_policy" | "not_approved" | "no_approver";
 export type SteeringSource = "host" | "repetition" | "call_cut_off" | "output_schema";
 
 /** Which limit was reached. */
-export type LimitKind = "tool_rounds" | "turns" | "wall_time";
+export type LimitKind = "tool_rounds" | "turns" | "wall_time" | "cost";
+
+/** Why a conversation is compacted. */
+export type CompactionReason = "threshold" | "call" | "context_length";

@@ -14,6 +14,8 @@ export interface ChangeableSettings {
   maxToolRoundsPerInput?: number;
   /** Wall time for one input, in ms; 0: unlimited. */
   maxWallMs?: number;
+  /** US dollars that the session may cost with its subagents; default: no limit. */
+  maxCostUsd?: number;
   /** Time limit of a command whose call names none, in ms. */
   defaultCommandTimeoutMs?: number;
   /** Upper bound of any command's time limit, in ms; default 600,000. */
@@ -69,6 +71,15 @@ export interface ChangeableSettings {
   maxStreamRetries?: number;
   /** Tokens that fit the model; default: from the model catalogue, for other models a guess. */
   contextWindow?: number;
+  /** When the older part of the conversation is replaced by a summary; default: only by `compact()`. */
+  compaction?: {
+    /** Part of the context window at which that happens; 1: only by `compact()`; default 0.8. */
+    threshold?: number;
+    /** Part of the context window that is kept free for the summary; default 0.1. */
+    reserve?: number;
+    /** Rounds at the end that stay as they are; default 3. */
+    keepRounds?: number;
+  };
   /** Prices by model id, in place of the catalogue's or where it has none: docs/settings.md. */
   prices?: Record<string, Prices>;
   /** Which calls need approval: docs/approval.md. */
@@ -246,7 +257,8 @@ export type Turn =
     }
   | { turn: "tool_results"; results: ToolResult[]; timestamp_ms: number }
   | { turn: "system"; content: string; timestamp_ms: number }
-  | { turn: "steering"; content: Content; timestamp_ms: number };
+  | { turn: "steering"; content: Content; timestamp_ms: number }
+  | { turn: "compaction"; summary: string; kept: number; timestamp_ms: number };
 
 /** A message of a conversation without a session. */
 export interface ModelMessage {

@@ -155,6 +155,9 @@ pub enum EventKind {
     /// Tokens, price and time of one model response. An attempt that broke off
     /// has none.
     Usage {
+        /// What the response was for; absent: an answer of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        purpose: Option<UsagePurpose>,
         /// Model that was asked.
         model: String,
         /// Every token that the model read, cached ones included.
@@ -301,6 +304,32 @@ pub enum EventKind {
         /// Assistant turns of the session so far.
         total_turns: u32,
     },
+    /// The model is about to summarise the older part of the conversation.
+    CompactionStart {
+        /// Why.
+        reason: CompactionReason,
+        /// Tokens of the conversation, an estimate where the provider has not counted.
+        before_tokens: u64,
+        /// Tokens that fit the model; 0: not known.
+        context_window: u64,
+    },
+    /// From here on the model reads a summary in place of the older part of the
+    /// conversation; with `error`, everything is as it was. What went stays in the
+    /// history.
+    CompactionEnd {
+        /// Tokens before.
+        before_tokens: u64,
+        /// Tokens now, an estimate.
+        after_tokens: u64,
+        /// How many of the last turns stay as they are.
+        kept_turns: u64,
+        /// The summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// Why there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// The last tool calls repeat a pattern; the model has been told.
     LoopDetection {
         /// What the model was told.
@@ -360,6 +389,28 @@ pub struct Totals {
     /// Price in US dollars; absent where that of any response is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+}
+
+/// What a model's response was for, where it is no answer of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UsagePurpose {
+    /// A summary of the conversation.
+    Compaction,
+}
+
+/// Why a conversation is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionReason {
+    /// The `threshold` of the setting `compaction`.
+    Threshold,
+    /// `compact()`.
+    Call,
+    /// The provider found a request too long.
+    ContextLength,
 }
 
 /// An image or a document that came with a text. Its bytes are in the history,
@@ -453,6 +504,8 @@ pub enum EndReason {
     TurnLimit,
     /// `max_wall_ms`.
     TimeLimit,
+    /// `max_cost_usd`.
+    CostLimit,
     /// `interrupt()`.
     Interrupted,
     /// `abort()` or `close()`.
@@ -500,4 +553,6 @@ pub enum LimitKind {
     Turns,
     /// Wall time of one input, in ms.
     WallTime,
+    /// Price of the session with its subagents, in millionths of a US dollar.
+    Cost,
 }

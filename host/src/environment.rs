@@ -43,6 +43,10 @@ pub trait HostEnvironment: Send + Sync {
     /// fixed from then on.
     fn info(&self) -> EnvironmentInfo;
 
+    /// The model of a session that works here has answered: the calls of its next round
+    /// follow. Called by the driver before they begin; must return at once.
+    fn answered(&self) {}
+
     /// The whole content of a regular file. More than `max_bytes` bytes is
     /// [`EnvironmentErrorKind::TooLarge`], a directory is
     /// [`EnvironmentErrorKind::IsDirectory`]; a pipe, socket or device is an

@@ -6,9 +6,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hermitcrab::effect::{EffectKind, OutcomeKind};
+use hermitcrab::effect::{EffectKind, HostToolResult, OutcomeKind};
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind};
-use hermitcrab::llm::{Content, TransportError, TransportErrorKind};
+use hermitcrab::llm::{Content, HttpRequest, TransportError, TransportErrorKind};
 use hermitcrab::log::{Delivered, OpenEffect};
 use hermitcrab::session::{SessionConfig, SessionRecord, Turn};
 use serde_json::{Map, Value};
@@ -122,6 +122,9 @@ impl Fork {
     ) -> Result<Self, HostError> {
         let now = self.session.config().await?;
         let patch = differences(&now, &wanted)?;
+        if patch.is_empty() {
+            return Ok(self);
+        }
         if !patch.keys().any(|name| SessionConfig::is_fixed(name)) {
             self.session.configure(Value::Object(patch)).await?;
             return Ok(self);
@@ -237,19 +240,29 @@ impl Host {
         {
             return Err(ForkError::NoEnvironment(info.working_directory.clone()));
         }
-        Ok(self.go_on(replay, stop, options))
+        Ok(self.go_on(replay, stop, options, FORKED))
     }
 
-    fn go_on(&self, replay: Replay, stop: Stop, options: ForkOptions) -> Fork {
+    /// Lets a driver take the core over. What was under way and can have acted outside
+    /// ends with `cut_off` as its reason.
+    pub(crate) fn go_on(
+        &self,
+        replay: Replay,
+        stop: Stop,
+        options: ForkOptions,
+        cut_off: &'static str,
+    ) -> Fork {
         let tools = options.tools.into_iter();
         let tools = tools.map(|tool| (tool.definition.name, tool.execute));
-        let link = SessionLink::after(replay.inner.last_event(), tools.collect(), options.approval);
+        let mut link =
+            SessionLink::after(replay.inner.last_event(), tools.collect(), options.approval);
+        link.environment = Some(stop.environment);
         let events = link.events.clone();
         let remote: Vec<u32> = replay.inner.remote().keys().copied().collect();
         let sandboxes = replay.inner.sandboxes().to_vec();
         let (core, open) = replay.into_parts();
         let id: Arc<str> = stop.session.as_str().into();
-        let session = id.clone();
+        let (session, root) = (id.clone(), id.clone());
         let set_up = move |driver: &mut Driver| {
             driver.sessions.insert(session, link);
             if let Some(environment) = options.environment {
@@ -262,7 +275,7 @@ impl Host {
                 driver.programs.insert(number, programs);
             }
             for effect in open {
-                resume(driver, effect);
+                take_up(driver, effect, &root, cut_off);
             }
         };
         let http = options.http.unwrap_or_else(|| Arc::new(self.http()));
@@ -281,10 +294,17 @@ impl Host {
     }
 }
 
+/// Why what was under way is cut off in a fork.
+const FORKED: &str = "cut off, because the run was forked here";
+
 /// Performs an effect that was under way, or says that it was cut off: of what can
-/// change something outside, nobody knows how far it came.
-fn resume(driver: &mut Driver, open: OpenEffect) {
-    const CUT_OFF: &str = "cut off, because the run was forked here";
+/// change something outside, nobody knows how far it came. The session `root`
+/// asks the model again once it goes on; other requests of which nothing has arrived
+/// are sent again.
+fn take_up(driver: &mut Driver, open: OpenEffect, root: &str, cut_off: &str) {
+    let failed = || EnvironmentError::new(EnvironmentErrorKind::Io, cut_off);
+    let is_asked_again = |http: &HttpRequest| open.owner == root && http.method == "POST";
+    let is_asked_again = matches!(&open.kind, EffectKind::Http(http) if is_asked_again(http));
     let effect = CoreEffect {
         id: open.id,
         owner: open.owner.into(),
@@ -292,17 +312,25 @@ fn resume(driver: &mut Driver, open: OpenEffect) {
     };
     match (&effect.kind, open.delivered) {
         (_, Delivered::Cancelled) => driver.end_cancelled(&effect),
-        (EffectKind::Http(_), Delivered::Part) => driver.answer(
-            &effect,
-            OutcomeKind::HttpFailed(TransportError {
-                kind: TransportErrorKind::Broken,
-                message: CUT_OFF.to_owned(),
-            }),
-        ),
-        (EffectKind::Exec { .. }, _) => driver.answer(
-            &effect,
-            OutcomeKind::ExecFailed(EnvironmentError::new(EnvironmentErrorKind::Io, CUT_OFF)),
-        ),
+        (EffectKind::Http(_), delivered) if is_asked_again || delivered == Delivered::Part => {
+            driver.answer(
+                &effect,
+                OutcomeKind::HttpFailed(TransportError {
+                    kind: TransportErrorKind::Broken,
+                    message: cut_off.to_owned(),
+                }),
+            )
+        }
+        (EffectKind::Exec { .. }, _) => {
+            driver.answer(&effect, OutcomeKind::ExecFailed(failed()));
+        }
+        (EffectKind::Environment { call, .. }, _) if call.writes() => {
+            driver.answer(&effect, OutcomeKind::Environment(Err(failed())));
+        }
+        (EffectKind::CallTool { .. }, _) => {
+            let result = HostToolResult::error(cut_off.to_owned());
+            driver.answer(&effect, OutcomeKind::ToolEnd(result));
+        }
         (_, Delivered::Nothing | Delivered::Part) => driver.start(effect),
     }
 }

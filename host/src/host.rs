@@ -1,5 +1,6 @@
 //! `Host`: what an embedder builds once, and the instances it starts.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::error::{HostError, reason};
 use crate::http::{HttpPerformer, HttpTransport};
 use crate::instance::Instance;
 use crate::journal::Journaled;
-use crate::log::{CoreId, Header, Recorder, Replay, ReplayError};
+use crate::log::{CoreId, Header, Recorder, Replay, ReplayError, Sink, Source};
 use crate::native_core::NativeCore;
 use crate::session::{Session, SessionOptions, TakeoverOptions};
 
@@ -101,6 +102,9 @@ pub struct InstanceOptions {
     pub seed: Option<[u8; 32]>,
     /// A new file for its log ([`Host::recorded_instance`]).
     pub record: Option<PathBuf>,
+    /// Where its log is kept beside that, such as a place of a
+    /// [`SessionStore`](crate::store::SessionStore), for [`Host::resume`].
+    pub journal: Option<Box<dyn Write + Send>>,
     /// Who performs its HTTP exchanges; absent: the host's transport, which holds the
     /// credentials ([`Host::http`]).
     pub http: Option<Arc<dyn HttpPerformer>>,
@@ -190,6 +194,18 @@ impl HostBuilder {
     pub fn memory_creator(mut self, memory: Arc<dyn MemoryCreator>) -> Self {
         self.memory = Some(memory);
         self
+    }
+
+    /// Which core the host will run; what [`Host::core_id`] says then.
+    pub fn core_id(&self) -> CoreId {
+        CoreId {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            hash: match &self.core {
+                _ if self.native => "native".to_owned(),
+                Some(file) => cache::hash_of(file),
+                None => embedded::HASH.to_owned(),
+            },
+        }
     }
 
     /// Builds the host; loads the core, which takes about a millisecond when
@@ -359,6 +375,9 @@ impl Host {
         if let Some(recorder) = recorder {
             core = core.record(recorder);
         }
+        if let Some(journal) = options.journal {
+            core = core.keep_in(self.keeper(journal, &seed)?);
+        }
         let http = options
             .http
             .unwrap_or_else(|| Arc::new(self.0.transport.clone()));
@@ -367,10 +386,22 @@ impl Host {
         })
     }
 
+    fn header(&self, seed: &[u8; 32]) -> Header {
+        let memory_bytes = self.0.limits.memory_bytes as u64;
+        Header::new(self.core_id(), seed, memory_bytes)
+    }
+
+    /// Begins the kept log of a core with this seed.
+    pub(crate) fn keeper(&self, sink: Sink, seed: &[u8; 32]) -> Result<Recorder, HostError> {
+        let header = self.header(seed);
+        Recorder::begin(sink, &header, self.0.transport.keys()).map_err(|error| {
+            HostError::Setup(format!("cannot keep the session: {}", reason(&error)))
+        })
+    }
+
     /// Begins a log of a core with this seed.
     pub(crate) fn recorder(&self, file: &Path, seed: &[u8; 32]) -> Result<Recorder, HostError> {
-        let memory_bytes = self.0.limits.memory_bytes as u64;
-        let header = Header::new(self.core_id(), seed, memory_bytes);
+        let header = self.header(seed);
         Recorder::create(file, &header, self.0.transport.keys()).map_err(|error| {
             let way_out = match error.kind() {
                 std::io::ErrorKind::AlreadyExists => "; name another file, or remove it",
@@ -405,6 +436,17 @@ impl Host {
     /// The log cannot be used.
     pub fn replay(&self, file: &Path) -> Result<Replay, ReplayError> {
         Replay::begin(file, |seed, header| {
+            let limits = self.limits_of(header).patient();
+            Ok(Journaled::without(self.0.core.start(seed, limits)?))
+        })
+    }
+
+    /// As [`Host::replay`], of the log `source`, which errors call `path`.
+    ///
+    /// # Errors
+    /// The log cannot be used.
+    pub fn replay_of(&self, path: &Path, source: Source) -> Result<Replay, ReplayError> {
+        Replay::read(path, source, |seed, header| {
             let limits = self.limits_of(header).patient();
             Ok(Journaled::without(self.0.core.start(seed, limits)?))
         })

@@ -50,6 +50,15 @@ impl Instance {
             .await
     }
 
+    /// Ends the journal of this instance ([`InstanceOptions::journal`](crate::InstanceOptions)),
+    /// which goes on. Says why it is not whole, if it is not.
+    ///
+    /// # Errors
+    /// The instance has ended.
+    pub async fn end_journal(&self) -> Result<Option<std::io::Error>, HostError> {
+        self.driver.call(|driver| Ok(driver.core.end_kept())).await
+    }
+
     /// Adds an environment that `environment` answers for.
     ///
     /// # Errors

@@ -75,8 +75,10 @@ pub(crate) struct Journaled {
     /// None once it has died: a dead one only holds memory.
     core: Result<Box<dyn Core>, CoreFailure>,
     journal: Option<Journal>,
-    /// Writes the inputs and outputs of the living core.
+    /// Writes the inputs and outputs of the living core where its user wants them.
     recorder: Option<Recorder>,
+    /// Writes them where the host keeps its sessions.
+    kept: Option<Recorder>,
     /// What no file of the core's may hold.
     keys: Keys,
     /// The place in a pool that the core takes; free again when it is gone.
@@ -90,6 +92,7 @@ impl Journaled {
             core: Ok(core),
             journal: None,
             recorder: None,
+            kept: None,
             keys: Keys::default(),
             _place: None,
         }
@@ -108,6 +111,7 @@ impl Journaled {
                 worked: Duration::ZERO,
             }),
             recorder: None,
+            kept: None,
             keys: Keys::default(),
             _place: None,
         }
@@ -145,6 +149,21 @@ impl Journaled {
             )),
             false => Ok(saved),
         }
+    }
+
+    /// Keeps everything from now on, beside a record.
+    pub(crate) fn keep_in(mut self, recorder: Recorder) -> Self {
+        self.kept = Some(recorder);
+        self
+    }
+
+    /// Ends what is kept. Says why it is not whole, if it is not.
+    pub(crate) fn end_kept(&mut self) -> Option<io::Error> {
+        self.kept.take()?.finish().err()
+    }
+
+    fn recorders(&mut self) -> impl Iterator<Item = &mut Recorder> {
+        self.recorder.iter_mut().chain(&mut self.kept)
     }
 
     /// Why the record is not whole, if it is not.
@@ -200,7 +219,7 @@ impl Journaled {
         let kept = self.keeps().then(|| outcomes.clone());
         let step = self.look(|core| core.step(now_ms, outcomes))?;
         if let Some(outcomes) = kept {
-            if let Some(recorder) = &mut self.recorder {
+            for recorder in self.recorders() {
                 recorder.step(now_ms, &outcomes, &step);
             }
             self.keep(Input::Step { now_ms, outcomes }, began);
@@ -210,7 +229,7 @@ impl Journaled {
 
     /// Whether anything keeps the inputs of the core.
     fn keeps(&self) -> bool {
-        self.journal.is_some() || self.recorder.is_some()
+        self.journal.is_some() || self.recorder.is_some() || self.kept.is_some()
     }
 
     fn keep(&mut self, input: Input, began: Instant) {
@@ -332,7 +351,7 @@ impl Core for Journaled {
         if let Some(call) = kept
             && self.core.is_ok()
         {
-            if let Some(recorder) = &mut self.recorder {
+            for recorder in self.recorders() {
                 recorder.call(&call);
             }
             self.keep(Input::Call(call), began);

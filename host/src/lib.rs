@@ -5,6 +5,8 @@
 
 mod approval;
 mod cache;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub mod checkpoint;
 mod component_core;
 mod core;
 mod credential;
@@ -29,8 +31,11 @@ mod model_client;
 mod native_core;
 mod prepare;
 mod program;
+mod resume;
 pub mod serve_model;
 mod session;
+mod state_dir;
+pub mod store;
 mod tool;
 pub mod trajectory;
 pub mod tree;
@@ -53,12 +58,13 @@ pub use hermitcrab::session::AgentInfo;
 pub use host::{Host, HostBuilder, InstanceOptions};
 pub use http::{HttpPerformer, HttpTransport, OutcomeSink};
 pub use instance::Instance;
-pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, looks_secret};
+pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, Sandbox, looks_secret};
 pub use memory::{EnvironmentChoice, EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use model_client::ModelClient;
 pub use native_core::NativeCore;
 pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder, WasiCommand};
 pub use session::{Controller, Session, SessionOptions, TakeoverOptions};
+pub use state_dir::{STATE_DIR, state_dir};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::HostTool;
 

@@ -203,10 +203,12 @@ impl Session {
         functions: BTreeMap<String, ToolFn>,
         approval: Option<ApprovalFn>,
     ) -> Result<Self, HostError> {
+        let number = environment.number();
         let (id, events) = driver
             .call(move |driver| {
                 let id = driver.core.id(open)?;
-                let link = SessionLink::new(functions, approval);
+                let mut link = SessionLink::new(functions, approval);
+                link.environment = Some(number);
                 let events = link.events.clone();
                 driver.sessions.insert(id.clone(), link);
                 Ok((id, events))
@@ -392,6 +394,16 @@ impl Controller {
     /// Nothing is being processed.
     pub async fn interrupt(&self) -> Result<(), HostError> {
         self.tell(SessionCall::Interrupt).await
+    }
+
+    /// Has the model summarise the older part of the conversation, which from then on
+    /// it reads in its place: before the next request, or at once where no input is
+    /// processed. `COMPACTION_END` tells what came of it.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub async fn compact(&self) -> Result<(), HostError> {
+        self.tell(SessionCall::Compact).await
     }
 
     /// From now on no request is sent once the conversation has `answers` answers of

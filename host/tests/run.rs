@@ -3,8 +3,15 @@
 
 #![cfg(unix)]
 
+#[path = "run/chat.rs"]
+mod chat;
 #[path = "run/compare.rs"]
 mod compare;
+#[path = "run/defaults.rs"]
+mod defaults;
+#[cfg(target_os = "linux")]
+#[path = "run/fence.rs"]
+mod fence;
 #[path = "run/foreign.rs"]
 mod foreign;
 #[path = "run/fork.rs"]
@@ -17,10 +24,14 @@ mod limits;
 mod people;
 #[path = "run/record.rs"]
 mod record;
+#[path = "run/resume.rs"]
+mod resume;
 #[path = "run/saved.rs"]
 mod saved;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[path = "run/undo.rs"]
+mod undo;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -65,7 +76,19 @@ fn serve(steps: Value) -> ServeModel {
     ServeModel::start(ScriptedModel::from_json(&script).expect("a script"), 0).expect("a model")
 }
 
+/// The sessions of earlier test runs go: those of this one are not to be evicted, which
+/// is said on stderr. `.cargo/config.toml` names their directory.
+fn forget_sessions() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let state = PathBuf::from(env!("HERMITCRAB_STATE_DIR"));
+        assert!(state.ends_with("target/state"), "{}", state.display());
+        let _ = std::fs::remove_dir_all(state);
+    });
+}
+
 fn command(url: &str, directory: &Path, arguments: &[&str]) -> Command {
+    forget_sessions();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
     command
         .args(["run", "--quiet", "--base-url", url, "--dir"])
@@ -620,6 +643,40 @@ fn a_failed_run_that_changed_something_writes_it() {
 fn a_run_cut_short_writes_what_there_is() {
     let steps = json!([shell("true"), shell("true"), {"text": "done"}]);
     check_out(steps, &["--max-tool-rounds", "1", "x"], 3, Some(&["a"]));
+}
+
+#[test]
+fn a_run_that_costs_too_much_is_a_limit() {
+    let steps = json!([shell("true"), {"text": "never"}]);
+    let ran = run_in(scratch().path(), steps, &["--max-cost", "0.0001", "x"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("the limit of 0.0001 US dollars ended the task: raise --max-cost"),
+        "{ran:?}"
+    );
+}
+
+/// Without compaction the summary would be the answer.
+#[test]
+fn a_long_run_compacts_where_it_may() {
+    let directory = scratch();
+    let config = directory.path().join("config.json");
+    std::fs::write(&config, r#"{"context_window": 100000}"#).expect("a file");
+    let config = config.to_str().expect("UTF-8");
+    let full = |mut step: Value| {
+        step["usage"] = json!({"input_tokens": 81_000});
+        step
+    };
+    let steps = json!([shell("echo 1"), shell("echo 2"), shell("echo 3"), full(shell("echo 4")),
+                       {"text": "a summary"}, {"text": "done"}]);
+    let ran = run_in(
+        directory.path(),
+        steps,
+        &["--compact", "--config", config, "x"],
+    );
+    let is_answer = ran.stdout.ends_with("\ndone\n") && !ran.stdout.contains("summary");
+    assert!(ran.code == Some(0) && is_answer, "{ran:?}");
 }
 
 /// A command that the core cannot end is not the end of the work, nor of the run.

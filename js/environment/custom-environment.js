@@ -2,8 +2,9 @@
 //
 // An object has `read`, `write`, `stat`, `list`, `remove`, `rename`, `makeDir`
 // and `exec`, perhaps `readPart`, `realPath`, `grep`, `glob`, `initialize` and `cleanup`,
-// the facts `workingDirectory` and `platform`, perhaps `osVersion` and
-// `utcOffsetMinutes`, and what it asks to be wrapped in, `readOnly` and `log`. What it lacks of `grep` and `glob` is done on top of
+// the facts `workingDirectory` and `platform`, perhaps `osVersion`,
+// `utcOffsetMinutes`, `bounds` and `warning`, and what it asks to be wrapped in,
+// `readOnly` and `log`. What it lacks of `grep` and `glob` is done on top of
 // `list` and `read`, without `realPath` every path leads where it says; any
 // other missing method answers "unsupported".
 
@@ -30,6 +31,8 @@ import { EnvironmentError, SessionError } from "../shared/errors.js";
  * @property {string} [platform] `darwin`, `linux`, `windows` or `wasm`; default `linux`
  * @property {string} [osVersion]
  * @property {number} [utcOffsetMinutes]
+ * @property {string} [bounds] what tools may not do here, one or two sentences; the model gets them
+ * @property {string} [warning] what a person should know before tools run: a `WARNING` event of the code `environment`
  * @property {(path: string, options: {maxBytes: number, signal: AbortSignal}) => Promise<Uint8Array | string>} read
  * @property {(path: string, options: {offset: number, maxBytes: number, signal: AbortSignal}) => Promise<Uint8Array>} [readPart]
  *   `maxBytes` bytes from byte `offset` on, fewer only at the end of the file, none behind it;
@@ -172,17 +175,21 @@ function wrappingOf(environment) {
 }
 
 /** What the core is told of an environment. */
-function facts({ workingDirectory, platform, osVersion, utcOffsetMinutes }) {
+function facts({ workingDirectory, platform, osVersion, utcOffsetMinutes, bounds, warning }) {
   const info = {
     working_directory: workingDirectory ?? "/workspace",
     platform: platform ?? "linux",
     os_version: osVersion ?? "",
     utc_offset_minutes: utcOffsetMinutes ?? 0,
+    bounds: bounds ?? "",
+    warning: warning ?? "",
   };
   must(PLATFORMS.includes(info.platform), "platform", `one of ${PLATFORMS.join(", ")}`);
   const absolute = info.platform === "windows" ? /^(?:[A-Za-z]:)?[\\/]/ : /^\//;
   must(typeof info.working_directory === "string" && absolute.test(info.working_directory), "workingDirectory", "an absolute path");
   must(typeof info.os_version === "string", "osVersion", "a string");
+  must(typeof info.bounds === "string", "bounds", "a string");
+  must(typeof info.warning === "string", "warning", "a string");
   must(Number.isFinite(info.utc_offset_minutes), "utcOffsetMinutes", "a number of minutes");
   return info;
 }

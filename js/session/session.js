@@ -321,6 +321,15 @@ export class Session {
     this.#call({ call: "pause_at", answers: answers ?? null });
   }
 
+  /**
+   * Has the model summarise the older part of the conversation, which from then on it reads in its
+   * place: before the next request, or at once where no input is processed. The event
+   * `COMPACTION_END` tells what came of it; the turns stay in `history()`.
+   */
+  async compact() {
+    this.#call({ call: "compact" });
+  }
+
   /** Whether it stands still before a request. @returns {Promise<boolean>} */
   async isPaused() {
     return this.#call({ call: "is_paused" });

@@ -145,6 +145,8 @@ same_fields!(
         platform,
         os_version,
         utc_offset_minutes,
+        bounds,
+        warning,
     }
 );
 same_fields!(
@@ -299,6 +301,7 @@ impl TryFrom<wit::SessionCall> for SessionCall {
             wit::SessionCall::ToolNames => Self::ToolNames,
             wit::SessionCall::History => Self::History,
             wit::SessionCall::Record => Self::Record,
+            wit::SessionCall::Compact => Self::Compact,
         })
     }
 }
@@ -331,6 +334,7 @@ impl From<SessionCall> for wit::SessionCall {
             SessionCall::ToolNames => Self::ToolNames,
             SessionCall::History => Self::History,
             SessionCall::Record => Self::Record,
+            SessionCall::Compact => Self::Compact,
         }
     }
 }

@@ -99,6 +99,18 @@ pub enum EffectKind {
     },
 }
 
+impl EffectKind {
+    /// Whether performing it may change something outside of the core, or costs money.
+    /// A log holds such an effect before it is performed.
+    pub fn acts(&self) -> bool {
+        match self {
+            Self::Http(_) | Self::Exec { .. } | Self::CallTool { .. } | Self::RunProgram(_) => true,
+            Self::Environment { call, .. } => call.writes(),
+            Self::AskApproval { .. } | Self::Sleep { .. } | Self::Cancel { .. } => false,
+        }
+    }
+}
+
 /// What became of an effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

@@ -163,6 +163,8 @@ mod tests {
             platform: "linux".to_owned(),
             os_version: String::new(),
             utc_offset_minutes: 0,
+            bounds: String::new(),
+            warning: String::new(),
         });
         let lines = log.clone();
         let log = Rc::new(move |line: &str| lines.borrow_mut().push(line.to_owned()));

@@ -101,6 +101,14 @@ pub struct EnvironmentInfo {
     /// Minutes east of UTC of the user's clock, for dates in prompts.
     #[serde(default)]
     pub utc_offset_minutes: i32,
+    /// What tools may not do here, one or two sentences; the model gets them. Empty:
+    /// nothing to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bounds: String,
+    /// What a person should know before tools run, such as a sandbox that is missing:
+    /// a session says it as a `WARNING` with the code `environment`. Empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub warning: String,
 }
 
 /// One short request to an environment.

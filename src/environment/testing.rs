@@ -29,6 +29,8 @@ impl TreeEnvironment {
                 platform: "wasm".to_owned(),
                 os_version: String::new(),
                 utc_offset_minutes: 0,
+                bounds: String::new(),
+                warning: String::new(),
             },
             files: RefCell::default(),
         };
@@ -45,7 +47,7 @@ impl TreeEnvironment {
         file.map(|(content, _)| content.clone())
     }
 
-    fn write(&self, path: &str, content: Bytes) {
+    pub(crate) fn write(&self, path: &str, content: Bytes) {
         let mut files = self.files.borrow_mut();
         let modified = files.values().map(|(_, modified)| modified + 1).max();
         let path = absolute_path("/work", path);

@@ -77,6 +77,14 @@ impl Conversation {
         &self.0.messages
     }
 
+    /// An empty conversation that comes after this one: the ids of its calls are taken.
+    pub(crate) fn successor(&self) -> Self {
+        Self(Rc::new(Inner {
+            call_ids: self.call_ids(),
+            ..Inner::default()
+        }))
+    }
+
     /// Ids of all calls so far.
     pub(crate) fn call_ids(&self) -> Rc<BTreeSet<String>> {
         self.0.call_ids.clone()

@@ -27,6 +27,7 @@ mod tool;
 mod warning;
 mod wire;
 
+pub(crate) use adapter::unbound;
 pub use adapter::{Adapter, Encoded, adapter, adapter_names};
 pub use client::{Client, EventStream, HttpResponse, Middleware, Next, Transport};
 pub use content::{BadPart, Content, Part};

@@ -89,7 +89,7 @@ impl Comparison {
 
 /// Complete answers of models that a step tells.
 fn answers(output: &Output<'_>) -> u64 {
-    let is_answer = |(_, json): &&(&str, &bytes::Bytes)| json.starts_with(br#"{"kind":"USAGE""#);
+    let is_answer = |(_, json): &&(&str, &bytes::Bytes)| super::tells_answer(json);
     output.events.iter().filter(is_answer).count() as u64
 }
 

@@ -76,6 +76,14 @@ pub struct CoreId {
     pub hash: String,
 }
 
+/// Whether an event, as JSON, tells an answer of a model's: its `USAGE`, unless that is of
+/// a summary.
+fn tells_answer(json: &[u8]) -> bool {
+    let start = br#"{"kind":"USAGE","data":{"#;
+    json.strip_prefix(start)
+        .is_some_and(|data| !data.starts_with(br#""purpose""#))
+}
+
 /// What a step output, whichever way the core runs.
 #[derive(Clone, Debug)]
 pub struct Output<'a> {

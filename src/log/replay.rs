@@ -74,7 +74,7 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for ReplayError<E> {}
 pub enum Progress<S> {
     /// A step was repeated.
     Step(S),
-    /// The first session stands where it was to stop. The steps are those since the
+    /// The session stands where it was to stop. The steps are those since the
     /// last progress.
     Stopped(Stop, Vec<S>),
     /// The log is at its end.
@@ -125,14 +125,17 @@ pub struct Replay<R: Read, C> {
     comparison: Comparison,
     /// Whether a difference is no error; the differing steps so far.
     tolerated: Option<Vec<u64>>,
-    /// The first session that was opened.
+    /// The session that the replay is about: the first one that was opened, or the last
+    /// one if it stops at the end.
     root: Option<Root>,
     /// Where that session is to stand still.
     pause: Option<u32>,
     /// Where it stood still in the run.
     own_pause: Option<u32>,
-    /// What the core wants and has not had the last outcome of; kept where the replay
-    /// is to stop.
+    /// Whether the session that was opened last goes on where the log ends.
+    goes_on: bool,
+    /// What the core wants and has not had the last outcome of; kept if the replay stops
+    /// where the run goes on.
     open: BTreeMap<u64, OpenEffect>,
     remote: BTreeMap<u32, EnvironmentInfo>,
     sandboxes: Vec<u32>,
@@ -180,6 +183,7 @@ impl<R: Read, C: Replayable> Replay<R, C> {
             root: None,
             pause: None,
             own_pause: None,
+            goes_on: false,
             open: BTreeMap::new(),
             remote: BTreeMap::new(),
             sandboxes: Vec::new(),
@@ -196,6 +200,12 @@ impl<R: Read, C: Replayable> Replay<R, C> {
     /// called before the first step.
     pub fn stop_at(&mut self, round: u32) {
         self.pause = Some(round);
+    }
+
+    /// Stops where the log ends, also if its writer was killed there, with the session
+    /// that was opened last. To be called before the first step.
+    pub fn stop_at_end(&mut self) {
+        self.goes_on = true;
     }
 
     /// What the log begins with.
@@ -255,6 +265,11 @@ impl<R: Read, C: Replayable> Replay<R, C> {
         &self.sandboxes
     }
 
+    /// On whose behalf the core waits for something.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.open.values().map(|open| &*open.owner)
+    }
+
     /// Gives the core away, with what it waits for.
     pub fn into_parts(self) -> (C, Vec<OpenEffect>) {
         (self.core, self.open.into_values().collect())
@@ -268,9 +283,10 @@ impl<R: Read, C: Replayable> Replay<R, C> {
     pub fn advance(&mut self) -> Result<Progress<C::Step>, ReplayError<C::Error>> {
         loop {
             let Some(entry) = self.log.read().map_err(ReplayError::Log)? else {
-                return match self.pause {
-                    None => Ok(Progress::End),
-                    Some(_) => Err(self.no_such_round()),
+                return match (self.pause, self.goes_on) {
+                    (Some(_), _) => Err(self.no_such_round()),
+                    (None, false) => Ok(Progress::End),
+                    (None, true) => self.stop_here(),
                 };
             };
             match entry {
@@ -285,6 +301,18 @@ impl<R: Read, C: Replayable> Replay<R, C> {
                 }
             }
         }
+    }
+
+    fn stop_here(&mut self) -> Result<Progress<C::Step>, ReplayError<C::Error>> {
+        let is_paused = self.is_paused()?;
+        let root = self.root.as_ref().ok_or(ReplayError::NoSuchRound(None))?;
+        let stop = Stop {
+            session: root.session.clone(),
+            environment: root.environment,
+            round: root.round,
+            is_paused,
+        };
+        Ok(Progress::Stopped(stop, Vec::new()))
     }
 
     /// A call on the first session, if it is still there.
@@ -370,11 +398,17 @@ impl<R: Read, C: Replayable> Replay<R, C> {
             _ => None,
         };
         let is_sandbox = call.adds_sandbox();
+        if self.goes_on && matches!(call, InstanceCall::ForgetSession { .. }) {
+            // It changes nothing but what is known of a session that is over.
+            return Ok(());
+        }
         let call = self.with_pause(call);
         let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
         match self.core.call(call) {
             Ok(InstanceReply::Id(session)) => {
-                if let (Some(environment), None) = (opened, &self.root) {
+                if let Some(environment) = opened
+                    && (self.root.is_none() || self.goes_on)
+                {
                     self.root = Some(Root {
                         session,
                         environment,
@@ -433,7 +467,7 @@ impl<R: Read, C: Replayable> Replay<R, C> {
         let step = self.core.step(now_ms, outcomes);
         let step = step.map_err(|error| ReplayError::Core(self.steps() + 1, error))?;
         let output = C::output(&step);
-        if self.pause.is_some() {
+        if self.pause.is_some() || self.goes_on {
             for (id, owner, kind) in &output.effects {
                 if let EffectKind::Cancel { target } = kind {
                     if let Some(open) = self.open.get_mut(target) {
@@ -488,7 +522,6 @@ impl<R: Read, C: Replayable> Replay<R, C> {
 }
 
 const PROCESSING_END: &[u8] = br#"{"kind":"PROCESSING_END""#;
-const USAGE: &[u8] = br#"{"kind":"USAGE""#;
 
 impl Root {
     /// Counts its answers.
@@ -499,7 +532,7 @@ impl Root {
             .filter(|(session, _)| *session == self.session)
         {
             self.last = (*json).clone();
-            if !json.starts_with(USAGE) && !json.starts_with(PROCESSING_END) {
+            if !super::tells_answer(json) && !json.starts_with(PROCESSING_END) {
                 continue;
             }
             match serde_json::from_slice(json) {

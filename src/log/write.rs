@@ -8,7 +8,7 @@ use flate2::{Compression, Crc};
 use super::content::{self, LARGE, Written};
 use super::encode::{self, Encoder};
 use super::{Header, Output};
-use crate::effect::{EffectKind, Outcome};
+use crate::effect::Outcome;
 use crate::session::InstanceCall;
 
 /// How old the last write may be before a step writes what there is, in ms of the run.
@@ -73,7 +73,8 @@ impl<W: Write> LogWriter<W> {
         self.end_line();
     }
 
-    /// Notes a step and its output.
+    /// Notes a step and its output. What its effects do outside of the core is done when
+    /// the line has been handed on ([`EffectKind::acts`](crate::effect::EffectKind::acts)).
     pub fn step(&mut self, now_ms: u64, outcomes: &[Outcome], output: &Output<'_>) {
         if self.to.is_none() {
             return;
@@ -81,9 +82,8 @@ impl<W: Write> LogWriter<W> {
         self.encoder.step(&mut self.line, now_ms, outcomes, output);
         self.end_line();
         self.steps += 1;
-        let asks = |kind: &EffectKind| matches!(kind, EffectKind::Http(_));
-        let asks = output.effects.iter().any(|(_, _, kind)| asks(kind));
-        if asks || now_ms.saturating_sub(self.flushed_ms) > FLUSH_AFTER_MS {
+        let acts = output.effects.iter().any(|(_, _, kind)| kind.acts());
+        if acts || now_ms.saturating_sub(self.flushed_ms) > FLUSH_AFTER_MS {
             self.flush();
             self.flushed_ms = now_ms;
         }
@@ -164,7 +164,7 @@ impl<W: Write> LogWriter<W> {
         let _ = write!(self.line, r#"{{"end":{{"steps":{}}}"#, self.steps);
         self.end_line();
         if let Some(to) = self.to.take()
-            && let Err(error) = to.finish()
+            && let Err(error) = to.finish().and_then(|mut to| to.flush())
         {
             self.failed = Some(error);
         }

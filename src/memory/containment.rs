@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 
-use super::{clock, heap};
+use super::{counter, heap};
 
 /// What a host offers.
 #[derive(Clone, Copy)]
@@ -84,7 +84,7 @@ pub(super) fn leave() -> ! {
     match OFFERED.get().filter(|_| INSIDE.get()) {
         Some(containment) => (containment.leave)(ASKED),
         None => {
-            clock::trap();
+            counter::trap();
             panic!("{ASKED}")
         }
     }

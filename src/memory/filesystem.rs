@@ -77,7 +77,7 @@ fn copied(bytes: &[u8]) {
 }
 
 fn now_us() -> u64 {
-    clock::current().map_or(0, |timeline| timeline.peek_us())
+    clock::current().map_or(0, |timeline| timeline.now_us())
 }
 
 fn text(path: &Path) -> Result<&str> {
@@ -162,7 +162,7 @@ impl FileSystem for TreeFileSystem {
                 let Some(timeline) = clock::current() else {
                     return Ok(Vec::new());
                 };
-                let mut bytes = vec![0; timeline.device_bytes()];
+                let mut bytes = vec![0; timeline.hooks.device_bytes()];
                 if matches!(device, Device::Random) {
                     timeline.random().fill(&mut bytes);
                 }
@@ -230,7 +230,7 @@ impl FileSystem for TreeFileSystem {
         let timeline = clock::current();
         let narrow = timeline
             .as_ref()
-            .and_then(|timeline| timeline.take_narrow());
+            .and_then(|timeline| timeline.hooks.take_narrow());
         self.look(path, |tree, path| {
             let directory = tree.list(path)?;
             let narrowed = timeline.zip(narrow);
@@ -238,7 +238,7 @@ impl FileSystem for TreeFileSystem {
                 let (kept, looked_at, more) = narrow.list(path, directory);
                 timeline.spend((looked_at / BYTES_PER_WORK) as u64);
                 if more {
-                    timeline.set_narrow(Some(narrow));
+                    timeline.hooks.set_narrow(Some(narrow));
                 }
                 return Ok(kept.into_iter().map(entry).collect());
             }

@@ -20,10 +20,15 @@ pub(super) fn large() -> usize {
     counted::large()
 }
 
-/// What would make [`live`] more than `bytes` is said to the command that runs
-/// ([`super::clock::outgrown`]) before it is allocated.
+/// Before [`live`] becomes more than `bytes`, what [`on_excess`] was given is called.
 pub(super) fn set_limit(bytes: usize) {
     counted::set_limit(bytes);
+}
+
+/// Has `excess` called in the middle of an allocation that passes the limit; it may
+/// not come back.
+pub(super) fn on_excess(excess: fn()) {
+    counted::on_excess(excess);
 }
 
 /// Whether the allocator is in the middle of something.
@@ -44,6 +49,7 @@ pub(super) fn forget_refusal() {
 #[cfg(all(target_arch = "wasm32", any(feature = "component", feature = "web")))]
 mod counted {
     use std::alloc::{GlobalAlloc, Layout};
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use talc::wasm::{WasmDynamicTalc, new_wasm_dynamic_allocator};
@@ -53,6 +59,11 @@ mod counted {
     static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
     static REFUSED: AtomicBool = AtomicBool::new(false);
     static BUSY: AtomicBool = AtomicBool::new(false);
+
+    thread_local! {
+        // Without a destructor: it is read within the allocator.
+        static EXCESS: Cell<Option<fn()>> = const { Cell::new(None) };
+    }
 
     #[global_allocator]
     static HEAP: Counting = Counting(new_wasm_dynamic_allocator());
@@ -67,6 +78,10 @@ mod counted {
 
     pub(super) fn set_limit(bytes: usize) {
         LIMIT.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn on_excess(excess: fn()) {
+        EXCESS.set(Some(excess));
     }
 
     pub(super) fn is_busy() -> bool {
@@ -91,8 +106,10 @@ mod counted {
 
     /// Asks for more; may not come back.
     fn ask(bytes: usize) {
-        if live().saturating_add(bytes) > LIMIT.load(Ordering::Relaxed) {
-            super::super::clock::outgrown();
+        if live().saturating_add(bytes) > LIMIT.load(Ordering::Relaxed)
+            && let Some(excess) = EXCESS.get()
+        {
+            excess();
         }
     }
 
@@ -173,6 +190,8 @@ mod counted {
     }
 
     pub(super) fn set_limit(_: usize) {}
+
+    pub(super) fn on_excess(_: fn()) {}
 
     pub(super) fn is_busy() -> bool {
         false

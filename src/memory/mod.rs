@@ -6,17 +6,18 @@
 //! that it is unsupported. What the shell can and cannot do: `docs/sandbox.md`.
 
 pub mod archive;
-pub mod clock;
-pub mod containment;
-pub mod drive;
+// Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
     allow(dead_code)
 )]
-mod filter;
+mod bashkit;
+pub mod clock;
+pub mod containment;
+mod counter;
+pub mod drive;
 mod heap;
 mod import;
-pub mod narrow;
 // Only the shell calls most of it, and only wasm32 has the shell.
 #[cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
@@ -26,23 +27,13 @@ mod program;
 pub mod random;
 mod settings;
 pub mod tree;
-#[cfg(feature = "analysis")]
-#[cfg_attr(
-    not(all(target_arch = "wasm32", feature = "sandbox")),
-    allow(dead_code)
-)]
-mod unsupported;
 
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-mod builtins;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod filesystem;
 #[cfg(target_arch = "wasm32")]
 mod host;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod local;
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-mod root;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shell;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -245,6 +236,8 @@ impl MemoryEnvironment {
                 platform: "wasm".to_owned(),
                 os_version: String::new(),
                 utc_offset_minutes: options.utc_offset_minutes,
+                bounds: String::new(),
+                warning: String::new(),
             },
             tree,
             clock,

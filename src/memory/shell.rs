@@ -5,7 +5,6 @@
 //! restoring its state does not undo; parallel commands each have their own.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -18,21 +17,22 @@ use bashkit::{
     Bash, BashBuilder, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory,
     SessionLimits, ShellState,
 };
-use futures_util::FutureExt as _;
 
 #[cfg(feature = "web")]
 use super::Snapshot;
-use super::builtins;
+use super::bashkit::grep::Narrow;
+use super::bashkit::jq::{self, Filter};
+use super::bashkit::layers::RootFileSystem;
+use super::bashkit::random as shell_random;
+use super::bashkit::script::Script;
+use super::bashkit::{self as workarounds, arguments, leftovers, printf, rg, script, sed, watcher};
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
-use super::filter::{self, Filter};
-use super::narrow::Narrow;
 use super::program::{Lender, LentProgram, Seen};
 use super::random::Random;
-use super::root::RootFileSystem;
 use super::tree::Tree;
-use super::{MemoryLimits, MemoryOptions, unsupported};
+use super::{MemoryLimits, MemoryOptions};
 use crate::environment::{
     EnvironmentError, ExecRequest, ExecStatus, OutputSink, OutputStream, ProgramPort, Scope,
 };
@@ -54,35 +54,18 @@ const KILLED: i32 = 137;
 const SEGMENTATION_FAULT: i32 = 139;
 /// Exit code of a command that failed: 128 + SIGABRT.
 const ABORTED: i32 = 134;
-/// bashkit's watcher for cancellation wakes its execution once in every poll.
-const OWN_WAKES: u32 = 1;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
-/// What bashkit's `sed` says where it leaves a loop; it goes on and ends with 0.
-const SED_LOOP_LIMIT: &[u8] = b"sed: warning: branch/label loop limit";
-/// How a command ends in which that was said: as GNU's `sed` does in trouble.
-const SED_TROUBLE: i32 = 4;
 /// What bashkit says of a command that the hook does not let start.
 const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 /// Bytes of output that are worth one unit of work: they are encoded, copied to
 /// the host and kept.
 const OUTPUT_BYTES_PER_WORK: usize = 64;
 
-/// Bytes that a read of an endless device gives at most.
-const MAX_DEVICE_BYTES: usize = 64 << 20;
-
 /// Turns that loops may have. It is what stops `awk 'BEGIN { while (1); }'`,
 /// which does nothing else that is counted: after some 5 s.
 const LOOP_TURNS: usize = 1 << 26;
-
-/// Words that may leave something in a shell which restoring its state does
-/// not undo: file descriptors, options, tables.
-const LASTING: [&str; 26] = [
-    "exec", "set", "shopt", "coproc", "complete", "compgen", "compopt", "bind", "hash", "history",
-    "fc", "enable", "ulimit", "umask", "eval", "source", "builtin", "command", "declare",
-    "typeset", "readonly", "jobs", "disown", "wait", "getopts", "trap",
-];
 
 /// What shells stand on: a tree, and all they need beside it. It can be made
 /// before there is an environment.
@@ -116,7 +99,6 @@ pub(crate) fn prepare() {
 /// The shells of one environment.
 pub(crate) struct Shells {
     ground: Ground,
-    lasting: BTreeSet<&'static str>,
     lender: Rc<Lender>,
 }
 
@@ -136,7 +118,7 @@ impl Ground {
     fn new(limits: MemoryLimits, working_directory: &str) -> Self {
         let tree = Rc::new(RefCell::new(Tree::new(limits.tree)));
         let registry = BuiltinRegistry::new();
-        builtins::register(&registry);
+        workarounds::register(&registry);
         let system = registry.clone();
         let layers = Box::new(move |tree| {
             let shell = Bash::builder()
@@ -181,41 +163,60 @@ impl Ground {
             .memory_limits(memory_limits())
             .before_tool(Box::new(|mut event: ToolEvent| {
                 if event.name == "printf" {
-                    unsupported::octal_escapes(&mut event.args);
+                    printf::octal_escapes(&mut event.args);
                 }
                 if let Some(timeline) = clock::current() {
                     if timeline.refuses(&event.name) {
                         return HookAction::Cancel("the time is over".to_owned());
                     }
                     timeline.builtin_starts(&event.name);
-                    if let Some(sentence) = unsupported::in_arguments(&event.name, &event.args) {
-                        timeline.set_refusal(sentence);
+                    let refusal = arguments::refusal(&event.name, &event.args)
+                        .or_else(|| look_through(&event, &timeline));
+                    if let Some(sentence) = refusal {
+                        timeline.hooks.set_refusal(sentence);
                         return HookAction::Cancel("not supported".to_owned());
                     }
                     define(&mut event, &timeline);
-                    timeline.set_script_file(unsupported::script_file(&event.name, &event.args));
+                    timeline
+                        .hooks
+                        .set_script_file(script::script_file(&event.name, &event.args));
                     let is_grep = event.name == "grep";
-                    timeline.set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
+                    timeline
+                        .hooks
+                        .set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
+                    timeline.hooks.set_searched(if is_grep {
+                        event.args.clone()
+                    } else {
+                        Vec::new()
+                    });
                 }
                 HookAction::Continue(event)
             }))
     }
 }
 
-/// Gives the filter of `jq` the definitions that it needs ([`filter`]).
+/// Why the text that a builtin runs as a script cannot be run, if it is one.
+fn look_through(event: &ToolEvent, timeline: &Timeline) -> Option<String> {
+    let script = script::read(&script::script_of(&event.name, &event.args)?);
+    timeline.hooks.need_device_bytes(script.device_bytes);
+    let problem = script.problem?;
+    Some(format!("hermitcrab: {}: {problem}\n", event.name))
+}
+
+/// Gives the filter of `jq` the definitions that it needs ([`jq`]).
 fn define(event: &mut ToolEvent, timeline: &Timeline) {
-    let file = match filter::filter_of(&event.name, &event.args) {
+    let file = match jq::filter_of(&event.name, &event.args) {
         Some(Filter::Argument { index, from }) => {
             let filter = &mut event.args[index];
             let rest = &filter.as_bytes()[from..];
-            let definitions = filter::definitions(rest, timeline.peek_us());
+            let definitions = jq::definitions(rest, timeline.now_us());
             filter.insert_str(from, &definitions);
             None
         }
         Some(Filter::File(index)) => Some(event.args[index].clone()),
         None => None,
     };
-    timeline.set_filter_file(file);
+    timeline.hooks.set_filter_file(file);
 }
 
 impl Shells {
@@ -226,11 +227,7 @@ impl Shells {
             port,
             seen: Seen::default(),
         });
-        let shells = Self {
-            ground,
-            lasting: LASTING.into(),
-            lender,
-        };
+        let shells = Self { ground, lender };
         for name in &options.programs {
             shells.lend(name);
         }
@@ -258,7 +255,8 @@ impl Shells {
         request: ExecRequest,
         output: &mut OutputSink<'_>,
     ) -> Result<ExecStatus, EnvironmentError> {
-        if let Some(sentence) = unsupported::in_command(&request.command) {
+        let script = script::read(&request.command);
+        if let Some(sentence) = script.refusal() {
             output(OutputStream::Stderr, sentence.as_bytes());
             return Ok(ExecStatus {
                 exit_code: 1,
@@ -268,17 +266,15 @@ impl Shells {
         // A command can keep the core busy for seconds, and end it: what began
         // it is told before.
         clock::end_step().await;
-        warm_up(&request.command);
-        let timeline = self.timeline(clock, random, scope, &request);
-        let bash = clock::enter(&timeline, || self.shell(&directory, &request));
-        let reusable = self.is_reusable(&request.command);
-        // bashkit seeds `$RANDOM` from a hash state that is equal in every
-        // instance; assigning it is the only way to seed it. In front of the
-        // command it costs a tenth of what a run of its own does.
+        rg::warm_up(&script);
+        let timeline = self.timeline(clock, random, scope, &request, &script);
+        let is_new = leftovers::may_be_seen(&script);
+        let bash = clock::enter(&timeline, || self.shell(&directory, &request, is_new));
+        let reusable = leftovers::are_none(&script);
         let seed = random.next_u32() >> 1;
-        let script = format!("RANDOM={seed} SECONDS=0; {}", request.command);
+        let text = shell_random::preamble(seed) + &request.command;
         let (mut status, ended) = self
-            .drive(&timeline, bash, script, scope, &request, output)
+            .drive(&timeline, bash, text, scope, &request, output)
             .await;
         if let Some((bash, result)) = ended {
             if timeline.stopped().is_none() {
@@ -300,9 +296,15 @@ impl Shells {
         random: &Random,
         scope: &Scope,
         request: &ExecRequest,
+        script: &Script,
     ) -> Rc<Timeline> {
         let timeout_us = request.timeout_ms.max(1).saturating_mul(1_000);
-        let timeline = clock.start(timeout_us, self.ground.limits.work_bound, random.clone());
+        let timeline = Timeline::start(
+            clock,
+            timeout_us,
+            self.ground.limits.work_bound,
+            random.clone(),
+        );
         #[cfg(feature = "web")]
         timeline.set_before(Snapshot {
             tree: self.ground.tree.borrow().clone(),
@@ -310,10 +312,11 @@ impl Shells {
             random: random.state(),
         });
         timeline.set_files(&self.ground.tree);
-        timeline.set_scope(scope.clone());
-        timeline.need_device_bytes(device_bytes(&request.command));
-        timeline.set_script(&request.command);
-        timeline.set_streams_head(builtins::head::may_stream(&request.command));
+        timeline.hooks.set_scope(scope.clone());
+        timeline.hooks.need_device_bytes(script.device_bytes);
+        timeline.hooks.set_pipes_are_shared(script.pipes.shared);
+        let readers = script.pipes.readers.clone();
+        timeline.last_words.set_readers(readers);
         timeline
     }
 
@@ -332,7 +335,7 @@ impl Shells {
         timeline.set_stop_flag(bash.cancellation_token());
         let chunks = Chunks::default();
         let run = run(bash, script, chunks.clone());
-        let mut drive = pin!(Drive::new(run, timeline.clone(), OWN_WAKES));
+        let mut drive = pin!(Drive::new(run, timeline.clone(), watcher::WAKES));
         let _guard = {
             let cancel = drive.canceller();
             scope.cancel.on_cancel(move |_| cancel())
@@ -388,10 +391,12 @@ impl Shells {
                 status.timed_out = true;
             }
             Some(Stop::Memory) => {
-                let sentence = format!(
-                    "hermitcrab: the command was ended: it held more memory than the {} MiB that the sandboxes' files leave for one\n",
-                    timeline.memory_bytes() >> 20
-                );
+                let sentence = match timeline.memory_bytes() >> 20 {
+                    0 => "hermitcrab: this sandbox runs no more commands: those that were ended before hold its memory; continue in a new one, with these files\n".to_owned(),
+                    mebibytes => format!(
+                        "hermitcrab: the command was ended: it held more memory than the {mebibytes} MiB that the sandboxes' files leave for one\n"
+                    ),
+                };
                 output(OutputStream::Stderr, sentence.as_bytes());
                 status.exit_code = KILLED;
             }
@@ -451,16 +456,11 @@ impl Shells {
         }
     }
 
-    /// A shell in pristine state for `request`.
-    fn shell(&self, directory: &str, request: &ExecRequest) -> Bash {
-        // A used shell remembers its commands.
-        let idle = if ["history", "fc"]
-            .iter()
-            .any(|word| request.command.contains(word))
-        {
-            None
-        } else {
-            self.ground.idle.borrow_mut().pop()
+    /// A shell in pristine state for `request`; `is_new`: one in which nothing has run.
+    fn shell(&self, directory: &str, request: &ExecRequest, is_new: bool) -> Bash {
+        let idle = match is_new {
+            true => None,
+            false => self.ground.idle.borrow_mut().pop(),
         };
         let mut bash = idle.unwrap_or_else(|| self.ground.build());
         let mut pristine = self.ground.pristine.borrow_mut();
@@ -495,56 +495,12 @@ impl Shells {
             idle.push(bash);
         }
     }
-
-    fn is_reusable(&self, command: &str) -> bool {
-        !command.contains('&')
-            && !command
-                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-                .any(|word| self.lasting.contains(word))
-    }
 }
 
 /// Whether `name` is one that a shell variable can have.
 pub(crate) fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Has bashkit make what its `rg` makes once in a process, the table of file types:
-/// the first command would be charged for it, and no replay of it in a process that
-/// has it already.
-fn warm_up(command: &str) {
-    static IS_WARM: AtomicBool = AtomicBool::new(false);
-    if command.contains("rg") && !IS_WARM.swap(true, Ordering::Relaxed) {
-        // It lists them, which waits for nothing.
-        let _ = Bash::new().exec("rg --type-list").now_or_never();
-    }
-}
-
-/// How long an endless device must be for `command`: a read of it ends in
-/// bashkit, so it is as long as the longest `head -c`, or as long as it may be
-/// where that number is known only later.
-fn device_bytes(command: &str) -> usize {
-    if !command.contains("/dev/") || !command.contains("head") {
-        return 0;
-    }
-    let words: Vec<&str> = command
-        .split(|c: char| c.is_ascii_whitespace() || "|;&()<>".contains(c))
-        .collect();
-    let counts = words.iter().enumerate().filter_map(|(index, word)| {
-        let attached = word
-            .strip_prefix("--bytes=")
-            .or_else(|| word.strip_prefix("-c"));
-        match attached {
-            Some("") => words.get(index + 1).copied(),
-            other => other,
-        }
-    });
-    counts
-        .map(|text| builtins::number::size(text).unwrap_or(MAX_DEVICE_BYTES))
-        .map(|bytes| bytes.min(MAX_DEVICE_BYTES))
-        .max()
-        .unwrap_or(0)
 }
 
 async fn run(
@@ -557,7 +513,7 @@ async fn run(
         let chunks = chunks.clone();
         let cut_off = cut_off.clone();
         move |bytes: Vec<u8>| {
-            if bytes.starts_with(SED_LOOP_LIMIT) {
+            if bytes.starts_with(sed::LOOP_LIMIT) {
                 cut_off.store(true, Ordering::Relaxed);
             }
             let length = bytes.len();
@@ -565,16 +521,20 @@ async fn run(
             let timeline = clock::current();
             let refused = bytes.ends_with(REFUSED);
             let sentence = timeline.as_ref().filter(|_| refused);
-            let sentence = sentence.and_then(|timeline| timeline.take_refusal());
+            let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal());
             let bytes = sentence.map_or(bytes, String::into_bytes);
-            if timeline.as_ref().is_none_or(|timeline| timeline.is_heard()) || !refused {
+            if timeline
+                .as_ref()
+                .is_none_or(|timeline| timeline.last_words.are_heard())
+                || !refused
+            {
                 chunks
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push((stream, bytes));
             }
             if let Some(timeline) = timeline {
-                timeline.came_out(length);
+                timeline.last_words.came_out(length);
             }
             std::future::ready(Ok(()))
         }
@@ -586,7 +546,7 @@ async fn run(
         .await;
     let result = result.map(|mut result| {
         if result.exit_code == 0 && cut_off.load(Ordering::Relaxed) {
-            result.exit_code = SED_TROUBLE;
+            result.exit_code = sed::TROUBLE;
         }
         result
     });

@@ -16,43 +16,16 @@ use bashkit::hooks::{ExitEvent, HookAction};
 use bashkit::{Bash, ShellState};
 use serde::Serialize;
 
+use super::bashkit::{incomplete, options, random, script};
 use super::clock;
-use super::{MemoryEnvironment, shell, unsupported};
+use super::{MemoryEnvironment, shell};
 use crate::environment::{
     EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, EnvironmentReply,
     ExecRequest, ExecStatus, ExecutionEnvironment, OutputSink, OutputStream, Scope,
 };
 
-/// Options of `set` that last, by the variable in which bashkit keeps them; it
-/// takes them back before each execution.
-const LASTING_OPTIONS: [(&str, &str); 11] = [
-    ("SHOPT_a", "allexport"),
-    ("SHOPT_e", "errexit"),
-    ("SHOPT_E", "errtrace"),
-    ("SHOPT_T", "functrace"),
-    ("SHOPT_C", "noclobber"),
-    ("SHOPT_f", "noglob"),
-    ("SHOPT_u", "nounset"),
-    ("SHOPT_P", "physical"),
-    ("SHOPT_pipefail", "pipefail"),
-    ("SHOPT_v", "verbose"),
-    ("SHOPT_x", "xtrace"),
-];
-
 /// Exit code of a line that Ctrl-C ended: 128 + SIGINT.
 const INTERRUPTED: i32 = 130;
-
-/// Parts of bashkit's sentences about text that more lines could complete.
-const INCOMPLETE: [&str; 8] = [
-    "unterminated",
-    "unexpected end of input",
-    "unexpected eof",
-    "unexpected end of file",
-    "expected 'fi'",
-    "expected 'done'",
-    "expected 'esac'",
-    "expected '}' to close brace group",
-];
 
 /// What a prompt shows of a shell.
 #[derive(Clone, Debug, Serialize)]
@@ -94,7 +67,7 @@ impl Terminal {
     /// A shell in the working directory of `sandbox`, over its files.
     pub fn new(sandbox: Rc<MemoryEnvironment>) -> Self {
         let exit = Arc::new(Exit::default());
-        let timeline = sandbox.clock.start(0, 0, sandbox.random.clone());
+        let timeline = clock::Timeline::start(&sandbox.clock, 0, 0, sandbox.random.clone());
         let mut bash = clock::enter(&timeline, || build(&sandbox, &exit));
         bash.set_env("PWD", &sandbox.info.working_directory);
         Self {
@@ -125,16 +98,8 @@ impl Terminal {
 
     /// Whether `text` is the beginning of a command that goes on in the next line.
     pub fn is_incomplete(&self, text: &str) -> bool {
-        let backslashes = text.bytes().rev().take_while(|byte| *byte == b'\\').count();
-        if backslashes % 2 == 1 || heredoc_is_open(text) {
-            return true;
-        }
         let bash = self.bash.borrow();
-        let Some(Err(error)) = bash.as_ref().map(|bash| bash.analyze(text)) else {
-            return false;
-        };
-        let sentence = error.to_string().to_lowercase();
-        INCOMPLETE.iter().any(|part| sentence.contains(part))
+        incomplete::is_incomplete(text, bash.as_ref())
     }
 
     /// Names that can stand at the head of a command: builtins, lent programs,
@@ -151,30 +116,10 @@ impl Terminal {
         names.into_iter().collect()
     }
 
-    /// What has to run before a line: bashkit forgets options and the exit code
-    /// between executions.
+    /// What has to run before a line.
     fn preamble(&self) -> String {
-        use std::fmt::Write as _;
-
-        let state = self.state.borrow();
-        let mut preamble = String::new();
-        for (variable, option) in LASTING_OPTIONS {
-            if state.variables.get(variable).is_some_and(|on| on == "1") {
-                let _ = write!(preamble, "set -o {option}; ");
-            }
-        }
-        if let Some(seed) = self.seed.take() {
-            let _ = write!(preamble, "RANDOM={seed} SECONDS=0; ");
-        }
-        // From here on lines are remembered as they are read: this one is not.
-        preamble.push_str("set -o history; ");
-        let code = state.last_exit_code;
-        if code != 0 {
-            // Within a list that goes on, it ends no shell (`set -e`).
-            let _ = write!(preamble, "(exit {code}) && :");
-        }
-        preamble.push('\n');
-        preamble
+        let seed = self.seed.take().map(random::preamble);
+        options::preamble(&self.state.borrow(), &seed.unwrap_or_default())
     }
 }
 
@@ -228,7 +173,8 @@ impl ExecutionEnvironment for Terminal {
         if request.command.contains('\0') {
             return Err(refused("the command holds a NUL byte"));
         }
-        if let Some(sentence) = unsupported::in_command(&request.command) {
+        let script = script::read(&request.command);
+        if let Some(sentence) = script.refusal() {
             output(OutputStream::Stderr, sentence.as_bytes());
             self.state.borrow_mut().last_exit_code = 1;
             return Ok(ExecStatus {
@@ -258,13 +204,14 @@ impl ExecutionEnvironment for Terminal {
             }
         }
         let sandbox = &self.sandbox;
-        let script = self.preamble() + &request.command;
-        let timeline = sandbox
-            .shells
-            .timeline(&sandbox.clock, &sandbox.random, scope, &request);
+        let text = self.preamble() + &request.command;
+        let timeline =
+            sandbox
+                .shells
+                .timeline(&sandbox.clock, &sandbox.random, scope, &request, &script);
         let (mut status, ended) = sandbox
             .shells
-            .drive(&timeline, bash, script, scope, &request, output)
+            .drive(&timeline, bash, text, scope, &request, output)
             .await;
         let bash = clock::enter(&timeline, || match ended {
             Some((bash, result)) => {
@@ -292,62 +239,6 @@ impl ExecutionEnvironment for Terminal {
         *self.bash.borrow_mut() = Some(bash);
         Ok(status)
     }
-}
-
-/// Whether the last here-document of `text` lacks its end: bashkit takes the
-/// end of the text for it.
-fn heredoc_is_open(text: &str) -> bool {
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        let Some((strips, end)) = heredoc_end(line) else {
-            continue;
-        };
-        let is_end = |line: &str| {
-            let line = if strips {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            line == end
-        };
-        if !lines.by_ref().any(is_end) {
-            return true;
-        }
-    }
-    false
-}
-
-/// The delimiter of the here-document that `line` begins, and whether it is
-/// one of `<<-`.
-fn heredoc_end(line: &str) -> Option<(bool, String)> {
-    let mut quote = None;
-    let mut characters = line.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match (quote, character) {
-            (None, '\\') => drop(characters.next()),
-            (None, '\'' | '"') => quote = Some(character),
-            (Some(open), _) if open == character => quote = None,
-            (None, '#') if line[..at].ends_with(|c: char| c.is_whitespace()) || at == 0 => {
-                return None;
-            }
-            (None, '<') if line[at..].starts_with("<<<") => {
-                characters.next();
-                characters.next();
-            }
-            // Inside `$((…))` it shifts.
-            (None, '<') if line[at..].starts_with("<<") && !line[..at].contains("((") => {
-                let rest = &line[at + 2..];
-                let strips = rest.starts_with('-');
-                let rest = rest.trim_start_matches('-').trim_start();
-                let word = rest.split(|c: char| c.is_whitespace() || ";|&<>()".contains(c));
-                let word: String = word.take(1).collect();
-                let end = word.replace(['\'', '"', '\\'], "");
-                return (!end.is_empty()).then_some((strips, end));
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 fn refused(reason: &str) -> EnvironmentError {

@@ -132,6 +132,8 @@ pub struct EnvironmentFacts<'a> {
     pub now_ms: u64,
     /// Minutes east of UTC of the user's clock.
     pub utc_offset_minutes: i32,
+    /// What tools may not do, if anything.
+    pub bounds: &'a str,
     /// Name of the model for people.
     pub model: &'a str,
     /// When the model's knowledge ends, if known.
@@ -156,6 +158,9 @@ pub fn environment_block(facts: &EnvironmentFacts<'_>, git: Option<&GitSnapshot>
         "Today's date: {}",
         date(facts.now_ms, facts.utc_offset_minutes)
     ));
+    if !facts.bounds.is_empty() {
+        lines.push(format!("Limits: {}", facts.bounds));
+    }
     lines.push(format!("Model: {}", facts.model));
     if let Some(cutoff) = facts.knowledge_cutoff {
         lines.push(format!("Knowledge cutoff: {cutoff}"));
@@ -268,6 +273,7 @@ mod tests {
         // 2026-11-21T23:30:00Z
         now_ms: 1_795_303_800_000,
         utc_offset_minutes: 60,
+        bounds: "",
         model: "Model",
         knowledge_cutoff: Some("2026-01"),
     };

@@ -291,6 +291,9 @@ pub enum SessionCall {
     Abort,
     /// Closes the session → `Done`.
     Close,
+    /// Has the older part of the conversation summarised, see [`Session::compact`] →
+    /// `Done`.
+    Compact,
     /// Sends no request once there are so many answers, see [`Session::pause_at`] →
     /// `Done`.
     PauseAt {
@@ -678,6 +681,7 @@ impl Session {
             SessionCall::Interrupt => self.interrupt()?,
             SessionCall::Abort => self.abort(),
             SessionCall::Close => self.close()?,
+            SessionCall::Compact => self.compact()?,
             SessionCall::PauseAt { answers } => self.pause_at(answers),
             SessionCall::IsPaused => return Ok(Reply::Flag(self.is_paused())),
             SessionCall::Config => return Ok(json(&self.config())),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::compaction::Compaction;
 use super::error::{SessionError, SessionErrorKind};
 use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, ProfileSettings, ProjectFacts, Toolset, check_options};
@@ -38,6 +39,9 @@ pub struct SessionConfig {
     pub max_tool_rounds_per_input: u32,
     /// Wall time for one input, in ms; 0: unlimited.
     pub max_wall_ms: u64,
+    /// What the session may cost with its subagents, in US dollars: no request is sent
+    /// once it has; absent: no limit. The price of each model must be known.
+    pub max_cost_usd: Option<f64>,
     /// Time limit of a command whose call names none, in ms; absent: the
     /// profile's default, else 10,000.
     pub default_command_timeout_ms: Option<u64>,
@@ -83,6 +87,9 @@ pub struct SessionConfig {
     /// warning; absent: from the model catalogue, else what models of the
     /// provider usually have.
     pub context_window: Option<u64>,
+    /// When the older part of the conversation is replaced by a summary, and what
+    /// stays; absent: only when the host calls.
+    pub compaction: Option<Compaction>,
     /// Prices by model id, in US dollars per million tokens: they replace those
     /// of the catalogue, or supply what it lacks.
     pub prices: BTreeMap<String, Prices>,
@@ -159,6 +166,7 @@ impl Default for SessionConfig {
             max_turns: 0,
             max_tool_rounds_per_input: 200,
             max_wall_ms: 0,
+            max_cost_usd: None,
             default_command_timeout_ms: None,
             max_command_timeout_ms: 600_000,
             document_timeout_ms: 10_000,
@@ -179,6 +187,7 @@ impl Default for SessionConfig {
             retry: RetryPolicy::default(),
             max_stream_retries: 2,
             context_window: None,
+            compaction: None,
             prices: BTreeMap::new(),
             base_instructions: None,
             instructions: None,
@@ -438,6 +447,17 @@ impl SessionConfig {
             let problem = |error| format!("`output_schema`: {error}");
             Schema::compile(schema)
                 .map_err(|error| SessionError::invalid_config(problem(error)))?;
+        }
+        if let Some(problem) = self.compaction.as_ref().and_then(Compaction::problem) {
+            let problem = format!("`compaction`: {problem}");
+            return Err(SessionError::invalid_config(problem));
+        }
+        if let Some(most) = self.max_cost_usd
+            && !(most > 0.0 && most.is_finite())
+        {
+            return Err(SessionError::invalid_config(format!(
+                "`max_cost_usd` is {most}; give US dollars above 0, or leave it out for no limit"
+            )));
         }
         let problem = if self.max_tool_rounds_per_input == 0 {
             "`max_tool_rounds_per_input` must be at least 1"

@@ -58,6 +58,8 @@ pub(super) enum Work {
     Input(Content),
     /// What the history leaves open.
     GoOn,
+    /// The history is compacted; then the session is what it was before.
+    Compact(SessionState),
 }
 
 /// What the session's task does next.
@@ -190,10 +192,14 @@ impl Pause {
         self.is_on.get()
     }
 
+    pub(super) fn is_due(&self, answers: u32) -> bool {
+        self.at.get().is_some_and(|at| answers >= at)
+    }
+
     /// Waits while the pause is due, with the number of answers that `answers` gives,
     /// or until `cancel` fires; says whether it had to.
     pub(super) async fn wait(&self, answers: impl Fn() -> u32, cancel: &Cancel) -> bool {
-        let due = || self.at.get().is_some_and(|at| answers() >= at);
+        let due = || self.is_due(answers());
         if !due() {
             return false;
         }

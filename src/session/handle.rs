@@ -77,6 +77,30 @@ impl Session {
         }
     }
 
+    /// Has the model summarise the older part of the conversation, which from then on
+    /// it reads in its place; the turns stay in the history. Where an input is
+    /// processed, that happens before its next request, else at once: the session is
+    /// `PROCESSING` until `COMPACTION_END`, and follow-ups come behind it. The setting
+    /// `compaction` says what stays; without it, its defaults do.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn compact(&self) -> Result<(), SessionError> {
+        match self.state() {
+            SessionState::Closed => {
+                return Err(SessionError::illegal("compact", SessionState::Closed, ""));
+            }
+            SessionState::Processing => self.0.transcript.compaction.call(),
+            state @ (SessionState::Idle | SessionState::AwaitingInput) => {
+                // Not an input: the outcome of the last one stands.
+                self.0.control.begin_input();
+                self.0.set_state(SessionState::Processing);
+                self.0.control.mailbox.process(Work::Compact(state));
+            }
+        }
+        Ok(())
+    }
+
     fn begin(&self, call: &str, work: Work, way_out: &str) -> Result<(), SessionError> {
         match self.state() {
             SessionState::Idle | SessionState::AwaitingInput => {
@@ -294,7 +318,7 @@ impl Session {
         };
         SessionRecord {
             turns,
-            requests: history.conversation().seals(),
+            requests: history.requests(),
             cache_key: Some(self.0.identity.cache_key.to_string()),
             awaiting_input: self.0.control.state() == SessionState::AwaitingInput,
             injected: injected.iter().map(message).collect(),

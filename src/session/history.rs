@@ -1,10 +1,15 @@
 //! The history: turns for hosts, and the same conversation encoded for the model.
 //!
 //! Turns are only ever appended, and each is converted to a message exactly
-//! once, so that the bytes of earlier messages never change (DESIGN §5).
+//! once, so that the bytes of earlier messages never change (DESIGN §5). A compaction
+//! begins another conversation, which is a function of the turns: a session that goes
+//! on from a record has the same.
 
+use super::compaction;
 use super::turn::{Turn, results_message, user_message};
-use crate::llm::{Content, Conversation, Media, MediaSum, Message, Response, Role, ToolResult};
+use crate::llm::{
+    Content, Conversation, Media, MediaSum, Message, Response, Role, ToolResult, unbound,
+};
 
 /// What a conversation holds of images and documents at most: every request
 /// sends them all again, base64 makes them a third larger, and providers refuse
@@ -19,6 +24,8 @@ const MAX_MEDIA: MediaSum = MediaSum {
 pub(crate) struct History {
     turns: Vec<Turn>,
     conversation: Conversation,
+    /// Turns more than the conversation has messages.
+    gone: usize,
     assistant_turns: u32,
 }
 
@@ -30,11 +37,14 @@ impl History {
         for (index, turn) in turns.iter().enumerate() {
             let answer = matches!(turn, Turn::Assistant { .. });
             history.assistant_turns += u32::from(answer);
-            // One message per turn, so the numbers are those of messages, too.
+            // One message per turn, so a request came before this message, too.
             if requests.binary_search(&index).is_ok() || (requests.is_empty() && answer) {
                 history.conversation.seal();
             }
-            history.conversation.push(turn.to_message());
+            match turn {
+                Turn::Compaction { kept, .. } => history.shorten(&turns[..=index], *kept),
+                _ => history.conversation.push(turn.to_message()),
+            }
         }
         if requests.last() == Some(&turns.len()) {
             history.conversation.seal();
@@ -45,7 +55,8 @@ impl History {
 
     /// Whether the model has not yet had its say about all that is there.
     pub(crate) fn is_open(&self) -> bool {
-        match self.turns.last() {
+        let is_said = |turn: &&Turn| !matches!(turn, Turn::Compaction { .. });
+        match self.turns.iter().rev().find(is_said) {
             Some(Turn::Assistant { tool_calls, .. }) => !tool_calls.is_empty(),
             Some(_) => true,
             None => false,
@@ -71,6 +82,64 @@ impl History {
 
     pub(crate) fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// Numbers of turns at which a request was sent, as [`History::restored`] takes
+    /// them. Those before the last compaction matter no more.
+    pub(crate) fn requests(&self) -> Vec<usize> {
+        let seals = self.conversation.seals();
+        seals.into_iter().map(|seal| seal + self.gone).collect()
+    }
+
+    /// Tokens of a request with what is there and a system prompt of `prompt_chars`
+    /// characters. An estimate; where the provider has counted more, that counts.
+    pub(crate) fn tokens(&self, prompt_chars: u64) -> u64 {
+        let estimate = (self.conversation.approx_chars() + prompt_chars) / 4;
+        let mut since = 0;
+        for turn in self.turns.iter().rev() {
+            match turn {
+                Turn::Compaction { .. } => break,
+                Turn::Assistant { usage, .. } => {
+                    let counted = usage.prompt_tokens_total();
+                    let counted = counted.saturating_add(usage.output_tokens);
+                    return estimate.max(counted.saturating_add(since / 4));
+                }
+                turn => since += turn.to_message().approx_chars(),
+            }
+        }
+        estimate
+    }
+
+    /// Has the model read `summary` in place of all but the last `kept` turns, and of
+    /// what stays word for word.
+    pub(crate) fn compact(&mut self, summary: String, kept: usize, timestamp_ms: u64) {
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.push(Turn::Compaction {
+            summary,
+            kept,
+            timestamp_ms,
+        });
+        self.shorten(&turns, kept);
+        self.turns = turns;
+    }
+
+    /// Begins the conversation anew after `turns`, whose last one is a compaction.
+    fn shorten(&mut self, turns: &[Turn], kept: usize) {
+        let Some((summary, before)) = turns.split_last() else {
+            return;
+        };
+        let start = compaction::start(before, before.len(), kept);
+        let (gone, stay) = before.split_at(start);
+        let mut conversation = self.conversation.successor();
+        for turn in compaction::carried(gone).chain([summary]) {
+            conversation.push(turn.to_message());
+        }
+        for turn in stay {
+            conversation.push(unbound(turn.to_message()));
+        }
+        // What is carried is at most what has gone.
+        self.gone = turns.len().saturating_sub(conversation.len());
+        self.conversation = conversation;
     }
 
     /// What `content` becomes where the conversation has no room for all of its

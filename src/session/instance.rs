@@ -590,6 +590,8 @@ mod tests {
             platform: "linux".to_owned(),
             os_version: String::new(),
             utc_offset_minutes: 0,
+            bounds: String::new(),
+            warning: String::new(),
         });
         (instance, environment)
     }

@@ -3,8 +3,10 @@
 
 use std::rc::Rc;
 
+use super::compaction;
+use super::context;
 use super::control::{Command, Injected, Work};
-use super::model::{self, ModelEnd};
+use super::model::{self, Ask, ModelEnd};
 use super::orientation::look_around;
 use super::output::{self, Final};
 use super::prompt;
@@ -69,6 +71,12 @@ async fn process(session: &Rc<Shared>, work: Work) {
     let mut next = Some(work);
     let mut state = SessionState::Idle;
     while let Some(work) = next.take() {
+        if let Work::Compact(before) = work {
+            compaction::alone(session).await;
+            state = before;
+            next = next_follow_up(session, session.control.stopped().is_none());
+            continue;
+        }
         let (reason, rounds) = process_input(session, work).await;
         let output = session.transcript.output();
         session.emit(EventKind::ProcessingEnd {
@@ -87,20 +95,26 @@ async fn process(session: &Rc<Shared>, work: Work) {
             | EndReason::AwaitingInput
             | EndReason::RoundLimit
             | EndReason::TurnLimit
+            | EndReason::CostLimit
             | EndReason::TimeLimit => true,
             // What stopped this input would surprise the user by starting another.
             EndReason::Interrupted | EndReason::Aborted | EndReason::Error => false,
         };
-        if goes_on && session.control.closing().is_none() {
-            next = session.control.mailbox.next_follow_up().map(Work::Input);
-            if next.is_some() {
-                session.begin_input();
-            }
-        }
+        next = next_follow_up(session, goes_on);
     }
     if session.control.closing().is_none() {
         session.set_state(state);
     }
+}
+
+/// The next follow-up, which begins, where the session goes on.
+fn next_follow_up(session: &Shared, goes_on: bool) -> Option<Work> {
+    if !goes_on || session.control.closing().is_some() {
+        return None;
+    }
+    let next = session.control.mailbox.next_follow_up()?;
+    session.begin_input();
+    Some(Work::Input(next))
 }
 
 /// One input: model, tools, model, tools, … until an answer without calls, a
@@ -144,8 +158,18 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
         if let Some(reason) = limit_reached(session, rounds) {
             break reason;
         }
+        if compaction::between_rounds(session, &scope).await {
+            if let Some(reason) = session.control.stopped() {
+                break reason;
+            }
+            // The summary may have cost what was left.
+            if let Some(reason) = limit_reached(session, rounds) {
+                break reason;
+            }
+            drain_injected(session);
+        }
         watch_context(session);
-        let response = match model::call(session, &scope).await {
+        let response = match model::call(session, &scope, Ask::Answer).await {
             Ok(response) => response,
             Err(ModelEnd::Stopped(partial)) => {
                 if let Some(partial) = partial {
@@ -153,7 +177,18 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
                 }
                 break session.control.stopped().unwrap_or(EndReason::Aborted);
             }
+            Err(ModelEnd::Paused) => continue,
+            Err(ModelEnd::Failed(error))
+                if error.kind == LlmErrorKind::ContextLength
+                    && compaction::after_overflow(session, &scope).await =>
+            {
+                drain_injected(session);
+                continue;
+            }
             Err(ModelEnd::Failed(error)) => {
+                if let Some(reason) = session.control.stopped() {
+                    break reason;
+                }
                 fail(session, &error);
                 break EndReason::Error;
             }
@@ -231,6 +266,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
         }
         detect_repetition(session, &calls);
     };
+    compaction::at_the_end(session, &scope).await;
     if session.control.stopped().is_some() {
         // Every effect has had its final outcome before the input ends.
         session.port.settled(&scope).await;
@@ -263,6 +299,19 @@ fn too_long_a_call(session: &Shared, times: u32) -> LlmError {
 fn limit_reached(session: &Shared, rounds: u32) -> Option<EndReason> {
     let config = session.config.borrow();
     let turns = session.transcript.history.borrow().assistant_turns();
+    if let Some(most) = config.max_cost_usd {
+        match session.meter.whole_cost_usd() {
+            Some(cost) if cost < most => {}
+            Some(_) => {
+                emit_turn_limit(session, LimitKind::Cost, micro_usd(most), rounds);
+                return Some(EndReason::CostLimit);
+            }
+            None => {
+                session.emit(cost_unknown(session));
+                return Some(EndReason::Error);
+            }
+        }
+    }
     let (limit, value, reason) = if rounds >= config.max_tool_rounds_per_input {
         let value = config.max_tool_rounds_per_input;
         (LimitKind::ToolRounds, value, EndReason::RoundLimit)
@@ -273,6 +322,25 @@ fn limit_reached(session: &Shared, rounds: u32) -> Option<EndReason> {
     };
     emit_turn_limit(session, limit, u64::from(value), rounds);
     Some(reason)
+}
+
+/// Millionths of a US dollar: what an event has of a limit in US dollars.
+fn micro_usd(usd: f64) -> u64 {
+    (usd * 1e6).round() as u64
+}
+
+/// A limit that cannot be kept is worse than none.
+fn cost_unknown(session: &Shared) -> EventKind {
+    EventKind::Error {
+        code: "cost_unknown".to_owned(),
+        message: format!(
+            "what the session has cost is not known, so `max_cost_usd` cannot be kept; give the \
+             price of {} in `prices`, or leave the limit out",
+            session.model_name()
+        ),
+        status: None,
+        retryable: false,
+    }
 }
 
 fn emit_turn_limit(session: &Shared, limit: LimitKind, value: u64, round: u32) {
@@ -390,10 +458,7 @@ fn detect_repetition(session: &Shared, calls: &[crate::llm::ToolCall]) {
 
 /// Warns when the history passes 80 % of the context window (spec 5.5).
 fn watch_context(session: &Shared) {
-    let model = session.model_name();
-    let usual = session.profile.capabilities(&model);
-    let configured = session.config.borrow().context_window;
-    let window = configured.unwrap_or(usual.context_window);
+    let window = context::window(session);
     let chars = session
         .transcript
         .history
@@ -402,10 +467,12 @@ fn watch_context(session: &Shared) {
         .approx_chars()
         + prompt::current(session).len() as u64;
     let mut watch = session.transcript.context.get();
-    if let Some(mut message) = watch.check(chars, window) {
-        if configured.is_none() && !usual.context_window_known {
+    if let Some(mut message) = watch.check(chars, window.tokens) {
+        if window.is_guess {
             message += &format!(
-                " of {window} tokens, which is a guess: set `context_window` to what fits {model}"
+                " of {} tokens, which is a guess: set `context_window` to what fits {}",
+                window.tokens,
+                session.model_name()
             );
         }
         session.emit(EventKind::Warning {

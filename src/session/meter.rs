@@ -85,6 +85,15 @@ impl Meter {
         }
     }
 
+    /// What the session that the host opened has cost with all its subagents, in US
+    /// dollars; none: not known.
+    pub(super) fn whole_cost_usd(&self) -> Option<f64> {
+        match &self.0.parent {
+            Some(parent) => parent.whole_cost_usd(),
+            None => self.totals().cost_usd,
+        }
+    }
+
     /// Everything so far.
     pub(super) fn totals(&self) -> Totals {
         let cost_usd = match self.0.cost.get() {

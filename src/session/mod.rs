@@ -6,6 +6,7 @@
 
 mod agent;
 mod call;
+mod compaction;
 mod config;
 mod context;
 mod control;
@@ -36,6 +37,7 @@ mod turn;
 
 pub use agent::{AgentCall, AgentInfo, Status as AgentStatus};
 pub use call::{CallError, InstanceCall, InstanceReply, SessionCall, SessionReply};
+pub use compaction::Compaction;
 pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};

@@ -10,7 +10,7 @@ use super::prompt;
 use super::state::Shared;
 use super::transport::EffectTransport;
 use crate::environment::Scope;
-use crate::event::EventKind;
+use crate::event::{EventKind, UsagePurpose};
 use crate::llm::{
     Client, Cost, FinishKind, LlmError, LlmErrorKind, Message, Prices, Request, Response,
     RetryDecision, Role, StreamEvent, model_info, retry_delay_ms,
@@ -21,8 +21,19 @@ pub(super) enum ModelEnd {
     /// The input was stopped; `Shared::stopped` says why. What had arrived of
     /// the answer comes along.
     Stopped(Option<Box<Response>>),
+    /// It is to be asked for again after a pause, which is due.
+    Paused,
     /// The model call failed, and retries did not help.
     Failed(LlmError),
+}
+
+/// What the model is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Ask<'a> {
+    /// The next answer of the conversation.
+    Answer,
+    /// A summary, which hosts are not shown as an answer.
+    Summary(&'a Request),
 }
 
 /// How one attempt failed.
@@ -33,18 +44,39 @@ struct Broken {
     partial: Option<Box<Response>>,
 }
 
+impl Ask<'_> {
+    /// Whether hosts see the answer as it comes.
+    fn is_shown(self) -> bool {
+        matches!(self, Self::Answer)
+    }
+
+    fn request(self, session: &Shared) -> Request {
+        match self {
+            Self::Answer => request(session),
+            Self::Summary(request) => request.clone(),
+        }
+    }
+}
+
 /// Calls the model with the history so far and returns its complete answer.
-pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response, ModelEnd> {
+pub(super) async fn call(
+    session: &Rc<Shared>,
+    scope: &Scope,
+    ask: Ask<'_>,
+) -> Result<Response, ModelEnd> {
     let mut retries = 0;
     let mut stream_retries = 0;
     loop {
         let attempt = retries + stream_retries + 1;
-        let broken = match attempt_once(session, scope, attempt).await {
+        let broken = match attempt_once(session, scope, ask, attempt).await {
             Ok(response) => return Ok(response),
             Err(broken) => broken,
         };
         if session.control.stopped().is_some() {
             return Err(ModelEnd::Stopped(broken.partial));
+        }
+        if session.is_pause_due() {
+            return Err(ModelEnd::Paused);
         }
         // A stream that broke is asked for again as patiently as a request that
         // failed, but counted apart.
@@ -71,10 +103,13 @@ pub(super) async fn call(session: &Rc<Shared>, scope: &Scope) -> Result<Response
             attempt: attempt + 1,
             delay_ms,
             message: broken.error.to_string(),
-            discard_partial: broken.content,
+            discard_partial: broken.content && ask.is_shown(),
         });
         if delay_ms > 0 && !session.port.sleep(scope, delay_ms).await {
             return Err(ModelEnd::Stopped(None));
+        }
+        if session.is_pause_due() {
+            return Err(ModelEnd::Paused);
         }
     }
 }
@@ -90,6 +125,7 @@ fn too_long(mut error: LlmError, retry_after_ms: u64) -> LlmError {
 async fn attempt_once(
     session: &Rc<Shared>,
     scope: &Scope,
+    ask: Ask<'_>,
     attempt: u32,
 ) -> Result<Response, Broken> {
     let started_ms = session.port.now_ms();
@@ -100,13 +136,17 @@ async fn attempt_once(
     };
     let client = client(session, scope).map_err(before_content)?;
     let mut stream = client
-        .stream(request(session))
+        .stream(ask.request(session))
         .await
         .map_err(before_content)?;
     let mut content = false;
     while let Some(event) = stream.next_event().await {
         content |= event.is_content();
         match event {
+            StreamEvent::Start { .. }
+            | StreamEvent::TextDelta { .. }
+            | StreamEvent::ReasoningDelta { .. }
+                if !ask.is_shown() => {}
             StreamEvent::Start { .. } => session.emit(EventKind::AssistantTextStart {}),
             StreamEvent::TextDelta { text, .. } => {
                 session.emit(EventKind::AssistantTextDelta { text });
@@ -124,7 +164,7 @@ async fn attempt_once(
                 });
             }
             StreamEvent::Finish { response } => {
-                finish(session, &response, attempt, started_ms);
+                finish(session, &response, ask, attempt, started_ms);
                 return Ok(*response);
             }
             StreamEvent::Error { error, partial } => {
@@ -213,7 +253,7 @@ fn client(session: &Shared, scope: &Scope) -> Result<Client, LlmError> {
 }
 
 /// The request of spec 2.5 step 2. Tools and conversation are shared, not copied.
-fn request(session: &Shared) -> Request {
+pub(super) fn request(session: &Shared) -> Request {
     let config = session.config.borrow();
     let conversation = session.transcript.history.borrow().conversation().clone();
     let model = session.model_name();
@@ -240,23 +280,26 @@ fn cache_key(session: &Shared) -> String {
 }
 
 /// Tells the host about a complete answer.
-fn finish(session: &Shared, response: &Response, attempt: u32, started_ms: u64) {
+fn finish(session: &Shared, response: &Response, ask: Ask<'_>, attempt: u32, started_ms: u64) {
     for warning in &response.warnings {
         session.emit(EventKind::Warning {
             code: warning.code.clone(),
             message: warning.message.clone(),
         });
     }
-    session.emit(EventKind::AssistantTextEnd {
-        text: response.text(),
-        reasoning: response.reasoning().filter(|text| !text.is_empty()),
-        response_id: Some(response.id.clone()).filter(|id| !id.is_empty()),
-        finish_reason: finish_name(response.finish_reason.reason).to_owned(),
-    });
+    if ask.is_shown() {
+        session.emit(EventKind::AssistantTextEnd {
+            text: response.text(),
+            reasoning: response.reasoning().filter(|text| !text.is_empty()),
+            response_id: Some(response.id.clone()).filter(|id| !id.is_empty()),
+            finish_reason: finish_name(response.finish_reason.reason).to_owned(),
+        });
+    }
     let (model, prices) = prices(session);
     let cost = prices.map(|prices| prices.cost(&response.usage));
     session.meter.add(&response.usage, cost);
     session.emit(EventKind::Usage {
+        purpose: (!ask.is_shown()).then_some(UsagePurpose::Compaction),
         model,
         prompt_tokens: response.usage.prompt_tokens_total(),
         input_tokens: response.usage.input_tokens,

@@ -103,6 +103,13 @@ pub(super) async fn look_around(session: &Shared, scope: &Scope) -> Orientation 
     let ((), git_is_late) = join(above, asked).await;
     let mut found = found.take();
     let own = within(&mut found);
+    let warning = &environment.info().warning;
+    if !warning.is_empty() && session.identity.agent.is_none() {
+        session.emit(EventKind::Warning {
+            code: "environment".to_owned(),
+            message: warning.clone(),
+        });
+    }
     for problem in found.problems {
         session.emit(EventKind::Warning {
             code: "project_document".to_owned(),

@@ -62,6 +62,7 @@ fn build(session: &Shared, found: Found) -> SystemPrompt {
         os_version: &info.os_version,
         now_ms: found.now_ms,
         utc_offset_minutes: info.utc_offset_minutes,
+        bounds: &info.bounds,
         model: known.map_or(model.as_str(), |known| known.display_name.as_str()),
         knowledge_cutoff: known.and_then(|known| known.knowledge_cutoff.as_deref()),
     };

@@ -149,7 +149,7 @@ fn check_media(turn: &mut Turn) -> Result<(), String> {
                 media.media_type = found?.to_owned();
             }
         }
-        Turn::Assistant { .. } | Turn::System { .. } => {}
+        Turn::Assistant { .. } | Turn::System { .. } | Turn::Compaction { .. } => {}
     }
     Ok(())
 }

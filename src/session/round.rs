@@ -59,6 +59,7 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
         registry: session.registry.borrow().clone(),
         environment: session.place.inner(),
         files: session.place.files(),
+        known: session.known.clone(),
         port: session.port.clone(),
         limits: OutputLimits {
             chars: limits(

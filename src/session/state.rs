@@ -14,7 +14,7 @@ use crate::effect::{EffectPort, Random, Spawner};
 use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{EndReason, EventKind, SessionState};
 use crate::profile::Profile;
-use crate::tool::{Registry, Tool};
+use crate::tool::{KnownFiles, Registry, Tool};
 
 /// Everything a session consists of. Shared by its handle and its task.
 pub(super) struct Shared {
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     pub(super) config: RefCell<SessionConfig>,
     pub(super) registry: RefCell<Registry>,
     pub(super) agents: Agents,
+    /// What it knows of files.
+    pub(super) known: KnownFiles,
 }
 
 /// Who a session is.
@@ -93,6 +95,7 @@ impl Shared {
             config: RefCell::new(parts.config),
             registry: RefCell::new(parts.registry),
             agents: Agents::default(),
+            known: KnownFiles::default(),
         }
     }
 
@@ -171,7 +174,16 @@ impl Shared {
     /// Waits while the session is to pause before a request; says whether it had to.
     /// A stop of the input ends the pause.
     pub(super) async fn paused(&self, scope: &Scope) -> bool {
-        let answers = || self.transcript.history.borrow().assistant_turns();
+        let answers = || self.answers();
         self.control.stopped().is_none() && self.control.pause.wait(answers, &scope.cancel).await
+    }
+
+    /// Whether [`Shared::paused`] would wait.
+    pub(super) fn is_pause_due(&self) -> bool {
+        self.control.pause.is_due(self.answers())
+    }
+
+    fn answers(&self) -> u32 {
+        self.transcript.history.borrow().assistant_turns()
     }
 }

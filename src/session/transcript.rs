@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::Value;
 
+use super::compaction::Attempts;
 use super::context::ContextWatch;
 use super::history::History;
 use super::repetition::Repetition;
@@ -20,6 +21,7 @@ pub(super) struct Transcript {
     pub(super) prompt: RefCell<SystemPrompt>,
     pub(super) repetition: RefCell<Repetition>,
     pub(super) context: Cell<ContextWatch>,
+    pub(super) compaction: Attempts,
     /// How the last input ended; what a subagent's parent asks.
     pub(super) outcome: RefCell<Outcome>,
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::compaction;
 use crate::llm::{Content, ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage};
 
 /// One entry of the history.
@@ -54,6 +55,16 @@ pub enum Turn {
         /// ms since 1970-01-01 UTC.
         timestamp_ms: u64,
     },
+    /// From here on the model reads a summary in place of the turns before, except
+    /// instructions, the last input and the turns that stay.
+    Compaction {
+        /// The summary.
+        summary: String,
+        /// How many of the turns directly before stay as they are.
+        kept: usize,
+        /// ms since 1970-01-01 UTC.
+        timestamp_ms: u64,
+    },
 }
 
 impl Turn {
@@ -63,6 +74,7 @@ impl Turn {
             Self::User { content, .. } | Self::Steering { content, .. } => user_message(content),
             Self::System { content, .. } => Message::text(Role::Developer, content.clone()),
             Self::ToolResults { results, .. } => results_message(results),
+            Self::Compaction { summary, .. } => compaction::message(summary),
             Self::Assistant {
                 content,
                 tool_calls,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{FileLocks, Gate};
+use super::{FileLocks, Gate, KnownFiles};
 use crate::effect::EffectPort;
 use crate::environment::{
     Environment, EnvironmentError, EnvironmentErrorKind, OutputStream, Scope,
@@ -95,6 +95,8 @@ pub struct CallContext {
     pub max_captured_bytes: usize,
     /// Turns at files, for tools that change them.
     pub files: FileLocks,
+    /// What the agent knows of files.
+    pub known: KnownFiles,
     /// Judges what the host does on behalf of the call; without it the host has
     /// no environment.
     pub gate: Option<Gate>,

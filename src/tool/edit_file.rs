@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde::Deserialize;
 
 use super::executor::Executor;
@@ -96,7 +97,7 @@ impl Executor for EditFile {
             )));
         }
         let absolute = call.environment.absolute(path);
-        let _turn = call.files.lock(&call.environment, [absolute]).await;
+        let _turn = call.files.lock(&call.environment, [absolute.clone()]).await;
         let content = read_existing(&call.environment, declared, path).await?;
         let (text, encoding) = decode_file(&content)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
@@ -116,7 +117,9 @@ impl Executor for EditFile {
         let bytes = encoding
             .encode(edited)
             .map_err(|reason| ToolError::new(format!("cannot edit {path}: {reason}")))?;
-        call.environment.write(path, bytes).await?;
+        let bytes = Bytes::from(bytes);
+        call.environment.write(path, bytes.clone()).await?;
+        call.known.note(&absolute, bytes);
         Ok(ToolOutput::bounded(
             format!("{summary}{diff}"),
             call.max_captured_bytes,

@@ -40,6 +40,8 @@ pub use gate::Gate;
 pub use host::HostTool;
 pub use limit::OutputLimits;
 pub use lock::{FileGuard, FileLocks};
+mod known_files;
+pub use known_files::KnownFiles;
 pub use pipeline::{Executed, Pipeline, PipelineEvents};
 pub(crate) use registry::compile;
 pub use registry::{RegisterError, Registry};

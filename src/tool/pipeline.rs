@@ -12,7 +12,8 @@ use super::approval::ApprovalPolicy;
 use super::gate::{Barred, Deed, Gate};
 use super::registry::Registered;
 use super::{
-    CallContext, FileLocks, Invocation, OutputLimits, Registry, Timeouts, ToolError, ToolOutput,
+    CallContext, FileLocks, Invocation, KnownFiles, OutputLimits, Registry, Timeouts, ToolError,
+    ToolOutput,
 };
 use crate::effect::EffectPort;
 use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
@@ -51,6 +52,8 @@ pub struct Pipeline {
     pub max_captured_bytes: usize,
     /// Turns at files; share it between all who work in one environment.
     pub files: FileLocks,
+    /// What the agent knows of files; one for each agent.
+    pub known: KnownFiles,
     /// Who is told.
     pub events: Rc<dyn PipelineEvents>,
 }
@@ -210,6 +213,7 @@ impl Pipeline {
             timeouts: self.timeouts,
             max_captured_bytes: self.max_captured_bytes,
             files: self.files.clone(),
+            known: self.known.clone(),
             gate: Some(gate),
             progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
         };

@@ -73,6 +73,8 @@ impl Executor for ReadFile {
             }
             Err(error) => return Err(explain(environment, declared, path, error).await),
         };
+        call.known
+            .note(&environment.absolute(path), content.clone());
         if self.images_only || named_as_image(path) || sniff_image(&content).is_some() {
             return image(path, content);
         }

@@ -86,6 +86,10 @@ impl Executor for ReadManyFiles {
         let mut report = Report::new(call.max_captured_bytes);
         let reads = chosen.files.iter().map(|file| async move {
             let content = environment.read(&file.path, MAX_FILE_BYTES).await;
+            if let Ok(content) = &content {
+                let absolute = environment.absolute(&file.path);
+                call.known.note(&absolute, content.clone());
+            }
             (file, content)
         });
         let mut contents =

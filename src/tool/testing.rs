@@ -7,7 +7,9 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::core::CORE_TOOLS;
-use super::{Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts};
+use super::{
+    Executed, FileLocks, KnownFiles, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
+};
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
 use crate::environment::{
@@ -60,6 +62,7 @@ pub(crate) fn pipeline_of(
         approvals: Rc::default(),
         max_captured_bytes: crate::text::DEFAULT_MAX_CAPTURED_BYTES,
         files: FileLocks::default(),
+        known: KnownFiles::default(),
         events: log.clone(),
     };
     (pipeline, log)
@@ -73,6 +76,8 @@ pub(super) fn remote_environment() -> (RemoteEnvironment, EffectPort) {
         platform: "linux".to_owned(),
         os_version: String::new(),
         utc_offset_minutes: 0,
+        bounds: String::new(),
+        warning: String::new(),
     };
     let environment = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
     (environment, port)

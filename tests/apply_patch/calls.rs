@@ -40,6 +40,7 @@ fn call(arguments: Value) -> Result<String, String> {
         timeouts: pipeline.timeouts,
         max_captured_bytes: pipeline.max_captured_bytes,
         files: pipeline.files,
+        known: pipeline.known,
         progress: Rc::new(|_, _| ()),
     };
     let tool = freeform();
@@ -205,6 +206,8 @@ fn interrupt(is_hung: bool) -> Interrupted {
         platform: "linux".to_owned(),
         os_version: String::new(),
         utc_offset_minutes: 0,
+        bounds: String::new(),
+        warning: String::new(),
     };
     let environment = RemoteEnvironment::new(0, info, Rc::new(port.clone()));
     let mut pipeline = pipeline(Rc::new(environment));

@@ -7,8 +7,8 @@ use hermitcrab::effect::EffectPort;
 use hermitcrab::environment::{ExecutionEnvironment, OutputStream, Scope};
 use hermitcrab::llm::{ToolCall, ToolDefinition};
 use hermitcrab::tool::{
-    ApplyPatch, Executed, FileLocks, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
-    Tool,
+    ApplyPatch, Executed, FileLocks, KnownFiles, OutputLimits, Pipeline, PipelineEvents, Registry,
+    Timeouts, Tool,
 };
 use serde_json::Value;
 
@@ -35,6 +35,7 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
         approvals: Rc::default(),
         max_captured_bytes: 1 << 20,
         files: FileLocks::default(),
+        known: KnownFiles::default(),
         events: Rc::new(Silent),
     }
 }

@@ -49,6 +49,8 @@ impl Tree {
                 platform: "linux".to_owned(),
                 os_version: String::new(),
                 utc_offset_minutes: 0,
+                bounds: String::new(),
+                warning: String::new(),
             },
             nodes: RefCell::default(),
             faults: RefCell::new(faults.to_vec()),

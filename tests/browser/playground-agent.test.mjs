@@ -353,14 +353,23 @@ test("a demo that is stopped or cut off does not pretend to go on", async (t) =>
   await page.waitForSelector(".answer:has-text('This model only plays the repair of the sample.')");
   assert.equal(await page.locator(".tool").count(), 2);
   await menu(page, "New conversation");
+  // A question holds the demo where it is until the page is closed.
+  const approval = async (id) => {
+    await page.click("#model");
+    await page.selectOption("#set-approval", id);
+    await page.click("dialog[open] button.primary");
+    await page.waitForSelector("dialog[open]", { state: "detached" });
+  };
+  await approval("ask");
   await page.click("#run-demo");
-  await page.waitForSelector(".tool");
+  await page.waitForSelector("dialog[open]");
   await saved(page);
   await page.reload();
   await ready(page);
   const notice = page.locator(".notice.warning");
   assert.equal(await notice.innerText(), "The page was closed, or lost the project, while the agent worked; what it had done by then is here. The scripted model cannot go on with it; “New conversation” in the project's menu begins anew.");
   assert.equal(await notice.locator("button").count(), 0);
+  await approval("never");
   await menu(page, "New conversation");
   await page.click("#run-demo");
   await page.waitForSelector(".answer:has-text('All four tests pass')");

@@ -269,16 +269,20 @@ const REFUSED = {
   "with a part of a text that begins nowhere": [{ ...RUN, log: [{ changes: [{ path: "a", before: "a", after: "b", skipped: -1 }] }] }, damaged("entry 1 of its log has a change that is no text")],
   "with a change that is no text": [{ ...RUN, log: [{ changes: [{ path: "a", after: 1 }] }] }, /^The file x\.json is damaged: entry 1 of its log has a change that is no text\.$/],
 };
-for (const [name, [content, expected]] of Object.entries(REFUSED)) {
-  test(`a run ${name} is refused in one sentence`, async (t) => {
-    const { page, problems } = await open(t);
-    const buffer = Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
-    await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer });
-    assert.match(await page.locator(".toast.error span").innerText(), expected);
-    assert.equal(await page.locator(".replay").count(), 0);
-    assert.deepEqual(problems, []);
-  });
-}
+test("what is no run, or a damaged one, is refused in one sentence", async (t) => {
+  const { page, problems } = await open(t);
+  for (const [name, [content, expected]] of Object.entries(REFUSED)) {
+    await t.test(`a run ${name}`, async () => {
+      const buffer = Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
+      await chosen(page, "Open a run…", { name: "x.json", mimeType: "application/json", buffer });
+      assert.match(await page.locator(".toast.error span").innerText(), expected);
+      assert.equal(await page.locator(".replay").count(), 0);
+      assert.deepEqual(problems, []);
+      await page.click('.toast.error [aria-label="Close this message"]');
+      await page.waitForSelector(".toast.error", { state: "detached" });
+    });
+  }
+});
 
 test("a run with events that this version does not know is played", async (t) => {
   const { page, problems } = await open(t);

@@ -68,6 +68,8 @@ impl Bench {
             platform: "linux".to_owned(),
             os_version: "6.1".to_owned(),
             utc_offset_minutes: 0,
+            bounds: String::new(),
+            warning: String::new(),
         });
         let config = SessionConfig::from_json(&config.to_string()).expect("configuration");
         let session = match record {

@@ -4,7 +4,10 @@ mod agents;
 mod approval;
 #[cfg(all(unix, feature = "analysis"))]
 mod approval_bash;
+#[cfg(feature = "analysis")]
+mod bashkit;
 mod bench;
+mod compaction;
 mod effect;
 mod orientation;
 mod profile;

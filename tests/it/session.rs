@@ -261,6 +261,8 @@ fn a_session_that_gives_up_leaves_the_environment_to_the_next() {
         platform: "linux".to_owned(),
         os_version: String::new(),
         utc_offset_minutes: 0,
+        bounds: String::new(),
+        warning: String::new(),
     });
     let mut open = || {
         let config = SessionConfig::from_json("{}").expect("configuration");

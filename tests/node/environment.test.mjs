@@ -211,6 +211,19 @@ for (const [name, exec] of [
   });
 }
 
+test("an environment says what is not allowed there, and warns", async (t) => {
+  const model = await serveModel(t, { steps: [{ text: "Done." }] });
+  const env = {
+    ...mapEnvironment(new Map([["/repo/a", "x"]]), async () => ({ exitCode: 0 })),
+    bounds: "Commands have no network.",
+    warning: "the container is shared with others",
+  };
+  const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });
+  const events = await collect(session.run("go"));
+  assert.deepEqual(dataOf(events, "WARNING"), [{ code: "environment", message: "the container is shared with others" }]);
+  assert.match(JSON.stringify((await model.requests())[0].body), /Limits: Commands have no network\./);
+});
+
 const NONSENSE = [
   ["list", 5, callStep("grep", { pattern: "x" }), /the environment's list\(.*\) must return a list of \{path, isDir\}, and returned something else/],
   ["list", [null], callStep("grep", { pattern: "x" }), /the environment's list\(.*\) must return a list of \{path, isDir\}/],
@@ -243,6 +256,8 @@ for (const [facts, problem] of [
   [{ workingDirectory: "C:\\x", platform: "linux" }, "workingDirectory must be an absolute path"],
   [{ platform: "beos" }, "platform must be one of darwin, linux, windows, wasm"],
   [{ osVersion: 5 }, "osVersion must be a string"],
+  [{ bounds: 5 }, "bounds must be a string"],
+  [{ warning: ["x"] }, "warning must be a string"],
   [{ utcOffsetMinutes: NaN }, "utcOffsetMinutes must be a number of minutes"],
   [{ readOnly: "files" }, 'readOnly must be true, false or "commands"'],
   [{ readOnly: null }, 'readOnly must be true, false or "commands"'],

@@ -134,6 +134,8 @@ class Run {
         return void (await this.#call("system", () => session.addSystemTurn(value)));
       case "interrupt":
         return void (await this.#call("interrupt", () => session.interrupt()));
+      case "compact":
+        return void (await this.#call("compact", () => session.compact()));
       // The session's end is awaited at the end of the case.
       case "abort":
         return void session.abort();
@@ -336,7 +338,7 @@ function joinOutput(events) {
 
 /** Rules 3 and 4. */
 function neutralise(kind, data) {
-  for (const name of ["duration_ms", "model_ms"]) if (name in data) data[name] = 0;
+  for (const name of ["duration_ms", "model_ms", "after_tokens"]) if (name in data) data[name] = 0;
   if (kind === "SESSION_START") data.platform = "<platform>";
   if (kind === "TOOL_CALL_END") {
     const times = (data.output ?? data.error).split(WORK).length - 1;

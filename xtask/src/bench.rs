@@ -40,6 +40,8 @@ enum Table {
     Eval,
     /// Python lent to the sandbox of the native host (fetches CPython).
     Python,
+    /// `glob` and `grep` on the local disk beside ripgrep (`rg` must be installed).
+    Search,
     /// Streamed deltas inside the core, provider by provider.
     Deltas,
     /// Requests that the core writes late in a session, provider by provider.
@@ -65,6 +67,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Table::Python) => {
             build::binary()?;
             in_process("python", &[python::build()?])
+        }
+        Some(Table::Search) => {
+            build::binary()?;
+            in_process("search", &[PathBuf::from("measure")])
         }
         Some(Table::Deltas) => {
             build::binary()?;

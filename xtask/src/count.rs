@@ -25,10 +25,14 @@ use wasmparser::{
 const TICK: &str = "hermitcrab_tick";
 /// Fills the counter.
 const REFILL: &str = "hermitcrab_refill";
+/// Leaves little in the counter: the next tick comes soon.
+const HURRY: &str = "hermitcrab_hurry";
 /// Traps as nothing else does: it divides by zero.
 const LEAVE: &str = "hermitcrab_leave";
 /// Turns and calls between two ticks: about half a millisecond.
 const TURNS: i32 = 62_500;
+/// The same after [`HURRY`].
+const FEW_TURNS: i32 = 500;
 /// Operators from which on a loop counts that calls nothing.
 const LONG: u32 = 48;
 
@@ -36,7 +40,7 @@ const LONG: u32 = 48;
 pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
     let mut functions = 0;
     let mut global = 0;
-    let (mut tick, mut refill, mut leave) = (None, None, None);
+    let (mut tick, mut refill, mut hurry, mut leave) = (None, None, None, None);
     for payload in Parser::new(0).parse_all(module) {
         match payload? {
             Payload::ImportSection(imports) => {
@@ -55,6 +59,7 @@ pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
                     match (export.kind, export.name) {
                         (ExternalKind::Func, TICK) => tick = Some(export.index),
                         (ExternalKind::Func, REFILL) => refill = Some(export.index),
+                        (ExternalKind::Func, HURRY) => hurry = Some(export.index),
                         (ExternalKind::Func, LEAVE) => leave = Some(export.index),
                         _ => {}
                     }
@@ -63,7 +68,7 @@ pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
             _ => {}
         }
     }
-    let (Some(tick), Some(refill), Some(leave)) = (tick, refill, leave) else {
+    let (Some(tick), Some(refill), Some(hurry), Some(leave)) = (tick, refill, hurry, leave) else {
         return Ok(module.to_vec());
     };
     let mut counting = Counting {
@@ -71,6 +76,7 @@ pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
         global,
         tick,
         refill,
+        hurry,
         leave,
     };
     let mut counted = Module::new();
@@ -89,12 +95,13 @@ struct Counting {
     global: u32,
     tick: u32,
     refill: u32,
+    hurry: u32,
     leave: u32,
 }
 
 impl Counting {
-    fn fill(&self, function: &mut Function) {
-        function.instruction(&Instruction::I32Const(TURNS));
+    fn fill(&self, function: &mut Function, turns: i32) {
+        function.instruction(&Instruction::I32Const(turns));
         function.instruction(&Instruction::GlobalSet(self.global));
     }
 
@@ -141,7 +148,7 @@ impl Reencode for Counting {
     ) -> Result<(), Error> {
         for export in section {
             let export = export?;
-            if ![TICK, REFILL, LEAVE].contains(&export.name) {
+            if ![TICK, REFILL, HURRY, LEAVE].contains(&export.name) {
                 self.parse_export(exports, export)?;
             }
         }
@@ -157,7 +164,10 @@ impl Reencode for Counting {
         let mut loops = loops.into_iter();
         let mut function = self.new_function_with_parsed_locals(&body)?;
         if [self.tick, self.refill].contains(&self.next) {
-            self.fill(&mut function);
+            self.fill(&mut function, TURNS);
+        }
+        if self.next == self.hurry {
+            self.fill(&mut function, FEW_TURNS);
         }
         if self.next == self.leave {
             for instruction in [
@@ -248,9 +258,9 @@ mod tests {
     };
     use wasmparser::{Operator, Parser, Payload};
 
-    use super::{LEAVE, REFILL, TICK, TURNS, in_loops};
+    use super::{FEW_TURNS, HURRY, LEAVE, REFILL, TICK, TURNS, in_loops};
 
-    /// The three functions that are called by name, and one with `body`.
+    /// The functions that are called by name, and one with `body`.
     fn module(body: &[Instruction<'_>]) -> Vec<u8> {
         let mut types = TypeSection::new();
         types.ty().function([], []);
@@ -264,9 +274,8 @@ mod tests {
         globals.global(stack, &ConstExpr::i32_const(1));
         let mut exports = ExportSection::new();
         let mut code = CodeSection::new();
-        for (index, (name, body)) in
-            (0..).zip([(TICK, &[][..]), (REFILL, &[]), (LEAVE, &[]), ("body", body)])
-        {
+        let named = [TICK, REFILL, HURRY, LEAVE].map(|name| (name, &[][..]));
+        for (index, (name, body)) in (0..).zip(named.into_iter().chain([("body", body)])) {
             functions.function(0);
             exports.export(name, ExportKind::Func, index);
             let mut function = Function::new([]);
@@ -306,15 +315,16 @@ mod tests {
         let counted = in_loops(&module(body)).expect("a module");
         let (bodies, names) = read(&counted);
         assert_eq!(names, ["body"]);
-        let fills = [
-            Operator::I32Const { value: TURNS },
-            Operator::GlobalSet { global_index: 1 },
-            Operator::End,
-        ];
-        assert_eq!(bodies[0], fills);
-        assert_eq!(bodies[1], fills);
-        assert!(bodies[2].contains(&Operator::I32DivS));
-        let counts = bodies[3].windows(2).filter(|pair| {
+        for (body, value) in [(0, TURNS), (1, TURNS), (2, FEW_TURNS)] {
+            let fills = [
+                Operator::I32Const { value },
+                Operator::GlobalSet { global_index: 1 },
+                Operator::End,
+            ];
+            assert_eq!(bodies[body], fills);
+        }
+        assert!(bodies[3].contains(&Operator::I32DivS));
+        let counts = bodies[4].windows(2).filter(|pair| {
             pair[0] == Operator::I32Const { value: 1 } && pair[1] == Operator::I32Sub
         });
         assert_eq!(counts.count(), expected);

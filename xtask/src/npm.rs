@@ -30,11 +30,12 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// The documents that its README and its types point to.
-const DOCS: [&str; 8] = [
+const DOCS: [&str; 9] = [
     "approval.md",
     "programs.md",
     "projects.md",
     "sandbox.md",
+    "sandboxing.md",
     "script.md",
     "settings.md",
     "toolsets.md",
@@ -244,5 +245,19 @@ mod tests {
         let text = published(r#"{"name": "x", "private": true, "devDependencies": {}, "a": 1}"#);
         let manifest: Value = serde_json::from_str(&text.unwrap()).unwrap();
         assert_eq!(manifest, serde_json::json!({"name": "x", "a": 1}));
+    }
+
+    #[test]
+    fn documents_of_the_package_point_to_others_of_it() {
+        for name in DOCS {
+            let text = std::fs::read_to_string(root().join("docs").join(name)).expect(name);
+            let links = text
+                .split("](")
+                .skip(1)
+                .filter_map(|rest| rest.split(')').next());
+            for link in links.filter(|link| link.ends_with(".md")) {
+                assert!(DOCS.contains(&link), "docs/{name} points to {link}");
+            }
+        }
     }
 }

@@ -35,7 +35,7 @@ enum Suite {
     Package,
     /// Programs lent to the sandbox, in Node, in Chromium and natively (fetches CPython).
     Programs,
-    /// The playground in Chromium (downloads its packages).
+    /// The playground in Chromium (downloads its packages), whole; else its main way.
     Playground,
     /// Session cases and the playground in Firefox and WebKit (downloads them).
     Engines,
@@ -57,19 +57,21 @@ enum Suite {
     All,
 }
 
+/// What runs only by its name or with [`Suite::All`].
+const EXTRA: [Suite; 7] = [
+    Suite::Engines,
+    Suite::Sdk,
+    Suite::Llama,
+    Suite::Atif,
+    Suite::Ray,
+    Suite::Chaos,
+    Suite::Peers,
+];
+
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let extra = [
-        Suite::Engines,
-        Suite::Sdk,
-        Suite::Llama,
-        Suite::Atif,
-        Suite::Ray,
-        Suite::Chaos,
-        Suite::Peers,
-    ];
     let wants = |suite| match options.suite {
-        None => !extra.contains(&suite),
+        None => !EXTRA.contains(&suite),
         Some(Suite::All) => true,
         Some(wanted) => wanted == suite,
     };
@@ -111,7 +113,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         timed("programs", || programs(&shell))?;
     }
     if wants(Suite::Playground) {
-        timed("playground", || www::test(&shell, &binary))?;
+        // Without a suite's name its main way, which takes a third.
+        let is_whole = options.suite.is_some();
+        timed("playground", || www::test(&shell, &binary, is_whole))?;
     }
     if wants(Suite::Engines) {
         timed("engines", || {
@@ -387,4 +391,30 @@ fn node_tests(dir: &str) -> Result<Vec<PathBuf>> {
     files.sort();
     anyhow::ensure!(!files.is_empty(), "no tests in {}", dir.display());
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suite_of_the_product_runs_in_ci() {
+        let ci = std::fs::read_to_string(root().join(".ci/run")).expect("the script");
+        assert!(ci.ends_with("\nexec cargo xtask test\n"), "{ci}");
+        let suites = Suite::value_variants().iter();
+        let left_out: Vec<_> = suites
+            .filter(|suite| EXTRA.contains(suite) || **suite == Suite::All)
+            .map(|suite| {
+                suite
+                    .to_possible_value()
+                    .expect("a name")
+                    .get_name()
+                    .to_owned()
+            })
+            .collect();
+        let expected = [
+            "engines", "sdk", "llama", "atif", "ray", "chaos", "peers", "all",
+        ];
+        assert_eq!(left_out, expected);
+    }
 }

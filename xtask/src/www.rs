@@ -40,14 +40,32 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     .with_context(|| format!("the server ended; is port {port} taken? `--port` names another"))
 }
 
-/// Builds the playground and plays it in Chromium. The web face must be built.
-pub(crate) fn test(shell: &Shell, binary: &Path) -> Result<()> {
+/// What every run of the tests plays: a visitor's way through the page, projects that
+/// stay, and runs that are shared. The rest takes ten minutes.
+const WAY: [&str; 7] = [
+    "playground.test.mjs",
+    "playground-agent.test.mjs",
+    "playground-load.test.mjs",
+    "playground-project.test.mjs",
+    "playground-server.test.mjs",
+    "playground-share.test.mjs",
+    "playground-transfer.test.mjs",
+];
+
+/// Builds the playground and plays it in Chromium, `is_whole` or [`WAY`]. The web face
+/// must be built.
+pub(crate) fn test(shell: &Shell, binary: &Path, is_whole: bool) -> Result<()> {
     let Some(chromium) = browser::find_or_skip(shell)? else {
         return Ok(());
     };
     npm::tools(shell)?;
     build(shell)?;
-    let tests = tests()?;
+    let tests = match is_whole {
+        true => tests()?,
+        false => WAY
+            .map(|name| root().join("tests/browser").join(name))
+            .into(),
+    };
     // One file at a time: each starts a browser of its own.
     cmd!(shell, "node {NODE_TEST...} --test-concurrency=1 {tests...}")
         .env("CHROMIUM", chromium)

@@ -218,6 +218,13 @@ impl Driver {
             if let Some(own) = run.iter().rev().find(|json| is_own(json, &session)) {
                 link.last = own.clone();
             }
+            let answers = run.iter().filter(|json| json.starts_with(USAGE));
+            let answers = answers.filter(|json| is_own(json, &session)).count();
+            if let Some(number) = link.environment
+                && let Some(environment) = self.environments.get(&number)
+            {
+                (0..answers).for_each(|_| environment.answered());
+            }
             let over = run.iter().any(|json| json.starts_with(SESSION_END));
             link.events.push(run.into_iter().map(Event::from_json));
             if over && link.last.starts_with(SESSION_END) {
@@ -415,6 +422,8 @@ impl Driver {
 
 /// What a `SESSION_END` begins with.
 const SESSION_END: &[u8] = br#"{"kind":"SESSION_END""#;
+/// An answer of the model in the conversation: one with a `purpose` is none.
+const USAGE: &[u8] = br#"{"kind":"USAGE","data":{"model":"#;
 
 /// Whether an event is the session's own: those of subagents say more after
 /// the id of the session they happened in.

@@ -120,6 +120,8 @@ pub(crate) struct SessionLink {
     pub(super) last: Bytes,
     /// `TOOL_CALL_START` of each call that runs.
     pub(super) calls: Vec<Bytes>,
+    /// Number of its environment, if that is one of the host's.
+    pub(crate) environment: Option<u32>,
 }
 
 impl SessionLink {
@@ -139,6 +141,7 @@ impl SessionLink {
             approval,
             last,
             calls: Vec::new(),
+            environment: None,
         }
     }
 }

@@ -228,6 +228,7 @@ impl Trajectory {
                 ..step("agent", text)
             }),
             EventKind::Usage {
+                purpose,
                 model,
                 prompt_tokens,
                 output_tokens,
@@ -250,14 +251,15 @@ impl Trajectory {
                     attempt: *attempt,
                     sampled: sampled.clone(),
                 };
-                self.rounds += 1;
+                self.rounds += u64::from(purpose.is_none());
                 self.prompt_tokens += usage.prompt;
                 self.output_tokens += usage.output;
                 self.cached_tokens += usage.cached;
                 self.reasoning_tokens += usage.reasoning;
                 self.cost_usd = self.cost_usd.zip(*cost_usd).map(|(all, one)| all + one);
                 self.model_ms += usage.model_ms;
-                if let Some(step) = self.agents[agent].steps.last_mut()
+                if purpose.is_none()
+                    && let Some(step) = self.agents[agent].steps.last_mut()
                     && step.source == "agent"
                 {
                     step.start_ms = start_ms.saturating_sub(usage.model_ms);

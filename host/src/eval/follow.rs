@@ -186,6 +186,7 @@ impl Seen {
                 Ended::ByLimit("the limit of tool rounds is reached".into())
             }
             Some(EndReason::TurnLimit) => Ended::ByLimit("the limit of turns is reached".into()),
+            Some(EndReason::CostLimit) => Ended::ByLimit("the limit of cost is reached".into()),
             Some(EndReason::TimeLimit) => {
                 Ended::ByLimit("the limit of wall time is reached".into())
             }

@@ -250,6 +250,7 @@ impl Conditions {
             seed: Some(seed),
             record: self.log.then_some(log),
             http: Some(http),
+            ..InstanceOptions::default()
         };
         let instance = self.host.start_instance(options).await.map_err(setup)?;
         let place = match self.local {

@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::env_policy::EnvPolicy;
-use super::{Guardian, Table};
+use super::sandbox::Bounds;
+use super::{Guardian, Sandbox, Table};
 
 /// Settings of a [`LocalEnvironment`](crate::LocalEnvironment).
 #[derive(Clone, Default)]
@@ -16,6 +17,7 @@ pub struct LocalBuilder {
     pub(super) secrets: Vec<String>,
     pub(super) extra: BTreeMap<OsString, OsString>,
     pub(super) guardian: Option<Table>,
+    pub(super) bounds: Bounds,
 }
 
 impl LocalBuilder {
@@ -52,6 +54,36 @@ impl LocalBuilder {
     /// killed. Without one they go on.
     pub fn guardian(mut self, guardian: &Guardian) -> Self {
         self.guardian = Some(guardian.table());
+        self
+    }
+
+    /// What commands and file tools may change; [`Sandbox::Off`] by default. In a
+    /// sandbox commands have no network unless [`LocalBuilder::network`] is called.
+    /// Where the system has no fence, they run without one;
+    /// [`LocalEnvironment::unfenced`](crate::LocalEnvironment::unfenced) says why.
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.bounds.sandbox = sandbox;
+        self
+    }
+
+    /// Lets commands and file tools change this file or directory, too, in
+    /// [`Sandbox::WorkspaceWrite`]. One that does not exist when a command starts
+    /// is left out.
+    pub fn writable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.bounds.writable.push(path.into());
+        self
+    }
+
+    /// The temporary directories that may be changed, in place of the system's
+    /// (`TMPDIR`, `/tmp`, `/var/tmp`).
+    pub fn temporary(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.bounds.temporary = Some(directories.into_iter().collect());
+        self
+    }
+
+    /// Gives commands in a sandbox the network.
+    pub fn network(mut self) -> Self {
+        self.bounds.network = true;
         self
     }
 }

@@ -1,9 +1,11 @@
 //! `LocalEnvironment`: the files and processes of this machine, as this user.
 //!
-//! It is no sandbox: a command may do whatever the user may. Source: spec 4.2.
+//! Without a [`Sandbox`] a command may do whatever the user may. Source: spec 4.2.
 
 mod env_policy;
 pub use env_policy::EnvPolicy;
+mod sandbox;
+pub use sandbox::Sandbox;
 mod builder;
 pub use builder::LocalBuilder;
 mod secret;

@@ -8,7 +8,7 @@ pub use replay::{Replay, ReplayError, Replayed};
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use hermitcrab::effect::Outcome;
@@ -37,15 +37,29 @@ impl fmt::Display for LogFileError {
 
 impl std::error::Error for LogFileError {}
 
+/// What a log is read from: its bytes.
+pub type Source = Box<dyn Read + Send>;
+
+/// What a log is written to.
+pub(crate) type Sink = Box<dyn Write + Send>;
+
 /// Opens a log.
-fn open(path: &Path) -> Result<LogReader<File>, LogFileError> {
-    File::open(path)
-        .map_err(LogError::Io)
-        .and_then(LogReader::open)
-        .map_err(|error| LogFileError {
+fn open(path: &Path) -> Result<LogReader<Source>, LogFileError> {
+    match File::open(path) {
+        Ok(file) => read(path, Box::new(file)),
+        Err(error) => Err(LogFileError {
             path: path.to_owned(),
-            error,
-        })
+            error: LogError::Io(error),
+        }),
+    }
+}
+
+/// Reads the log `source`, which errors call `path`.
+fn read(path: &Path, source: Source) -> Result<LogReader<Source>, LogFileError> {
+    LogReader::open(source).map_err(|error| LogFileError {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// What the first session of a log was opened with.
@@ -57,12 +71,31 @@ pub struct Opening {
     pub remote: Option<EnvironmentInfo>,
 }
 
+/// What the log `source`, which errors call `path`, begins with.
+///
+/// # Errors
+/// It cannot be used.
+pub fn header(path: &Path, source: Source) -> Result<Header, LogFileError> {
+    Ok(read(path, source)?.header().clone())
+}
+
 /// Reads a log up to where its first session is opened; `None`: it holds no session.
 ///
 /// # Errors
 /// It cannot be used.
 pub fn opening(path: &Path) -> Result<Option<Opening>, LogFileError> {
-    let mut log = open(path)?;
+    opening_of(path, open(path)?)
+}
+
+/// As [`opening`], of the log `source`, which errors call `path`.
+///
+/// # Errors
+/// It cannot be used.
+pub fn opening_in(path: &Path, source: Source) -> Result<Option<Opening>, LogFileError> {
+    opening_of(path, read(path, source)?)
+}
+
+fn opening_of(path: &Path, mut log: LogReader<Source>) -> Result<Option<Opening>, LogFileError> {
     let broken = |error| LogFileError {
         path: path.to_owned(),
         error,
@@ -109,8 +142,8 @@ impl<'a> From<&'a CoreStep> for Output<'a> {
 /// Why a log ends before its run.
 const HOLDS_A_KEY: &str = "what came next holds a key of the host's, which no file may";
 
-/// Writes the log of a core that runs to a file.
-pub(crate) struct Recorder(LogWriter<File>);
+/// Writes the log of a core that runs.
+pub(crate) struct Recorder(LogWriter<Sink>);
 
 impl Recorder {
     /// Begins a log in a new file. A line that would hold one of `keys`, such as one of
@@ -124,10 +157,17 @@ impl Recorder {
         // What was said and read is in it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path)?;
+        Self::begin(Box::new(options.open(path)?), header, keys)
+    }
+
+    /// Begins a log in `sink`, as [`Recorder::create`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn begin(sink: Sink, header: &Header, keys: &Keys) -> io::Result<Self> {
         let keys = keys.clone();
         let holds_a_key = move |line: &[u8]| keys.are_in(line).then(|| HOLDS_A_KEY.to_owned());
-        let writer = LogWriter::begin(file, header)?;
+        let writer = LogWriter::begin(sink, header)?;
         Ok(Self(writer.refusing(holds_a_key)))
     }
 

@@ -1,17 +1,18 @@
 //! `Replay`: a log as a file that is being run again, in a core of this host.
 
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use hermitcrab::effect::Outcome;
 use hermitcrab::environment::EnvironmentInfo;
 use hermitcrab::event::SessionState;
-use hermitcrab::log::{self as format, Difference, Header, OpenEffect, Output, Progress, Stop};
+use hermitcrab::log::{
+    self as format, Difference, Header, LogReader, OpenEffect, Output, Progress, Stop,
+};
 use hermitcrab::session::{InstanceCall, InstanceReply, SessionCall, SessionReply};
 
-use super::LogFileError;
+use super::{LogFileError, Source};
 use crate::core::{CallResult, Core as _, CoreError, CoreEvent, CoreStep, out_of_place};
 use crate::journal::Journaled;
 
@@ -78,7 +79,7 @@ impl format::Replayable for Journaled {
 /// A log that is being run again.
 pub struct Replay {
     path: PathBuf,
-    pub(crate) inner: format::Replay<File, Journaled>,
+    pub(crate) inner: format::Replay<Source, Journaled>,
 }
 
 impl fmt::Debug for Replay {
@@ -96,7 +97,24 @@ impl Replay {
         path: &Path,
         start: impl FnOnce([u8; 32], &Header) -> CallResult<Journaled>,
     ) -> Result<Self, ReplayError> {
-        let log = super::open(path).map_err(ReplayError::Log)?;
+        Self::of(path, super::open(path), start)
+    }
+
+    /// As [`Replay::begin`], of the log `source`, which errors call `path`.
+    pub(crate) fn read(
+        path: &Path,
+        source: Source,
+        start: impl FnOnce([u8; 32], &Header) -> CallResult<Journaled>,
+    ) -> Result<Self, ReplayError> {
+        Self::of(path, super::read(path, source), start)
+    }
+
+    fn of(
+        path: &Path,
+        log: Result<LogReader<Source>, LogFileError>,
+        start: impl FnOnce([u8; 32], &Header) -> CallResult<Journaled>,
+    ) -> Result<Self, ReplayError> {
+        let log = log.map_err(ReplayError::Log)?;
         let seed = log.seed().map_err(|error| {
             let path = path.to_owned();
             ReplayError::Log(LogFileError { path, error })
@@ -147,9 +165,23 @@ impl Replay {
         mut event: impl FnMut(&CoreEvent),
     ) -> Result<Stop, ReplayError> {
         self.inner.stop_at(round);
+        self.stop(&mut event)
+    }
+
+    /// Repeats the whole log, also one whose writer was killed, and stops where its last
+    /// session can go on.
+    ///
+    /// # Errors
+    /// As [`Replay::run`], or it has no session.
+    pub fn to_end(&mut self) -> Result<Stop, ReplayError> {
+        self.inner.stop_at_end();
+        self.stop(&mut |_| {})
+    }
+
+    fn stop(&mut self, event: &mut dyn FnMut(&CoreEvent)) -> Result<Stop, ReplayError> {
         loop {
             match self.advance()? {
-                Progress::Step(step) => step.events.iter().for_each(&mut event),
+                Progress::Step(step) => step.events.iter().for_each(&mut *event),
                 Progress::Stopped(stop, steps) => {
                     let events = steps.iter().flat_map(|step| &step.events);
                     events.for_each(event);
@@ -176,6 +208,17 @@ impl Replay {
     /// The environments outside of the core so far.
     pub(crate) fn remote(&self) -> impl Iterator<Item = &EnvironmentInfo> {
         self.inner.remote().values()
+    }
+
+    /// On whose behalf the core waits for something.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
+        self.inner.owners()
+    }
+
+    /// Lets a session wait before its next request.
+    pub(crate) fn pause(&mut self, session: &str) -> CallResult<()> {
+        let ask = SessionCall::PauseAt { answers: Some(0) };
+        self.inner.core().ask(session, ask).map(drop)
     }
 
     /// Gives the core away, with what it waits for.

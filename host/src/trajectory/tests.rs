@@ -12,6 +12,7 @@ fn check(agent: &str, round: u32, steps: &Value, expected: &[&str]) {
         Turn::User { content, .. } => format!("user {}", content.text()),
         Turn::Steering { content, .. } => format!("steering {}", content.text()),
         Turn::System { content, .. } => format!("system {content}"),
+        Turn::Compaction { summary, .. } => format!("summary {summary}"),
         Turn::Assistant {
             content,
             tool_calls,

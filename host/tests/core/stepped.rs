@@ -18,6 +18,8 @@ fn info() -> EnvironmentInfo {
         platform: "linux".to_owned(),
         os_version: "6.1".to_owned(),
         utc_offset_minutes: 60,
+        bounds: String::new(),
+        warning: String::new(),
     }
 }
 

@@ -2,7 +2,9 @@
 
 #![cfg(any(target_os = "linux", target_os = "macos"))]
 
+mod checkpoint;
 mod exec;
+mod fence;
 mod files;
 mod kill;
 mod search;

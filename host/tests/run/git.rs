@@ -161,7 +161,7 @@ fn leave_terminal(command: &mut Command) {
 type Trap = fn(&Lab);
 
 /// What a hostile repository has git run, by name, and how it is set up.
-const TRAPS: [(&str, Trap); 15] = [
+const TRAPS: [(&str, Trap); 16] = [
     ("plain", |_| {}),
     ("fsmonitor", |lab| {
         lab.configure("r", "core.fsmonitor", &lab.program("fsmonitor", "exit 1"));
@@ -264,6 +264,17 @@ const TRAPS: [(&str, Trap); 15] = [
         lab.write("r/.git", "gitdir: meta\n");
         lab.configure("r", "filter.x.clean", &lab.program("elsewhere", "cat"));
         lab.write("r/.gitattributes", "* filter=x\n");
+    }),
+    ("a linked worktree", |lab| {
+        let moved = lab.directory.path().join("main");
+        fs::rename(lab.repository(), &moved).expect("moved");
+        lab.git("main", &["checkout", "-q", "-f", "--detach"]);
+        lab.git("main", &["worktree", "add", "-q", "../r", "main"]);
+        lab.configure("main", "filter.x.clean", &lab.program("linked", "cat"));
+        lab.write("main/.git/info/attributes", "* filter=x\n");
+        lab.hook("main/.git", "post-index-change");
+        lab.write("r/f.txt", "six\n");
+        lab.write("r/b.bin", "d\n");
     }),
     ("a partial clone", |lab| {
         lab.configure("r", "core.repositoryFormatVersion", "1");

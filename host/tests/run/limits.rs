@@ -18,9 +18,13 @@ use super::{Ran, command, finish, run_in, scratch, serve, shell};
 const LIMIT: u64 = 64 << 10;
 
 fn limited(command: &mut Command) {
+    limited_to(command, LIMIT);
+}
+
+fn limited_to(command: &mut Command, bytes: u64) {
     let limit = libc::rlimit {
-        rlim_cur: LIMIT,
-        rlim_max: LIMIT,
+        rlim_cur: bytes,
+        rlim_max: bytes,
     };
     // SAFETY: setrlimit is safe between fork and exec; the pointer is valid.
     unsafe {
@@ -73,6 +77,27 @@ fn files_beyond_the_limit_of_the_system_are_errors() {
     assert_eq!(names(directory.path()), ["cut", "old"]);
     let kept = fs::read_to_string(directory.path().join("old"));
     assert_eq!(kept.expect("the old file"), old);
+}
+
+#[test]
+fn a_tree_beyond_the_limit_of_the_system_leaves_no_file() {
+    for out in ["tree", "tree.tar", "tree.tar.gz"] {
+        let directory = scratch();
+        // Nothing that compresses, and more than the limit, which the core's memory is not.
+        let noise = "head -c 40000000 /dev/urandom > noise";
+        let model = serve(json!([shell(noise), {"text": "done"}]));
+        let arguments = ["--env", "memory", "--out", out, "x"];
+        let mut command = command(&model.url(), directory.path(), &arguments);
+        limited_to(&mut command, 32 << 20);
+        let ran = finish(command, b"");
+        assert_eq!(ran.code, Some(1), "{out}: {ran:?}");
+        assert!(ran.stderr.contains(out), "{ran:?}");
+        let left = names(directory.path());
+        assert!(
+            left.iter().all(|name| !name.starts_with("tree")),
+            "{out}: {left:?}"
+        );
+    }
 }
 
 #[test]

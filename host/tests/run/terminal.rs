@@ -20,6 +20,15 @@ const QUESTION: &str = "[N]o: ";
 /// Longer than a spinner stands still.
 const FRAMES: Duration = Duration::from_millis(350);
 
+fn winsize(rows: u16, columns: u16) -> libc::winsize {
+    libc::winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
 /// A run on a pseudo-terminal.
 pub(super) struct Terminal {
     keys: File,
@@ -31,13 +40,16 @@ pub(super) struct Terminal {
 impl Terminal {
     /// Starts a run with `arguments` when `typed` has been typed.
     pub(super) fn run(url: &str, directory: &Path, typed: &[u8], arguments: &[&str]) -> Self {
+        let mut command = command(url, directory, arguments);
+        command.env("TERM", "xterm");
+        Self::start(command, typed, (30, 100))
+    }
+
+    /// Starts `command` on a terminal of so many rows and columns when `typed` has been
+    /// typed.
+    pub(super) fn start(mut command: Command, typed: &[u8], (rows, columns): (u16, u16)) -> Self {
         let (mut keyboard, mut line) = (0, 0);
-        let mut size = libc::winsize {
-            ws_row: 30,
-            ws_col: 100,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let mut size = winsize(rows, columns);
         // SAFETY: the pointers are valid or null, as openpty takes them.
         let opened = unsafe {
             libc::openpty(
@@ -49,12 +61,13 @@ impl Terminal {
             )
         };
         assert_eq!(opened, 0, "a pseudo-terminal");
+        // Without a copy of this end in the child, the terminal is gone with the test.
+        // SAFETY: sets a flag of a descriptor that is open.
+        unsafe { libc::fcntl(keyboard, libc::F_SETFD, libc::FD_CLOEXEC) };
         // SAFETY: openpty has just opened both, and nobody else owns them.
         let (mut keys, line) = unsafe { (File::from_raw_fd(keyboard), OwnedFd::from_raw_fd(line)) };
         keys.write_all(typed).expect("typed");
-        let mut command = command(url, directory, arguments);
         command
-            .env("TERM", "xterm")
             .stdin(line.try_clone().expect("a handle"))
             .stdout(line.try_clone().expect("a handle"))
             .stderr(line);
@@ -88,6 +101,30 @@ impl Terminal {
             output,
             screen: String::new(),
         }
+    }
+
+    /// Types.
+    pub(super) fn type_keys(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).expect("typed");
+    }
+
+    /// Gives the terminal another size.
+    pub(super) fn resize(&self, rows: u16, columns: u16) {
+        use std::os::fd::AsRawFd as _;
+        let size = winsize(rows, columns);
+        // SAFETY: reads one winsize from the pointer, which is valid for it.
+        let set = unsafe { libc::ioctl(self.keys.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+        assert_eq!(set, 0, "another size");
+    }
+
+    /// What the terminal gets next, if anything comes soon.
+    pub(super) fn next_output(&self) -> Option<Vec<u8>> {
+        self.output.recv_timeout(Duration::from_millis(50)).ok()
+    }
+
+    /// The process.
+    pub(super) fn child(&mut self) -> &mut Child {
+        &mut self.child
     }
 
     /// Takes what is shown until `wanted` holds or the run is over.
@@ -260,27 +297,83 @@ fn a_long_command_is_shown_to_its_end() {
     assert_eq!(files(directory.path()), Vec::<String>::new());
 }
 
-#[test]
-fn an_edit_is_shown_as_a_diff() {
+/// The question about a call on the file `a` shows `shown`.
+fn check_preview(call: &Value, provider: &str, shown: &[&str]) {
     let directory = scratch();
     std::fs::write(directory.path().join("a"), "one\ntwo\n").expect("a file");
-    let model = serve(json!([
-        {"tool_calls": [{"name": "write_file",
-            "arguments": {"file_path": "a", "content": "one\n2\n"}}]},
-        {"text": "Done."},
-    ]));
+    let model = serve(json!([{"tool_calls": [call]}, {"text": "Done."}]));
     let mut terminal = Terminal::run(
         &model.url(),
         directory.path(),
         b"",
-        &["--approve", "always", "go"],
+        &["--provider", provider, "--approve", "always", "go"],
     );
     terminal.answer(1, b"n\n");
     let (screen, code) = terminal.end();
     assert_eq!(code, Some(0), "{screen}");
-    let diff = "write_file asks to do this:\r\n    a:\r\n    @@ -1,2 +1,2 @@\r\n     one\r\n    -two\r\n    +2\r\n";
-    assert!(screen.contains(diff), "{screen}");
-    assert!(screen.contains("[a]lways for this file"), "{screen}");
+    let lines = shown.join("\r\n");
+    assert!(screen.contains(&lines), "{screen}");
+    // A patch is for several files.
+    let names_a_file = call["name"] != "apply_patch";
+    assert_eq!(
+        screen.contains("[a]lways for this file"),
+        names_a_file,
+        "{screen}"
+    );
+    let kept = std::fs::read_to_string(directory.path().join("a"));
+    assert_eq!(kept.expect("a file"), "one\ntwo\n");
+}
+
+#[test]
+fn edits_are_shown_as_diffs() {
+    let path = json!("a");
+    for (name, arguments, provider, shown) in [
+        (
+            "write_file",
+            json!({"file_path": path, "content": "one\n2\n"}),
+            "anthropic",
+            vec![
+                "write_file asks to do this:",
+                "    a:",
+                "    @@ -1,2 +1,2 @@",
+                "     one",
+                "    -two",
+                "    +2",
+                "",
+            ],
+        ),
+        (
+            "edit_file",
+            json!({"file_path": path, "old_string": "two", "new_string": "2"}),
+            "anthropic",
+            vec!["    -two", "    +2", ""],
+        ),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n+2\n*** End Patch\n"}),
+            "openai",
+            vec![
+                "    *** Update File: a",
+                "    @@",
+                "     one",
+                "    -two",
+                "    +2",
+                "",
+            ],
+        ),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"}),
+            "openai",
+            vec!["    *** Delete File: a", ""],
+        ),
+    ] {
+        check_preview(
+            &json!({"name": name, "arguments": arguments}),
+            provider,
+            &shown,
+        );
+    }
 }
 
 #[test]

@@ -310,6 +310,7 @@ fn make(session: &Session, call: SessionCall) -> Result<Value, SessionError> {
         SessionCall::FollowUp(text) => session.follow_up(text),
         SessionCall::System(text) => session.add_system_turn(text),
         SessionCall::Interrupt => session.interrupt(),
+        SessionCall::Compact => session.compact(),
         SessionCall::Abort => {
             session.abort();
             Ok(())

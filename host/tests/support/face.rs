@@ -58,6 +58,7 @@ pub enum SessionCall {
     FollowUp(Content),
     System(String),
     Interrupt,
+    Compact,
     Abort,
     Close,
     Configure(Value),
@@ -104,6 +105,7 @@ pub fn history_json(turns: &[Turn]) -> Value {
         Turn::Assistant { content, .. } => json!(["assistant", content]),
         Turn::ToolResults { .. } => json!(["tool_results"]),
         Turn::System { content, .. } => json!(["system", content]),
+        Turn::Compaction { summary, .. } => json!(["compaction", summary]),
     };
     turns.iter().map(short).collect()
 }

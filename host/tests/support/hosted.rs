@@ -306,6 +306,7 @@ impl Handle for HostedSession {
             SessionCall::FollowUp(text) => session.follow_up(text).await,
             SessionCall::System(text) => session.add_system_turn(text).await,
             SessionCall::Interrupt => session.interrupt().await,
+            SessionCall::Compact => session.compact().await,
             SessionCall::Abort => session.abort().await,
             SessionCall::Close => session.close().await,
             SessionCall::Configure(patch) => session.configure(patch).await,

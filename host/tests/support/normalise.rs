@@ -142,7 +142,7 @@ fn join_deltas(events: Vec<Value>) -> Vec<Value> {
 fn settle(event: &mut Value, around: &Circumstances) {
     let kind = event["kind"].clone();
     let data = &mut event["data"];
-    for name in ["duration_ms", "model_ms"] {
+    for name in ["duration_ms", "model_ms", "after_tokens"] {
         if let Some(value) = data.get_mut(name) {
             *value = json!(0);
         }

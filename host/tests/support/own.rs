@@ -63,6 +63,8 @@ impl HostEnvironment for OwnEnvironment {
             platform: "linux".to_owned(),
             os_version: String::new(),
             utc_offset_minutes: 0,
+            bounds: String::new(),
+            warning: String::new(),
         }
     }
 

@@ -275,6 +275,7 @@ impl Stage {
             Call::FollowUp(said) => SessionCall::FollowUp(said.into()),
             Call::System(text) => SessionCall::System(text),
             Call::Interrupt => SessionCall::Interrupt,
+            Call::Compact => SessionCall::Compact,
             Call::Abort => SessionCall::Abort,
             Call::Close => SessionCall::Close,
             Call::Configure(patch) => SessionCall::Configure(patch),

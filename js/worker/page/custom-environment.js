@@ -43,10 +43,10 @@ async function tell(env, number, rpc) {
 
 /** The description of an environment for the worker. */
 function described(env) {
-  const { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log } = env;
+  const { workingDirectory, platform, osVersion, utcOffsetMinutes, bounds, warning, readOnly, log } = env;
   const methods = METHODS.filter((name) => typeof env[name] === "function");
   const functions = functionsOf(weakly(env), methods, typeof log === "function");
-  return { workingDirectory, platform, osVersion, utcOffsetMinutes, readOnly, log, ...functions };
+  return { workingDirectory, platform, osVersion, utcOffsetMinutes, bounds, warning, readOnly, log, ...functions };
 }
 
 /** What the worker calls of an environment. Sessions hold that; the channel need not. */

@@ -202,6 +202,10 @@ export class Session {
     await this.#call("pauseAt", [answers]);
   }
 
+  async compact() {
+    await this.#call("compact", []);
+  }
+
   /** @returns {Promise<boolean>} */
   async isPaused() {
     return this.#call("isPaused", []);

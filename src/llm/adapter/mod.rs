@@ -21,11 +21,13 @@ mod segments;
 mod table;
 mod text;
 
+pub(crate) use table::unbound;
 pub use table::{adapter, adapter_names};
 
 use super::endpoint::{Endpoint, ProviderVariables};
 use super::error::LlmError;
 use super::http::HttpRequest;
+use super::message::Replay;
 use super::names::Names;
 use super::request::Request;
 use super::response::RateLimit;
@@ -61,6 +63,12 @@ pub trait Adapter: Sync {
 
     /// A decoder for the answer to `request`.
     fn decoder(&self, request: &Request, target: &Endpoint) -> Box<dyn StreamDecoder>;
+
+    /// Takes out of `replay` what is bound to all that stood before it, and which the
+    /// provider refuses behind anything else.
+    fn unbind(&self, replay: &mut Replay) {
+        let _ = replay;
+    }
 
     /// The error that a response outside of 200–299 tells. Header names are in
     /// lower case.

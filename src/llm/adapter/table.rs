@@ -5,6 +5,7 @@ use super::anthropic::Anthropic;
 use super::chat::Chat;
 use super::gemini::Gemini;
 use super::openai::OpenAi;
+use crate::llm::message::Message;
 
 static ADAPTERS: &[&dyn Adapter] = &[&OpenAi, &Anthropic, &Gemini, &Chat];
 
@@ -14,6 +15,17 @@ pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
         .iter()
         .copied()
         .find(|adapter| adapter.name() == name)
+}
+
+/// `message` as it may stand behind other messages than it did: without reasoning that
+/// its provider has bound to those.
+pub(crate) fn unbound(mut message: Message) -> Message {
+    if let Some(replay) = &mut message.replay
+        && let Some(adapter) = adapter(&replay.provider)
+    {
+        adapter.unbind(replay);
+    }
+    message
 }
 
 /// Names of all adapters, in the order in which a default is chosen.

@@ -1,14 +1,16 @@
 //! Tests of virtual time: timelines driven with futures that read, sleep and yield.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::memory::drive::Drive;
+use crate::memory::random::Random;
 
 const SECOND: u64 = 1_000_000;
 
@@ -21,10 +23,10 @@ fn random() -> Random {
     Random::new([0; 32])
 }
 
-/// Work of `count` units: readings from many depths, as commands do.
+/// Work of `count` units, one by one.
 fn compute(count: u64) {
-    for turn in 0..16 * count {
-        read_current(1 + (turn % 15) as usize);
+    for _ in 0..count {
+        spend(1);
     }
 }
 
@@ -70,7 +72,7 @@ fn task(
     name: &'static str,
     body: impl AsyncFnOnce(Rc<Timeline>) + 'static,
 ) -> Pin<Box<dyn Future<Output = ()>>> {
-    let timeline = clock.start(timeout_us, 100_000, random());
+    let timeline = Timeline::start(clock, timeout_us, 100_000, random());
     let log = log.clone();
     let inner = timeline.clone();
     let drive = Drive::new(async move { body(inner).await }, timeline.clone(), 0);
@@ -150,9 +152,9 @@ fn a_marked_time_is_not_jumped_over() {
     run_all(vec![task(&clock, 100 * SECOND, &log, "mark", async |t| {
         t.mark(SECOND);
         let mut sleep = Box::pin(t.sleep(50 * SECOND));
-        let started = t.peek_us();
+        let started = t.now_us();
         poll_fn(|cx| {
-            if t.peek_us() - started >= SECOND {
+            if t.now_us() - started >= SECOND {
                 return Poll::Ready(());
             }
             sleep.as_mut().poll(cx)
@@ -209,7 +211,7 @@ fn a_sleeper_waits_for_a_parallel_command_that_is_behind() {
 fn a_command_that_is_never_polled_does_not_hold_a_sleeper() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    let stuck = clock.start(SECOND, 1_000, random());
+    let stuck = Timeline::start(&clock, SECOND, 1_000, random());
     run_all(vec![task(&clock, SECOND, &log, "sleep", async |t| {
         t.sleep(1_000).await;
     })]);
@@ -271,7 +273,7 @@ fn sleepers_in_slices_do_not_step_back_behind_each_other() {
 fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    let outside = clock.start(SECOND, 1_000, random());
+    let outside = Timeline::start(&clock, SECOND, 1_000, random());
     let mut waiting = Box::pin(Drive::new(
         async {
             outside.enter_outside();
@@ -280,7 +282,7 @@ fn a_command_that_waits_outside_or_is_given_up_holds_nobody() {
         outside.clone(),
         0,
     ));
-    let given_up = clock.start(SECOND, 1_000, random());
+    let given_up = Timeline::start(&clock, SECOND, 1_000, random());
     let mut dropped = Box::pin(Drive::new(async { pause().await }, given_up.clone(), 0));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut cx).is_pending());
@@ -337,41 +339,68 @@ fn waiting_outside_counts_real_time() {
     assert_eq!(*log.borrow(), ["outside 2000000 None"]);
 }
 
-#[test]
-fn the_readings_of_the_watcher_are_taken_back() {
-    let clock = clock_at(&Rc::default());
-    let log = Log::default();
-    let before = work();
-    run_all(vec![task(&clock, SECOND, &log, "watched", async |t| {
-        for _ in 0..3 {
-            compute(20);
-            pause().await;
-            let until = read_current(77) + 10_000;
-            while read_current(77) < until {}
-            assert!(t.peek_us() >= until);
-            pause().await;
-        }
-    })]);
-    assert_eq!(*log.borrow(), ["watched 60 None"]);
-    assert_eq!(work() - before, 60);
+/// bashkit's watcher: reads until 10 ms have passed, and wakes its task.
+fn watch(waker: &Waker) {
+    let until = read_current() + 10_000;
+    while read_current() < until {}
+    // By value: by reference says that many commands ran.
+    let own = waker.clone();
+    own.wake();
 }
 
 #[test]
-fn a_loop_that_checks_its_limits_is_cheap() {
+fn the_readings_of_the_watcher_are_no_work() {
     let clock = clock_at(&Rc::default());
     let log = Log::default();
-    run_all(vec![task(&clock, SECOND, &log, "loop", async |_| {
-        compute(10);
-        for _ in 0..16_000 {
-            read_current(77);
-        }
+    let before = work();
+    run_all(vec![task(&clock, SECOND, &log, "watched", async |_| {
         pause().await;
-        for _ in 0..16_000 {
-            read_current(77);
+        for turn in 0..4 {
+            poll_fn(|cx| {
+                if turn % 2 == 0 {
+                    watch(cx.waker());
+                }
+                compute(20);
+                for _ in 0..turn * 10 {
+                    read_current();
+                }
+                if turn % 2 == 1 {
+                    watch(cx.waker());
+                }
+                Poll::Ready(())
+            })
+            .await;
+            pause().await;
         }
-        compute(10);
     })]);
-    assert_eq!(*log.borrow(), ["loop 2020 None"]);
+    assert_eq!(*log.borrow(), ["watched 80 None"]);
+    assert_eq!(work() - before, 80);
+}
+
+#[test]
+fn a_loop_that_checks_its_limits_is_cheap_and_ends() {
+    let clock = clock_at(&Rc::default());
+    let log = Log::default();
+    let read = |count: u64| (0..count).take_while(|_| read_current() < SECOND).count();
+    run_all(vec![
+        task(&clock, SECOND, &log, "loop", async move |_| {
+            compute(10);
+            read(16_384);
+            pause().await;
+            read(16_384);
+            compute(10);
+        }),
+        task(&clock, SECOND, &log, "endless", async |t| {
+            while t.stopped().is_none() {
+                read_current();
+            }
+        }),
+    ]);
+    // What counts of a row is known when it has doubled, or has ended.
+    assert_eq!(
+        *log.borrow(),
+        ["endless 262144 Some(Work)", "loop 2068 None"]
+    );
 }
 
 #[test]
@@ -396,7 +425,7 @@ fn a_stop_ends_a_sleep() {
 fn a_tick_wakes_nothing_where_it_is() {
     let clock = clock_at(&Rc::new(Cell::new(0)));
     // Less than a tick is worth.
-    let timeline = clock.start(100, u64::MAX, random());
+    let timeline = Timeline::start(&clock, 100, u64::MAX, random());
     let woken = Arc::new(Flag(AtomicBool::new(false)));
     let waker = Waker::from(woken.clone());
     timeline.begin_poll();

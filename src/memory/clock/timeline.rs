@@ -1,154 +1,80 @@
-//! `Timeline`: the time of one running command, its limits and why it must end.
+//! `Timeline`: one running command: its time, its limits, its work.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::task::Waker;
 
-use super::Clock;
-use super::last_words::LastWords;
+use super::allowance::Allowance;
+use super::base::Clock;
+use super::deadline::{Deadline, Stop};
 use super::meter::Meter;
-use super::order::Turns;
-use crate::environment::Scope;
+use super::order::{Idle, Runner};
 use crate::memory::Snapshot;
+use crate::memory::bashkit::hooks::Hooks;
+use crate::memory::bashkit::last_words::{LastWords, ProgramLimit};
+use crate::memory::bashkit::watcher::Rows;
 use crate::memory::containment::{self, Left};
-use crate::memory::heap;
-use crate::memory::narrow::Narrow;
 use crate::memory::random::Random;
 use crate::memory::tree::Tree;
+use crate::memory::{counter, heap};
 
-/// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
-const DEVICE_BYTES: usize = 64 << 10;
+/// Ticks that a command may take to end by itself.
+const TICKS_TO_STOP: u32 = 200;
 
-/// Bytes that a command may hold. A list that grows is for a moment there
-/// twice, and the new half as large again: so a third of what is left.
-const HELD_BYTES: usize = 384 << 20;
-/// Bytes beyond that at which a command is left that does not end by itself.
-const SLACK_BYTES: usize = 64 << 20;
-/// Bytes that a command may hold at least where others were left before it.
-const LEAST_BYTES: usize = 32 << 20;
-/// Bytes that an environment may lose to commands that were left: beyond, it runs
-/// none any more.
-const LOST_BYTES: usize = 512 << 20;
-/// Bytes that are lost in all before what is lost counts as held. The nearer, the
-/// less a command may hold, so that no few of them take all.
-const ALL_LOST_BYTES: usize = 1_536 << 20;
-/// Bytes that everything together may hold.
-const HEAP_BYTES: usize = 900 << 20;
+/// Short ticks after that, until it is left wherever it is.
+const SHORT_TICKS: u32 = 400;
 
-/// Why a command was ended before its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Its time limit passed.
-    Timeout,
-    /// It held the core for longer than its work bound.
-    Work,
-    /// It held more memory than there is for one command.
-    Memory,
-    /// It was cancelled from outside.
-    Cancelled,
-    /// It recursed until its stack was full.
-    Stack,
-    /// It failed in a way that is a mistake of ours ([`Timeline::failure`]).
-    Failed,
-}
-
-/// The time of one running command.
+/// One running command.
 pub struct Timeline {
-    pub(super) clock: Rc<Clock>,
-    pub(super) id: u64,
-    pub(super) now_us: Cell<u64>,
-    pub(super) deadline_us: u64,
-    pub(super) work_bound: u64,
-    pub(super) meter: Meter,
-    pub(super) turns: Turns,
+    clock: Rc<Clock>,
+    /// Virtual time, and the order among commands.
+    pub(super) runner: Rc<Runner>,
+    deadline: Deadline,
+    meter: Meter,
+    readings: Rows,
+    /// What the shell asks of it.
+    pub hooks: Hooks,
+    /// What comes out after its end.
+    pub last_words: LastWords,
     random: Random,
-    started_us: u64,
-    slept_us: Cell<u64>,
-    stop: Cell<Option<Stop>>,
-    stop_flag: RefCell<Option<Arc<AtomicBool>>>,
-    scope: RefCell<Option<Scope>>,
-    device_bytes: Cell<usize>,
-    streams_head: Cell<bool>,
-    narrow: RefCell<Option<Narrow>>,
-    filter_file: RefCell<Option<String>>,
-    script_file: RefCell<Option<String>>,
-    outside: Cell<u32>,
-    outside_since_us: Cell<u64>,
-    pub(super) last_words: LastWords,
-    cancelled: Cell<bool>,
-    refusal: RefCell<Option<String>>,
-    before: RefCell<Option<Snapshot>>,
     files: OnceCell<Weak<RefCell<Tree>>>,
-    failure: RefCell<String>,
-    /// Work that the ticks of this poll are worth.
-    pub(super) ticked: Cell<u64>,
-    pub(super) overdue: Cell<u32>,
-    /// Bytes of all that may be allocated while it runs.
-    memory_bytes: usize,
-    held_before: usize,
-    heap_limit: usize,
 }
 
 impl Timeline {
-    pub(super) fn new(
-        clock: Rc<Clock>,
-        id: u64,
-        now_us: u64,
-        deadline_us: u64,
-        work_bound: u64,
-        random: Random,
-    ) -> Self {
-        let held_before = heap::live();
-        let memory_bytes = memory_bytes(held_before, clock.lost_bytes());
-        Self {
-            clock,
-            id,
-            now_us: Cell::new(now_us),
-            deadline_us,
-            work_bound,
+    /// The timeline of a command that may take `timeout_us` of its own time and
+    /// `work_bound` units of work in one go.
+    pub fn start(clock: &Rc<Clock>, timeout_us: u64, work_bound: u64, random: Random) -> Rc<Self> {
+        let runner = clock.begin();
+        let ends_us = runner.time.now_us().saturating_add(timeout_us);
+        let memory = Allowance::new(clock.lost_bytes());
+        Rc::new(Self {
+            clock: clock.clone(),
+            runner,
+            deadline: Deadline::new(ends_us, work_bound, memory),
             meter: Meter::default(),
-            turns: Turns::new(now_us),
-            random,
-            started_us: now_us,
-            slept_us: Cell::new(0),
-            stop: Cell::new(None),
-            stop_flag: RefCell::default(),
-            scope: RefCell::default(),
-            device_bytes: Cell::new(DEVICE_BYTES),
-            streams_head: Cell::new(false),
-            narrow: RefCell::default(),
-            filter_file: RefCell::default(),
-            script_file: RefCell::default(),
-            outside: Cell::new(0),
-            outside_since_us: Cell::new(0),
+            readings: Rows::default(),
+            hooks: Hooks::default(),
             last_words: LastWords::default(),
-            cancelled: Cell::new(false),
-            refusal: RefCell::default(),
-            before: RefCell::default(),
+            random,
             files: OnceCell::new(),
-            failure: RefCell::default(),
-            ticked: Cell::new(0),
-            overdue: Cell::new(0),
-            held_before,
-            memory_bytes,
-            heap_limit: held_before + memory_bytes,
-        }
+        })
     }
 
     /// Remembers what the sandbox was when the command began.
     pub fn set_before(&self, before: Snapshot) {
-        self.before.replace(Some(before));
-    }
-
-    /// What the sandbox was when the command began, if that was remembered.
-    pub(super) fn before(&self) -> Option<Snapshot> {
-        self.before.borrow().clone()
+        self.runner.before.replace(Some(before));
     }
 
     /// Names the files that it changes: it is not left in the middle of that.
     pub fn set_files(&self, files: &Rc<RefCell<Tree>>) {
         let _ = self.files.set(Rc::downgrade(files));
+    }
+
+    /// The stream of random bytes of the environment.
+    pub fn random(&self) -> &Random {
+        &self.random
     }
 
     /// Whether it is in the middle of nothing that others share: a change of
@@ -159,21 +85,34 @@ impl Timeline {
             && self.random.is_apart()
             && files.is_none_or(|files| files.try_borrow_mut().is_ok())
     }
+}
 
-    /// It asks for more memory than there is for it, and may be left here.
-    #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
-    pub(super) fn outgrow(&self) {
-        self.stop.set(self.stop.get().or(Some(Stop::Memory)));
-        self.raise_flag(true);
-        if self.is_apart() && containment::is_under_way() {
-            containment::leave();
+/// Its end.
+impl Timeline {
+    /// Why the command must end, if it must.
+    pub fn stopped(&self) -> Option<Stop> {
+        self.deadline.stopped()
+    }
+
+    /// Ends the command at its next check; the first reason counts.
+    pub fn stop(&self, reason: Stop) {
+        self.deadline.stop(Some(reason));
+        self.runner.wake_sleepers();
+    }
+
+    /// The host cancels the command. A lent program that runs is ended by the same
+    /// cancellation, and then the command.
+    pub fn cancel(&self) {
+        self.deadline.cancel();
+        if !self.is_outside() {
+            self.stop(Stop::Cancelled);
         }
     }
 
     /// It would not pause, or not come back: it ends before it goes on.
     pub fn end(&self, reason: Stop) {
         // Whichever it would have come to first.
-        let in_time = self.remaining_us() > self.work_bound;
+        let in_time = self.remaining_us() > self.deadline.work_bound;
         self.stop(match reason {
             Stop::Work if !in_time => Stop::Timeout,
             reason => reason,
@@ -182,16 +121,15 @@ impl Timeline {
 
     /// It was left where it was, and its end is now: some of that has it for good.
     pub fn leave(&self, left: Left) {
-        self.before.take();
-        self.clock.end(self);
-        self.clock
-            .lost(heap::live().saturating_sub(self.held_before));
+        self.runner.before.take();
+        self.clock.end(&self.runner);
+        self.clock.lose(self.deadline.memory.held());
         match left {
             Left::Asked => self.stop(Stop::Work),
             Left::Stack => self.stop(Stop::Stack),
             Left::Memory => self.stop(Stop::Memory),
             Left::Failed(sentence) => {
-                self.failure.replace(sentence);
+                self.deadline.failure.replace(sentence);
                 self.stop(Stop::Failed);
             }
         }
@@ -199,197 +137,65 @@ impl Timeline {
 
     /// What was said where it failed.
     pub fn failure(&self) -> String {
-        self.failure.borrow().clone()
+        self.deadline.failure.borrow().clone()
     }
 
     /// Memory that the command may hold.
     pub fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    /// The time without reading the clock, in µs since 1970-01-01 UTC.
-    pub fn peek_us(&self) -> u64 {
-        self.now_us.get()
-    }
-
-    /// Time that the command has taken, in µs.
-    pub fn elapsed_us(&self) -> u64 {
-        self.now_us.get().saturating_sub(self.started_us)
-    }
-
-    /// Time until the command times out, in µs.
-    pub fn remaining_us(&self) -> u64 {
-        self.deadline_us.saturating_sub(self.now_us.get())
-    }
-
-    /// Time that was slept, in µs; it stays as skew of the clock.
-    pub(super) fn slept_us(&self) -> u64 {
-        self.slept_us.get()
-    }
-
-    /// Moves time without work.
-    pub(super) fn skip_to(&self, target_us: u64) {
-        let now = self.now_us.get();
-        if target_us > now {
-            self.slept_us.set(self.slept_us.get() + (target_us - now));
-            self.now_us.set(target_us);
-        }
-    }
-
-    /// The stream of random bytes of the environment.
-    pub fn random(&self) -> &Random {
-        &self.random
-    }
-
-    /// Why the command must end, if it must.
-    pub fn stopped(&self) -> Option<Stop> {
-        self.stop.get()
-    }
-
-    /// The host cancels the command. A lent program that runs is ended by the same
-    /// cancellation, and then the command.
-    pub fn cancel(&self) {
-        self.cancelled.set(true);
-        if !self.is_outside() {
-            self.stop(Stop::Cancelled);
-        }
-    }
-
-    /// Ends the command at its next check; the first reason counts.
-    pub fn stop(&self, reason: Stop) {
-        if self.stop.get().is_none() {
-            self.stop.set(Some(reason));
-        }
-        self.wake_sleepers();
+        self.deadline.memory.bytes()
     }
 
     /// Why the command's time is over, if it is.
     pub fn over(&self) -> Option<Stop> {
-        if self.cancelled.get() {
-            return Some(Stop::Cancelled);
-        }
-        (self.now_us.get() >= self.deadline_us).then_some(Stop::Timeout)
+        self.deadline.over(self.now_us())
     }
 
     /// Why the command must end now: last words are waited for.
     fn due(&self) -> Option<Stop> {
-        if self.awaits_words() {
+        if self.last_words.are_awaited() {
             return None;
         }
         self.over()
     }
 
     /// Stops the command if its time or its work is used up.
-    pub(super) fn judge(&self) {
+    fn judge(&self) {
         self.look();
-        if self.stop.get().is_some() {
-            self.wake_sleepers();
+        if self.stopped().is_some() {
+            self.runner.wake_sleepers();
         }
     }
 
     /// The same in the middle of anything, such as the allocator or a change of the
     /// sleepers: borrows and wakes nothing. The end of the poll does.
-    pub(super) fn look(&self) {
-        self.count_copies();
-        let reason = if let Some(reason) = self.due() {
-            Some(reason)
-        } else if heap::live() > self.heap_limit {
-            Some(Stop::Memory)
-        } else if self.meter.poll_work() >= self.work_bound {
-            Some(Stop::Work)
-        } else {
-            None
-        };
-        self.stop.set(self.stop.get().or(reason));
-        if self.stop.get().is_some() {
-            self.raise_flag(true);
+    fn look(&self) {
+        self.add(self.meter.copies());
+        let reason = self.due();
+        let work = self.meter.poll_work();
+        self.deadline
+            .stop(reason.or_else(|| self.deadline.exceeded(work)));
+        if self.stopped().is_some() {
+            self.deadline.raise_flag(true);
         }
     }
 
-    /// What is said in place of bashkit's sentence on a builtin that was not
-    /// started.
-    pub fn set_refusal(&self, sentence: String) {
-        *self.refusal.borrow_mut() = Some(sentence);
-    }
-
-    /// Takes that sentence.
-    pub fn take_refusal(&self) -> Option<String> {
-        self.refusal.take()
+    /// It asks for more memory than there is for it, and may be left here.
+    pub(super) fn outgrow(&self) {
+        self.deadline.stop(Some(Stop::Memory));
+        self.deadline.raise_flag(true);
+        if self.is_apart() && containment::is_under_way() {
+            containment::leave();
+        }
     }
 
     /// The flag that bashkit looks at before every command.
     pub fn set_stop_flag(&self, flag: Arc<AtomicBool>) {
-        *self.stop_flag.borrow_mut() = Some(flag);
+        self.deadline.set_flag(flag);
     }
+}
 
-    pub(super) fn raise_flag(&self, raised: bool) {
-        if let Ok(flag) = self.stop_flag.try_borrow()
-            && let Some(flag) = flag.as_ref()
-        {
-            flag.store(raised, Ordering::Relaxed);
-        }
-    }
-
-    /// The scope that the command runs in; lent programs run in it, too.
-    pub fn scope(&self) -> Option<Scope> {
-        self.scope.borrow().clone()
-    }
-
-    /// Sets the scope.
-    pub fn set_scope(&self, scope: Scope) {
-        *self.scope.borrow_mut() = Some(scope);
-    }
-
-    /// Bytes that one read of an endless device gives.
-    pub fn device_bytes(&self) -> usize {
-        self.device_bytes.get()
-    }
-
-    /// Sets the bytes of an endless device, if more than there were.
-    pub fn need_device_bytes(&self, bytes: usize) {
-        self.device_bytes.set(self.device_bytes.get().max(bytes));
-    }
-
-    /// Whether `head` may take the pipe that it reads.
-    pub fn streams_head(&self) -> bool {
-        self.streams_head.get()
-    }
-
-    /// Lets `head` take the pipe that it reads, or not.
-    pub fn set_streams_head(&self, streams: bool) {
-        self.streams_head.set(streams);
-    }
-
-    /// How the `grep` that runs lists directories, until it has listed the next.
-    pub fn take_narrow(&self) -> Option<Narrow> {
-        self.narrow.take()
-    }
-
-    /// Sets how the builtin that runs lists directories.
-    pub fn set_narrow(&self, narrow: Option<Narrow>) {
-        *self.narrow.borrow_mut() = narrow;
-    }
-
-    /// Whether `path` is the file whose filter the `jq` that runs reads now.
-    pub fn is_filter_file(&self, path: &str) -> bool {
-        is_named(self.filter_file.borrow().as_deref(), path)
-    }
-
-    /// Sets the file of which the builtin that runs takes its filter.
-    pub fn set_filter_file(&self, file: Option<String>) {
-        *self.filter_file.borrow_mut() = file;
-    }
-
-    /// Whether `path` is the script that the builtin that runs reads now.
-    pub fn is_script_file(&self, path: &str) -> bool {
-        is_named(self.script_file.borrow().as_deref(), path)
-    }
-
-    /// Sets the file that the builtin that runs runs as a script.
-    pub fn set_script_file(&self, file: Option<String>) {
-        *self.script_file.borrow_mut() = file;
-    }
-
+/// Its work.
+impl Timeline {
     /// Units of work done in the last poll, or so far in this one.
     pub fn poll_work(&self) -> u64 {
         self.meter.poll_work()
@@ -397,15 +203,17 @@ impl Timeline {
 
     /// A poll begins.
     pub fn begin_poll(&self) {
-        self.meter.begin_poll();
-        self.begin_ticks();
-        heap::set_limit(self.heap_limit + SLACK_BYTES.min(self.memory_bytes));
-        self.turns.run();
+        let units = self.meter.begin_poll();
+        self.readings.begin_poll();
+        counter::refill();
+        heap::set_limit(self.deadline.memory.last_limit());
+        self.runner.run();
+        self.add(units);
         self.count_outside();
-        self.put_back_clock();
+        self.runner.time.put_back();
         if self.due().is_some() && self.is_outside() {
             // A program is ended first: its output is to come out.
-            self.await_last_words();
+            self.last_words.await_them();
         }
         if let Some(reason) = self.due() {
             self.stop(reason);
@@ -415,78 +223,221 @@ impl Timeline {
     /// A poll ended; returns the work it did.
     pub fn end_poll(&self) -> u64 {
         heap::set_limit(usize::MAX);
-        self.end_run();
+        self.count(self.readings.end());
         self.judge();
-        self.raise_flag(false);
+        self.deadline.raise_flag(false);
         // Whatever is polled next need not be the `grep`.
-        self.set_narrow(None);
+        self.hooks.set_narrow(None);
         self.meter.poll_work()
+    }
+
+    /// One reading: a part of a unit of work, and as much time, as far as it is known
+    /// not to be that of bashkit's watcher ([`Rows`]).
+    pub fn read(&self) -> u64 {
+        self.deadline.has_read.set(true);
+        let counted = self.readings.read();
+        self.count(counted.unwrap_or(0));
+        self.look();
+        if counted.is_some() {
+            // The watcher may look now: it would drop the command together with output
+            // that it has not delivered yet.
+            self.deadline.raise_flag(false);
+        }
+        self.runner.time.seen_us() + self.readings.ahead_us()
+    }
+
+    /// Counts readings.
+    fn count(&self, readings: u64) {
+        self.add(self.meter.readings(readings));
+    }
+
+    /// Something was woken.
+    pub fn woken(&self) {
+        self.count(self.readings.end_by_waking());
+    }
+
+    fn add(&self, units: u64) {
+        self.runner.time.advance(units);
+        self.meter.add(units);
+    }
+
+    /// Adds work that was done without reading the clock.
+    pub fn spend(&self, units: u64) {
+        self.count(self.readings.end());
+        self.add(units);
+        self.judge();
+    }
+
+    /// A builtin starts.
+    pub fn builtin_starts(&self, name: &str) {
+        self.count(self.readings.end());
+        self.spend(self.meter.builtin_starts(name));
+    }
+
+    /// The poll ended because as many commands ran as bashkit runs in one go.
+    pub fn commands_ran(&self) {
+        self.spend(self.meter.short_of_yield());
+    }
+
+    /// The module has ticked ([`super::ticks`]).
+    #[cfg_attr(
+        not(all(target_arch = "wasm32", feature = "sandbox")),
+        allow(dead_code)
+    )]
+    pub(super) fn tick(&self) {
+        self.add(self.meter.tick());
+        self.look();
+        if self.stopped().is_none() || !self.is_apart() {
+            return;
+        }
+        let overdue = self.deadline.overdue.get() + 1;
+        self.deadline.overdue.set(overdue);
+        if overdue <= TICKS_TO_STOP || !containment::may_leave() {
+            return;
+        }
+        // Who reads the clock to see whether it must end may hold something then that
+        // outlives it: `jq` does, and would be broken for good. Shortly after a reading
+        // it holds nothing, and the next one is far.
+        let has_read = self.deadline.has_read.replace(false);
+        let had_read = self.deadline.had_read.replace(has_read);
+        if had_read && !has_read || overdue > TICKS_TO_STOP + SHORT_TICKS {
+            containment::leave();
+        }
+        counter::hurry();
+    }
+}
+
+/// Its time.
+impl Timeline {
+    /// The time without reading the clock, in µs since 1970-01-01 UTC.
+    pub fn now_us(&self) -> u64 {
+        self.runner.time.now_us()
+    }
+
+    /// Time that the command has taken, in µs.
+    pub fn elapsed_us(&self) -> u64 {
+        self.runner.time.elapsed_us()
+    }
+
+    /// Time until the command times out, in µs.
+    pub fn remaining_us(&self) -> u64 {
+        self.deadline.us.saturating_sub(self.now_us())
+    }
+
+    /// Notes that something will look at the clock at `us` from now, so that no
+    /// skipped slice of time jumps over it.
+    pub fn mark(&self, us: u64) {
+        self.runner.mark(us);
+    }
+
+    /// Time until the command times out, or something that [`Timeline::mark`]
+    /// announced looks at the clock, in µs.
+    pub fn until_deadline_us(&self) -> u64 {
+        let mark = self.runner.next_mark_us();
+        let until_mark = mark.map_or(u64::MAX, |mark| mark - self.now_us());
+        self.remaining_us().min(until_mark)
+    }
+
+    /// The command made progress: the next idle wait starts from here.
+    pub fn busy(&self) {
+        self.runner.busy();
+    }
+
+    /// Nothing can go on before time moves: moves it to the next event, or has
+    /// `waker` called when it is this command's turn.
+    pub fn idle(&self, waker: impl FnOnce() -> Waker) -> Idle {
+        let target = match self.clock.queue.idle(&self.runner, self.deadline.us, waker) {
+            Ok(target) => target,
+            Err(idle) => return idle,
+        };
+        self.runner.time.release();
+        self.runner.time.skip_to(target);
+        if target >= self.deadline.us {
+            self.stop(Stop::Timeout);
+        }
+        self.runner.wake_sleepers();
+        Idle::Moved
+    }
+
+    /// Tells the command whose turn it is, if it waits for it.
+    pub fn pass_turn(&self) {
+        self.clock.queue.pass_turn();
+    }
+
+    /// The command has ended, or nobody will poll it again.
+    pub fn settle(&self) {
+        self.runner.settle();
     }
 
     /// The command waits for something outside; real time counts until
     /// [`Timeline::leave_outside`].
     pub fn enter_outside(&self) {
-        if self.outside.get() == 0 {
-            self.outside_since_us.set(self.clock.source_us());
-        }
-        self.outside.set(self.outside.get() + 1);
+        self.runner.time.enter_outside();
     }
 
     /// Whether the command waits for something outside.
     pub fn is_outside(&self) -> bool {
-        self.outside.get() > 0
+        self.runner.time.is_outside()
     }
 
     /// What the command waited for outside has come.
     pub fn leave_outside(&self) {
-        self.count_outside();
-        self.outside.set(self.outside.get().saturating_sub(1));
+        self.runner.time.leave_outside();
     }
 
     /// Adds the real time that passed while waiting outside.
     pub fn count_outside(&self) {
-        if self.outside.get() > 0 {
-            let now = self.clock.source_us();
-            let passed = now.saturating_sub(self.outside_since_us.replace(now));
-            self.now_us.set(self.now_us.get() + passed);
-        }
+        self.runner.time.count_outside();
     }
 }
 
-/// Memory for a command that begins while `held` bytes are in use, of which its
-/// environment has lost `lost`.
-fn memory_bytes(held: usize, lost: usize) -> usize {
-    let gone = super::lost_in_all().min(ALL_LOST_BYTES);
-    let left = HEAP_BYTES.saturating_sub(held.saturating_sub(gone)) / 3;
-    let share = HELD_BYTES
-        .min(left)
-        .min((ALL_LOST_BYTES - gone) / 3)
-        .max(LEAST_BYTES.min(left));
-    let least = match lost > LOST_BYTES {
-        true => 0,
-        false => LEAST_BYTES.min(share),
-    };
-    share.saturating_sub(lost).max(least)
+/// Its last words, and the limits of the programs that it calls.
+impl Timeline {
+    /// A `timeout` is about to start `command`, `us` before its time is over.
+    pub fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {
+        self.mark(us);
+        let us = self.now_us().saturating_add(us);
+        let limit = ProgramLimit {
+            us,
+            preserve_status,
+        };
+        self.last_words.set_timeout(command, limit);
+    }
+
+    /// A command is about to start; says whether it must not, because only last
+    /// words were awaited.
+    pub fn refuses(&self, name: &str) -> bool {
+        self.runner.time.release();
+        let refused = self.last_words.refuse(name);
+        if refused {
+            self.judge();
+        }
+        refused
+    }
+
+    /// No poll begins at `us` or later, as commands see it, until
+    /// [`Timeline::end_hold`].
+    pub fn hold_clock(&self, us: u64) {
+        self.runner.time.hold(us);
+    }
+
+    /// Ends a hold; if `us` has passed, only when the next command starts.
+    pub fn end_hold(&self, us: u64) {
+        self.runner.time.end_hold(us);
+    }
 }
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        self.clock.clone().end(self);
+        self.clock.end(&self.runner);
     }
 }
 
 impl std::fmt::Debug for Timeline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Timeline")
-            .field("now_us", &self.now_us.get())
-            .field("stop", &self.stop.get())
+            .field("now_us", &self.now_us())
+            .field("stop", &self.stopped())
             .finish()
     }
-}
-
-/// Whether `file`, as an argument says it, may be `path`: where it is looked for, the
-/// shell knows.
-fn is_named(file: Option<&str>, path: &str) -> bool {
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
-    file.is_some_and(|file| name(file) == name(path))
 }

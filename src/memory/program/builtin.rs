@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::Seen;
 use super::answer::{apply, overtaken, overtaking, resolved, without_told};
 use crate::environment::{ProgramFiles, ProgramPort, ProgramRequest, ProgramResult, Scope};
-use crate::memory::clock::{self, ProgramLimit, Timeline};
+use crate::memory::bashkit::last_words::ProgramLimit;
+use crate::memory::clock::{self, Timeline};
 use crate::memory::local::Local;
 use crate::memory::tree::Tree;
 
@@ -73,7 +74,7 @@ impl Limit {
 
     /// Whether it has passed.
     fn pass(&mut self) -> bool {
-        let now_us = self.timeline.peek_us();
+        let now_us = self.timeline.now_us();
         self.passed |= self.limit.is_some_and(|limit| now_us >= limit.us);
         self.passed
     }
@@ -191,7 +192,7 @@ async fn call(
         lender.seen.forget(&name);
     };
     let mut stderr = result.stderr.to_vec();
-    let now_us = timeline.peek_us();
+    let now_us = timeline.now_us();
     let made = resolved(&told, result.changes);
     let changes = without_told(&told, &lender.tree.borrow(), made.clone());
     let lost = overtaking(&name, &overtaken(&told, &lender.tree.borrow(), &changes));
@@ -204,7 +205,9 @@ async fn call(
     for failure in &failures {
         stderr.extend_from_slice(format!("{name}: cannot keep {failure}\n").as_bytes());
     }
-    timeline.printed(result.stdout.len() + stderr.len());
+    timeline
+        .last_words
+        .printed(result.stdout.len() + stderr.len());
     let mut output = ExecResult::ok_bytes(result.stdout.to_vec());
     output.stderr = stderr.into();
     output.exit_code = match limit.exit_code(result.exit_code) {
@@ -219,7 +222,7 @@ impl Builtin for LentProgram {
     async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
         let future = {
             let Some((timeline, scope)) = clock::current()
-                .and_then(|timeline| timeline.scope().map(|scope| (timeline, scope)))
+                .and_then(|timeline| timeline.hooks.scope().map(|scope| (timeline, scope)))
             else {
                 return Ok(ExecResult::err(
                     format!("{}: no command is running\n", self.name),
@@ -227,7 +230,7 @@ impl Builtin for LentProgram {
                 ));
             };
             let lender = Rc::clone(&self.lender);
-            let limit = timeline.take_limit();
+            let limit = timeline.last_words.take_limit();
             let request = ProgramRequest {
                 environment: lender.environment,
                 name: self.name.clone(),

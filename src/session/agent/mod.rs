@@ -113,6 +113,10 @@ fn trouble(session: &Shared, status: Status) -> Option<String> {
             config.max_tool_rounds_per_input.into(),
         )),
         (_, Some(EndReason::TimeLimit)) => Some(limit("max_wall_ms", config.max_wall_ms)),
+        (_, Some(EndReason::CostLimit)) => {
+            let most = config.max_cost_usd.unwrap_or_default();
+            Some(format!("it was stopped by its limit: max_cost_usd {most}"))
+        }
         (_, Some(EndReason::Interrupted)) => Some("it was interrupted".to_owned()),
         (_, Some(EndReason::Aborted)) => Some("it was closed before it had finished".to_owned()),
         (_, Some(EndReason::Completed)) => outcome.doubt.map(str::to_owned),

@@ -5,9 +5,9 @@
 //! lines and without an anchor appends to the file; context keeps the bytes that
 //! it has in the file;
 //! new lines get the line ending that the file has first (`\n`, `\r\n` or a
-//! lone `\r`); a missing final newline is added. A byte-order mark is
-//! overlooked and stays. Two things differ from codex: added lines alone go
-//! behind their anchor, and the anchor may be the first old line itself.
+//! lone `\r`). A byte-order mark is overlooked and stays. Three things differ from
+//! codex: added lines alone go behind their anchor, the anchor may be the first old
+//! line itself, and a file whose last line has no newline stays so.
 
 use std::ops::Range;
 
@@ -117,6 +117,9 @@ impl<'a> File<'a> {
             at = edit.range.end;
         }
         (at..self.lines.len()).for_each(|index| keep(&mut text, index));
+        if self.endings.last().is_some_and(|last| last.is_empty()) && text.ends_with(ending) {
+            text.truncate(text.len() - ending.len());
+        }
         text
     }
 }

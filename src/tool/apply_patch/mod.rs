@@ -16,6 +16,8 @@
 //! | a hunk of only added lines under a `@@` line | goes behind that line | goes to the end of the file |
 //! | a `@@` line that is also the first old line | is found | is refused |
 //! | a byte-order mark | overlooked and kept | its line is not found |
+//! | a missing newline at the end of a file | stays missing | is added |
+//! | a file that is deleted or added over, and changed since it was read | refused | done |
 //! | a move to the same path | an update | deletes the file |
 //! | `*** End of File` after one surplus empty line | pins to the end | is forgotten |
 //! | a heredoc with `apply_patch` or another word than `EOF` | tolerated | refused |
@@ -40,6 +42,7 @@ pub use patch::{Action, Anchor, FilePatch, Hunk, HunkLine, Patch, PatchError};
 use std::rc::Rc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde::Deserialize;
 
 use super::executor::{Executor, Presented};
@@ -126,8 +129,13 @@ impl Executor for ApplyPatch {
         let _turn = call.files.lock(&call.environment, paths).await;
         let links = plan::links(&call.environment, &patch).await?;
         let plan = plan::plan(&call.environment, declared, &patch, links).await?;
+        plan.refuse_unseen(call, &patch)?;
         let summary = plan.summary();
+        let after: Vec<(String, Bytes)> = plan.after().collect();
         commit::commit(call, plan).await?;
+        for (path, content) in after {
+            call.known.note(&path, content);
+        }
         Ok(ToolOutput::bounded(summary, call.max_captured_bytes))
     }
 }

@@ -14,7 +14,7 @@ use super::seek::Work;
 use crate::environment::{Environment, EnvironmentError, EnvironmentErrorKind, is_within};
 use crate::text::{Encoding, decode_file};
 use crate::tool::read_file::read_existing;
-use crate::tool::{Declared, MAX_FILE_BYTES, ToolError};
+use crate::tool::{CallContext, Declared, MAX_FILE_BYTES, ToolError};
 
 /// Longest path; the limit of Linux.
 const MAX_PATH_BYTES: usize = 4096;
@@ -228,6 +228,29 @@ impl Plan {
             }
         }
         summary
+    }
+
+    /// Refuses to delete or write over what the agent does not know.
+    pub(super) fn refuse_unseen(&self, call: &CallContext, patch: &Patch) -> Result<(), ToolError> {
+        for file in &patch.files {
+            if matches!(file.action, Action::Update { .. }) {
+                continue;
+            }
+            let absolute = call.environment.absolute(&file.path);
+            let before = self.get(&absolute).and_then(|state| state.before.as_ref());
+            if let Some(change) = before.and_then(|before| call.known.change(&absolute, before)) {
+                let message = format!("{} stays as it is: {change}", file.path);
+                return Err(at(file.line, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the files hold that there are then, by absolute path.
+    pub(super) fn after(&self) -> impl Iterator<Item = (String, Bytes)> {
+        self.files
+            .iter()
+            .filter_map(|(path, state)| Some((path.clone(), state.after.clone()?)))
     }
 
     /// The state of the file at `absolute`, where the patch touched it.

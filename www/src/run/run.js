@@ -204,6 +204,9 @@ export class Run extends EventTarget {
         return this.#retry(lane, again(data, answers));
       case "WARNING":
         return this.#add(lane, { type: "notice", kind: "warning", text: sentence(data.message) });
+      case "COMPACTION_END":
+        if (data.error) return this.#add(lane, { type: "notice", kind: "warning", text: sentence(`The conversation was not compacted: ${data.error}`) });
+        return this.#add(lane, { type: "notice", kind: "info", text: "The older part of the conversation was replaced by a summary." });
       case "LOOP_DETECTION":
         return this.#add(lane, { type: "notice", kind: "warning", text: "The last tool calls repeat; the model has been told." });
       case "TURN_LIMIT":
@@ -383,4 +386,4 @@ export class Run extends EventTarget {
   }
 }
 
-const LIMITS = { tool_rounds: "tool rounds of one task", turns: "answers of the session", wall_time: "time" };
+const LIMITS = { tool_rounds: "tool rounds of one task", turns: "answers of the session", wall_time: "time", cost: "cost in millionths of a US dollar" };

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use hermitcrab::effect::Approval;
+use hermitcrab::session::SessionConfig;
 use hermitcrab::tool::approval::ApprovalSettings;
 use hermitcrab_host::{ApprovalFn, ApprovalRequest};
 use serde_json::Value;
@@ -41,108 +42,162 @@ pub(crate) fn settings(approve: Approve) -> ApprovalSettings {
     }
 }
 
-/// Questions that wait for their turn at the terminal.
-pub(crate) struct Questions(mpsc::UnboundedReceiver<Turn>);
+/// Questions that somebody waits for an answer to, in the order of the calls.
+pub(crate) struct Questions {
+    waiting: mpsc::UnboundedReceiver<Question>,
+    known: Known,
+}
 
 impl Questions {
     /// Nobody ever asks.
     pub(crate) fn none() -> Self {
-        Self(mpsc::unbounded_channel().1)
+        Self {
+            waiting: mpsc::unbounded_channel().1,
+            known: Known::default(),
+        }
     }
 
-    /// The next question that somebody wants to ask.
-    pub(crate) async fn next(&mut self) -> Turn {
-        match self.0.recv().await {
-            Some(turn) => turn,
-            None => std::future::pending().await,
+    /// The next question; those that an "always" answers are answered so.
+    pub(crate) async fn next(&mut self) -> Question {
+        loop {
+            let Some(question) = self.waiting.recv().await else {
+                return std::future::pending().await;
+            };
+            let key = question.call.key();
+            if key.is_some_and(|key| lock(&self.known).contains(&key)) {
+                question.answer(Answer::Once);
+            } else if !question.reply.is_closed() {
+                return question;
+            }
         }
     }
 }
 
-/// A question that may be asked when whoever writes to the terminal has stopped:
-/// a spinner would draw over it.
-pub(crate) struct Turn {
-    begin: oneshot::Sender<()>,
-    over: oneshot::Receiver<()>,
+/// A call that somebody is asked about.
+pub(crate) struct Question {
+    /// The call.
+    pub(crate) call: Asked,
+    /// Where tools act, if that is on this machine.
+    pub(crate) directory: Arc<Option<PathBuf>>,
+    reply: oneshot::Sender<Approval>,
+    known: Known,
 }
 
-impl Turn {
-    /// Has it asked. The terminal is free again when the receiver is ready, also
-    /// when the question is given up.
-    pub(crate) fn begin(self) -> oneshot::Receiver<()> {
-        let _ = self.begin.send(());
-        self.over
+impl Question {
+    /// One about a call, and who waits for the answer.
+    #[cfg(test)]
+    pub(crate) fn of(tool: &str, arguments: Value) -> (Self, oneshot::Receiver<Approval>) {
+        let (reply, answer) = oneshot::channel();
+        let question = Self {
+            call: Asked {
+                tool: tool.to_owned(),
+                arguments,
+                reason: String::new(),
+            },
+            directory: Arc::default(),
+            reply,
+            known: Known::default(),
+        };
+        (question, answer)
+    }
+
+    /// Gives the answer.
+    pub(crate) fn answer(self, answer: Answer) {
+        let approval = match answer {
+            Answer::Once => Approval::Allow,
+            Answer::Always => {
+                lock(&self.known).extend(self.call.key());
+                Approval::Allow
+            }
+            Answer::No(reason) => deny(&reason),
+        };
+        let _ = self.reply.send(approval);
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    /// The lines of what the call would do.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let directory = self.directory.as_deref();
+        let read = |path: &str| read_file(&directory?.join(path));
+        preview::lines(&self.call.arguments, read)
+    }
+
+    /// Asks on the terminal. It is free again when the receiver is ready, also when the
+    /// question is given up.
+    pub(crate) fn ask(mut self) -> oneshot::Receiver<()> {
+        let (asking, over) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            let _asking = asking;
+            let (call, directory) = (self.call.clone(), self.directory.clone());
+            let ask = tokio::task::spawn_blocking(move || {
+                let terminal = terminal()?;
+                ask(&terminal, &call, directory.as_deref())
+            });
+            let answer = tokio::select! {
+                () = self.reply.closed() => return,
+                answer = ask => answer,
+            };
+            self.answer(match answer {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) | Err(_) => Answer::No("the terminal cannot be read".to_owned()),
+            });
+        });
+        over
     }
 }
 
-/// Who is asked for approval.
-pub(crate) fn approver(options: &RunOptions, ground: &Ground) -> (Option<ApprovalFn>, Questions) {
-    if options.json || options.approve == Approve::Never {
+/// Who is asked for approval: the person at the terminal, one question at a time. Without
+/// a terminal there is nobody, and the core learns so.
+pub(crate) fn approver(
+    options: &RunOptions,
+    config: &SessionConfig,
+    ground: &Ground,
+) -> (Option<ApprovalFn>, Questions) {
+    let nobody = options.json || config.approval == ApprovalSettings::default();
+    if options.chat.is_none() && (nobody || terminal().is_err()) {
         return (None, Questions::none());
     }
-    let asked = on_terminal(match ground {
-        Ground::Local(directory, ..) => Some(directory.clone()),
+    let directory = Arc::new(match ground {
+        Ground::Local(machine) => Some(machine.directory.clone()),
         Ground::Memory(..) => None,
     });
-    match asked {
-        Some((approver, questions)) => (Some(approver), questions),
-        None => (None, Questions::none()),
-    }
-}
-
-/// Who is asked: the person at the terminal, one question at a time. Without a
-/// terminal there is nobody, and the core is told so. What files hold is looked
-/// up in `directory`, where tools act on this machine.
-fn on_terminal(directory: Option<PathBuf>) -> Option<(ApprovalFn, Questions)> {
-    let terminal = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/tty")
-        .ok()?;
-    let terminal = Arc::new(terminal);
-    let directory = Arc::new(directory);
-    let always = Arc::new(Mutex::new(BTreeSet::new()));
-    let (turns, questions) = mpsc::unbounded_channel();
+    let known = Known::default();
+    let (sender, waiting) = mpsc::unbounded_channel();
+    let questions = Questions {
+        waiting,
+        known: known.clone(),
+    };
     let approver: ApprovalFn = Arc::new(move |request: ApprovalRequest| {
-        let (terminal, directory) = (terminal.clone(), directory.clone());
         let call = Asked::new(&request);
-        let key = call.key();
-        let known = always.clone();
-        if let Some(key) = &key
-            && lock(&known).contains(key)
-        {
+        if call.key().is_some_and(|key| lock(&known).contains(&key)) {
             return futures_util::future::ready(Approval::Allow).boxed();
         }
-        // Queued when the core asks, not when the future first runs: the
-        // person reads the questions in the order of the calls.
-        let (begin, begun) = oneshot::channel();
-        let (asking, over) = oneshot::channel();
-        let queued = turns.send(Turn { begin, over }).is_ok();
+        // Queued when the core asks, not when the future first runs: the person reads
+        // the questions in the order of the calls.
+        let (reply, answer) = oneshot::channel();
+        let queued = sender.send(Question {
+            call,
+            directory: directory.clone(),
+            reply,
+            known: known.clone(),
+        });
         async move {
-            let _asking = asking;
-            if !queued || begun.await.is_err() {
-                return deny("the run is over");
-            }
-            // The question before may have been answered for this call, too.
-            if let Some(key) = &key
-                && lock(&known).contains(key)
-            {
-                return Approval::Allow;
-            }
-            let question = move || ask(&terminal, &call, directory.as_deref());
-            match tokio::task::spawn_blocking(question).await {
-                Ok(Ok(Answer::Yes)) => Approval::Allow,
-                Ok(Ok(Answer::Always)) => {
-                    lock(&known).extend(key);
-                    Approval::Allow
-                }
-                Ok(Ok(Answer::No)) => deny("the user declined"),
-                Ok(Err(_)) | Err(_) => deny("the terminal cannot be read"),
+            match queued {
+                Ok(()) => answer.await.unwrap_or_else(|_| deny("the run is over")),
+                Err(_) => deny("the run is over"),
             }
         }
         .boxed()
     });
-    Some((approver, Questions(questions)))
+    (Some(approver), questions)
+}
+
+fn terminal() -> std::io::Result<File> {
+    File::options().read(true).write(true).open("/dev/tty")
 }
 
 fn deny(reason: &str) -> Approval {
@@ -151,23 +206,35 @@ fn deny(reason: &str) -> Approval {
     }
 }
 
-type Known = Mutex<BTreeSet<String>>;
+/// What was answered with "always".
+type Known = Arc<Mutex<BTreeSet<String>>>;
 
 fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-enum Answer {
-    Yes,
+/// What a person says to a call.
+pub(crate) enum Answer {
+    /// Yes.
+    Once,
+    /// Yes, and to each that is like it.
     Always,
-    No,
+    /// No, with a reason that the model reads.
+    No(String),
 }
 
-/// A call that somebody is asked about.
-struct Asked {
-    tool: String,
-    arguments: Value,
-    reason: String,
+/// What a person says who gives no reason.
+pub(crate) const DECLINED: &str = "the user declined";
+
+/// A call that needs approval.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    /// Tool.
+    pub(crate) tool: String,
+    /// Its arguments.
+    pub(crate) arguments: Value,
+    /// Why it needs approval.
+    pub(crate) reason: String,
 }
 
 impl Asked {
@@ -181,7 +248,7 @@ impl Asked {
     }
 
     /// What "always" is for: this command in this directory, or this file.
-    fn key(&self) -> Option<String> {
+    pub(crate) fn key(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
         let what = match text("command") {
             Some(command) => [command, text("working_dir").unwrap_or_default()],
@@ -225,10 +292,10 @@ fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::
         let mut answer = Vec::new();
         BufReader::new(terminal).read_until(b'\n', &mut answer)?;
         match answer.trim_ascii() {
-            b"y" | b"Y" | b"yes" => return Ok(Answer::Yes),
+            b"y" | b"Y" | b"yes" => return Ok(Answer::Once),
             b"a" | b"A" | b"always" if call.key().is_some() => return Ok(Answer::Always),
             b"v" | b"V" | b"view" if !whole => show(terminal, &lines)?,
-            _ => return Ok(Answer::No),
+            _ => return Ok(Answer::No(DECLINED.to_owned())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line, as data.
 
 mod compare;
+mod journal;
 mod settings;
 mod value;
 
@@ -8,14 +9,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use compare::CompareOptions;
+pub(crate) use journal::{JournalOptions, SessionsCommand, SessionsOptions, UndoOptions};
 pub(crate) use settings::{SettingsOptions, ToolNames};
 use value::{dollars, limit, program, seed, shard};
 
 /// A sealed coding agent: the core decides, this program does.
 #[derive(Debug, Parser)]
-#[command(name = "hermitcrab", version, arg_required_else_help = true)]
+#[command(name = "hermitcrab", version, after_help = ALONE)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -24,6 +27,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Talk with the model on the terminal; `hermitcrab` alone does so, too
+    #[command(after_help = CHAT)]
+    Chat(Box<RunOptions>),
     /// Run one task
     #[command(after_help = EXIT_CODES)]
     Run(Box<RunOptions>),
@@ -42,12 +48,24 @@ pub(crate) enum Command {
     /// Run a suite of tasks, each trial in its own sandbox, and check what came of it
     #[command(after_help = EVAL_EXIT_CODES)]
     Eval(Box<EvalOptions>),
+    /// List the sessions that local runs have left, show, export and delete them
+    Sessions(SessionsOptions),
+    /// Give files back what was in them before a local run changed them
+    #[command(after_help = UNDO_EXIT_CODES)]
+    Undo(UndoOptions),
     /// Show a whole run on a small broken repository, without a key
     Demo,
     /// List the models that are known; others work, too
     Models(ModelsOptions),
     /// Serve a scripted model over loopback HTTP, in every provider's wire format
     ServeModel(ServeOptions),
+    /// Print the completions of a shell: bash, zsh, fish, elvish or powershell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
     /// Put the tables that the core reads at its start into the component
     #[command(hide = true)]
     PrepareCore(CoreOptions),
@@ -56,9 +74,25 @@ pub(crate) enum Command {
     CompileCore(CoreOptions),
 }
 
+const ALONE: &str = "\
+Without a command it is `hermitcrab chat`: hermitcrab [OPTIONS of chat].";
+
+const CHAT: &str = "\
+/help there has the keys and commands. What is not known to be harmless is asked about unless
+--approve, hermitcrab.toml or a session that goes on says otherwise. Where TERM is dumb the
+conversation goes line by line. docs/chat.md has more.
+
+Exit codes: 0 you left, 1 the session failed, 2 wrong usage, 130 it was killed.";
+
 const REPLAY_EXIT_CODES: &str = "\
 Exit codes: 0 the core gave the same, 1 it gave something else, which is shown, or the log is
 damaged, 2 wrong usage.";
+
+const UNDO_EXIT_CODES: &str = "\
+Exit codes: 0 everything is as it was, 1 nothing was undone because of the paths that are named, or
+with --partly not those, 2 wrong usage or nothing to undo.
+
+Stdout has the paths that were restored. docs/undo.md says what is noted and what is not.";
 
 const COMPARE_EXIT_CODES: &str = "\
 Exit codes: 0 every branch has a result, 1 a provider, a budget or this machine ended some before,
@@ -193,8 +227,57 @@ pub(crate) struct RunOptions {
     pub(crate) pass_env: Vec<String>,
     /// Which calls need your approval on the terminal. ask: commands that are not known to be
     /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
-    #[arg(long, value_enum, default_value_t = Approve::Never)]
-    pub(crate) approve: Approve,
+    /// [default: never, or what hermitcrab.toml, --config or a session that goes on says]
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    #[command(flatten)]
+    pub(crate) fence: FenceOptions,
+    #[command(flatten)]
+    pub(crate) journal: JournalOptions,
+    /// The conversation that it is part of
+    #[arg(skip)]
+    pub(crate) chat: Option<std::sync::Arc<crate::chat::Chat>>,
+}
+
+/// What local tools may do.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FenceOptions {
+    /// What commands and file tools may change on this machine, and whether commands have the
+    /// network (Linux): off: all that you may; workspace-write: DIR and the temporary directories,
+    /// no network; read-only: nothing, no network. docs/sandboxing.md says what this keeps out
+    /// [default: off, or what hermitcrab.toml says]
+    #[arg(long, value_enum)]
+    pub(crate) sandbox: Option<SandboxMode>,
+    /// In a sandbox: let commands and file tools change this, too; may be given more than once
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// In a sandbox: give commands the network
+    #[arg(long)]
+    pub(crate) net: bool,
+}
+
+/// `--sandbox`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SandboxMode {
+    Off,
+    ReadOnly,
+    WorkspaceWrite,
+}
+
+impl FenceOptions {
+    /// With what `kept` says; what was given here counts, too.
+    pub(crate) fn fill(&mut self, kept: Self) {
+        self.sandbox = kept.sandbox;
+        self.net |= kept.net;
+        self.allow_write.extend(kept.allow_write);
+    }
+
+    /// Whether there is one.
+    pub(crate) fn is_on(&self) -> bool {
+        self.sandbox.is_some_and(|mode| mode != SandboxMode::Off)
+    }
 }
 
 impl RunOptions {

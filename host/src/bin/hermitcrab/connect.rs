@@ -5,22 +5,26 @@
 //! component instead of the core that is built in, `HERMITCRAB_CORE=native` the
 //! core as a Rust library, which has no sandbox.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::llm::Content;
 use hermitcrab_host::{
     Continuation, Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostBuilder,
-    HostError, Instance, LocalEnvironment, MemoryOptions, SessionOptions,
+    HostEnvironment, HostError, Instance, InstanceOptions, LocalEnvironment, MemoryOptions,
+    Sandbox, SessionOptions, log::CoreId,
 };
 
+use crate::cli::SandboxMode;
 use crate::failure::Failure;
-use crate::ground::{Ground, Variables};
+use crate::ground::{Ground, Machine};
+use crate::journal::Held;
 use crate::plan::Plan;
 use crate::provider::Chosen;
 use crate::save;
 use crate::session::{Ended, Session};
+use crate::undo::Undo;
 
 /// A session of the host.
 pub(crate) struct HostSession {
@@ -29,6 +33,10 @@ pub(crate) struct HostSession {
     pub(crate) continuation: Continuation,
     /// Where it goes when its task is done.
     pub(crate) save: Option<save::File>,
+    /// Where it is kept.
+    pub(crate) held: Option<Held>,
+    /// Undoes what it changed.
+    pub(crate) undo: Undo,
     /// Outlives the session's commands.
     pub(crate) _guardian: Option<Guardian>,
 }
@@ -55,6 +63,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         approver,
         history,
         record,
+        keep,
         save,
     } = plan;
     let mut builder = with_keys(&providers);
@@ -68,11 +77,13 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     }
     let host = chosen_core(builder).build().map_err(failed)?;
     let mut guardian = None;
+    let mut undo = Undo::default();
+    let held = keep.and_then(|keep| keep.begin(&config));
     let environment = match ground {
-        Ground::Local(directory, watching, variables) => {
-            let watching = guardian.insert(watching);
-            let local = local(directory, watching, variables, &providers)?;
-            EnvironmentChoice::Host(Arc::new(local))
+        Ground::Local(machine) => {
+            let local = local(&machine, &providers, held.as_ref(), &mut undo)?;
+            guardian = Some(machine.guardian);
+            EnvironmentChoice::Host(local)
         }
         Ground::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
             archive: Some(archive),
@@ -86,28 +97,43 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         .as_ref()
         .map_or(Continuation::Input, Continuation::of);
     options.record = history;
-    let instance = instance(&host, record.as_deref())?;
+    let instance = instance(&host, record.as_deref(), held.as_ref()).await?;
     let session = instance.open_session(options).await.map_err(failed)?;
     Ok(HostSession {
         session,
         instance,
         continuation,
         save,
+        held,
+        undo,
         _guardian: guardian,
     })
 }
 
-/// An instance of `host`, whose log goes to `record`.
+/// An instance of `host`, whose log goes to `record`, and to what is `held`.
 ///
 /// # Errors
 /// The log cannot be written there.
-pub(crate) fn instance(host: &Host, record: Option<&Path>) -> Result<Instance, Failure> {
-    match record {
-        Some(file) => host
-            .recorded_instance(file)
-            .map_err(|error| Failure::usage(error.to_string())),
-        None => host.instance().map_err(failed),
-    }
+pub(crate) async fn instance(
+    host: &Host,
+    record: Option<&Path>,
+    held: Option<&Held>,
+) -> Result<Instance, Failure> {
+    let options = InstanceOptions {
+        record: record.map(Path::to_owned),
+        journal: held.and_then(Held::log),
+        ..InstanceOptions::default()
+    };
+    let started = host.start_instance(options).await;
+    started.map_err(|error| match record {
+        Some(_) => Failure::usage(error.to_string()),
+        None => failed(error),
+    })
+}
+
+/// Which core [`chosen_core`] chooses.
+pub(crate) fn core_id() -> CoreId {
+    chosen_core(Host::builder()).core_id()
 }
 
 /// A host with the keys of `providers`.
@@ -118,24 +144,42 @@ pub(crate) fn with_keys(providers: &[Chosen]) -> HostBuilder {
     providers.iter().fold(Host::builder(), with)
 }
 
-/// `directory` for tools, with `variables` and without what is secret.
+/// The environment of `machine`, without what is secret, for the session that is `held`.
+/// What changes there can be undone with `undo`.
 ///
 /// # Errors
 /// Commands cannot run there.
 pub(crate) fn local(
-    directory: PathBuf,
-    guardian: &Guardian,
-    variables: Variables,
+    machine: &Machine,
     providers: &[Chosen],
-) -> Result<LocalEnvironment, Failure> {
-    let builder = LocalEnvironment::builder(directory)
+    held: Option<&Held>,
+    undo: &mut Undo,
+) -> Result<Arc<dyn HostEnvironment>, Failure> {
+    let fence = &machine.fence;
+    let mut builder = LocalEnvironment::builder(&machine.directory)
         .secrets(providers.iter().map(|chosen| chosen.key.clone()))
-        .guardian(guardian);
-    variables
-        .into_iter()
-        .fold(builder, |builder, (name, value)| builder.env(name, value))
+        .guardian(&machine.guardian)
+        .sandbox(match fence.sandbox {
+            None | Some(SandboxMode::Off) => Sandbox::Off,
+            Some(SandboxMode::ReadOnly) => Sandbox::ReadOnly,
+            Some(SandboxMode::WorkspaceWrite) => Sandbox::WorkspaceWrite,
+        });
+    if fence.net {
+        builder = builder.network();
+    }
+    for path in &fence.allow_write {
+        builder = builder.writable(path);
+    }
+    for (name, value) in &machine.variables {
+        builder = builder.env(name, value);
+    }
+    let local = builder
         .build()
-        .map_err(|error| Failure::usage(error.to_string()))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    match machine.checkpoints {
+        true => Ok(undo.checkpointed(local, &machine.directory, held)),
+        false => Ok(Arc::new(local)),
+    }
 }
 
 /// With the core that `HERMITCRAB_CORE` chooses.
@@ -169,6 +213,36 @@ impl HostSession {
     pub(crate) async fn end_record(&self) -> Option<String> {
         let failure = self.instance.end_record().await.ok().flatten()?;
         Some(failure.to_string())
+    }
+
+    /// Ends what is kept of the run. `resume` is what goes on with it, if that is to be
+    /// said.
+    pub(crate) async fn end_journal(&self, resume: Option<&str>) {
+        let Some(held) = &self.held else { return };
+        match self.instance.end_journal().await {
+            Ok(Some(why)) => {
+                eprintln!("hermitcrab: what is kept of this run is not whole: {why}");
+            }
+            _ => {
+                if let Some(resume) = resume {
+                    eprintln!(
+                        "hermitcrab: `{resume} {}` goes on with this session",
+                        held.id()
+                    );
+                }
+            }
+        }
+        held.end();
+    }
+
+    /// Whether its last task did not come to its end.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.continuation != Continuation::Input
+    }
+
+    /// Ends what it does now.
+    pub(crate) fn interrupt(&self) {
+        self.tell(|session| async move { session.interrupt().await });
     }
 
     /// How the run ended, with what became of the file that it was to be saved to.
@@ -206,10 +280,13 @@ impl Session for HostSession {
     }
 
     fn close(&mut self) {
-        let save = self.save.clone();
+        let (save, held) = (self.save.clone(), self.held.clone());
         self.tell(|session| async move {
             if let Some(file) = save {
                 file.write(&session).await;
+            }
+            if let Some(held) = held {
+                held.save(&session).await;
             }
             session.close().await
         });

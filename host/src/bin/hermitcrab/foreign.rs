@@ -70,5 +70,5 @@ pub(crate) fn fork(
         history: Some(history.record),
         edits,
     };
-    run::run_from(&options.run, secrets, past)
+    run::run_from(options.run, secrets, past)
 }

@@ -1,23 +1,24 @@
 //! `hermitcrab fork`: goes on live from a round of a recorded run.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::log::{Opening, ReplayError};
 use hermitcrab_host::tree::Tree;
-use hermitcrab_host::{Continuation, Fork, ForkError, Guardian, log};
+use hermitcrab_host::{Continuation, Fork, ForkError, Guardian, Host, log};
 
 use crate::approve;
 use crate::archive;
 use crate::attach;
 use crate::cli::{ForkOptions, Place, RunOptions};
 use crate::connect::{self, HostSession};
+use crate::defaults;
 use crate::edits;
 use crate::failure::{Code, Failure};
 use crate::foreign;
-use crate::ground::{self, Ground};
+use crate::ground::{self, Ground, Machine};
+use crate::journal::{self, Held};
 use crate::output;
 use crate::programs;
 use crate::provider;
@@ -26,6 +27,7 @@ use crate::save;
 use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::task::{self, Ready};
+use crate::undo::Undo;
 
 /// Replays the log up to the round, changes what the options say and goes on.
 ///
@@ -46,90 +48,158 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
             "--restore is for run; a fork goes on from FILE",
         ));
     }
-    place(&mut options.run, &opening)?;
+    if options.run.journal.resume.is_some() || options.run.journal.r#continue {
+        return Err(Failure::usage(
+            "--resume and --continue are for run; a fork goes on from FILE",
+        ));
+    }
     output::distinct(&[
         ("the log", Some(&*file)),
         ("--out", options.run.out.as_deref()),
     ])?;
-    ground::check(&options.run)?;
+    let told = options.steer.take().or(options.run.prompt.take());
+    options.run.prompt = told;
+    let edits = edits::read(&options.edit)?;
+    let at = options.at;
+    go_on(
+        Origin::Round { file, at },
+        &opening,
+        options.run,
+        edits,
+        secrets,
+    )
+}
+
+/// Where a run goes on.
+pub(crate) enum Origin {
+    /// At a round of a log.
+    Round {
+        /// The log.
+        file: PathBuf,
+        /// Answers of the model before that.
+        at: u32,
+    },
+    /// Where a kept session ended.
+    End {
+        /// What errors call it.
+        name: PathBuf,
+        /// The session.
+        held: Held,
+    },
+}
+
+impl Origin {
+    /// The session that is kept, if it is one.
+    fn held(&self) -> Option<&Held> {
+        match self {
+            Self::Round { .. } => None,
+            Self::End { held, .. } => Some(held),
+        }
+    }
+
+    async fn fork(&self, host: &Host, with: hermitcrab_host::ForkOptions) -> Result<Fork, Failure> {
+        match self {
+            Self::Round { file, at } => host.fork(file, *at, with).map_err(failed),
+            Self::End { name, held } => {
+                let source = held.session().log().map_err(journal::failed)?;
+                let fork = host.resume(name, source, held.log(), with).await;
+                let fork = fork.map_err(failed)?;
+                held.commit();
+                Ok(fork)
+            }
+        }
+    }
+}
+
+/// Goes on from `origin`, which was opened with `opening`.
+///
+/// # Errors
+/// As [`fork`].
+pub(crate) fn go_on(
+    origin: Origin,
+    opening: &Opening,
+    mut options: RunOptions,
+    edits: Vec<(String, Bytes)>,
+    secrets: &Secrets,
+) -> Result<Code, Failure> {
+    place(&mut options, opening)?;
+    defaults::fence(&mut options)?;
+    ground::check(&options)?;
     let recorded = SessionConfig::from_json(&opening.config.to_string())
         .map_err(|error| Failure::failed(error.to_string()))?;
     let recorded = recorded.without_address();
-    let told = options.steer.take().or(options.run.prompt.take());
-    options.run.prompt = told;
     let options = options;
 
-    let wanted = settings::over(options.run.settings.config.as_deref(), &recorded)?;
-    let named = options
-        .run
-        .provider
-        .clone()
-        .unwrap_or(wanted.provider.clone());
+    let wanted = settings::over(options.settings.config.as_deref(), &recorded)?;
+    let named = options.provider.clone().unwrap_or(wanted.provider.clone());
     let wire = wanted.profile_of(&named).map(|profile| profile.wire);
     let chosen = provider::choose(
         Some(wire.unwrap_or(&named)),
-        options.run.base_url.as_deref(),
+        options.base_url.as_deref(),
         |name| secrets.variable(name),
     )?;
-    let texts = Texts::read(&options.run.settings)?;
-    let prompt = match options.run.prompt {
-        Some(_) => task::read(&options.run)?,
+    let texts = Texts::read(&options.settings)?;
+    let prompt = match options.prompt {
+        Some(_) => task::read(&options)?,
         None => String::new(),
     };
-    let prompt = attach::attached(prompt, &options.run.attach)?;
-    let edits = edits::read(&options.edit)?;
-    let is_local = options.run.place() == Place::Local;
+    let prompt = attach::attached(prompt, &options.attach)?;
+    let is_local = options.place() == Place::Local;
     if is_local && !edits.is_empty() {
         return Err(Failure::usage(
             "--edit needs a run with --env memory: edit the file itself",
         ));
     }
-    let passed = ground::passed(&options.run, secrets)?;
-    let output = output::file("--out", options.run.out.as_deref())?;
-    let lent = options.run.python.as_deref().map(programs::python);
+    let passed = ground::passed(&options, secrets)?;
+    let output = output::file("--out", options.out.as_deref())?;
+    let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
     let ground = match is_local {
         // SAFETY: nothing so far has started a thread.
-        true => Ground::Local(
-            options.run.dir.clone(),
-            unsafe { ground::guardian() }?,
-            passed,
-        ),
+        true => Ground::Local(Machine {
+            directory: options.dir.clone(),
+            guardian: unsafe { ground::guardian() }?,
+            variables: passed,
+            fence: options.fence.clone(),
+            checkpoints: !options.journal.no_checkpoints,
+        }),
         false => Ground::Memory(Bytes::new(), lent),
     };
-    let (settings, model) = (&options.run.settings, options.run.model.as_deref());
+    let (settings, model) = (&options.settings, options.model.as_deref());
     let mut wanted = settings::config(settings, named, model, texts, wanted);
-    settings::set_approval(&mut wanted, options.run.approve);
+    settings::set_approval(&mut wanted, options.approve);
     settings::check(&wanted, settings, model)?;
     let providers = settings::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = approve::approver(&options.run, &ground);
-    let save = options.run.save.as_deref().map(save::File::create);
+    let (approver, questions) = approve::approver(&options, &wanted, &ground);
+    let save = options.save.as_deref().map(save::File::create);
     let save = save.transpose()?;
 
-    task::carry_out(&options.run, output, questions, async || {
+    task::carry_out(&options, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
         let host = host.build().map_err(connect::failed)?;
         let mut guardian: Option<Guardian> = None;
+        let mut undo = Undo::default();
         let mut with = hermitcrab_host::ForkOptions {
             approval: approver.clone(),
-            record: options.run.record.clone(),
+            record: options.record.clone(),
             ..hermitcrab_host::ForkOptions::default()
         };
         match ground {
-            Ground::Local(directory, watching, variables) => {
-                let watching = guardian.insert(watching);
-                let local = connect::local(directory, watching, variables, &providers)?;
-                with.environment = Some(Arc::new(local));
-                eprintln!(
-                    "hermitcrab: this goes on in {} as it is now: the log has what the model \
+            Ground::Local(machine) => {
+                let local = connect::local(&machine, &providers, origin.held(), &mut undo)?;
+                guardian = Some(machine.guardian);
+                with.environment = Some(local);
+                if let Origin::Round { .. } = origin {
+                    eprintln!(
+                        "hermitcrab: this goes on in {} as it is now: the log has what the model \
                      read and wrote, not the files",
-                    options.run.dir.display()
-                );
+                        options.dir.display()
+                    );
+                }
             }
             Ground::Memory(_, programs) => with.programs = programs,
         }
-        let fork = host.fork(&file, options.at, with);
-        let fork = fork.map_err(failed)?;
+        let fork = origin.fork(&host, with).await?;
         let before = match is_local {
             true => Tree::new(),
             false => tree(&fork).await?,
@@ -142,10 +212,21 @@ pub(crate) fn fork(mut options: ForkOptions, secrets: &Secrets) -> Result<Code, 
             instance: fork.instance,
             continuation: fork.continuation,
             save,
+            held: match &origin {
+                Origin::Round { .. } => None,
+                Origin::End { held, .. } => Some(held.clone()),
+            },
+            undo,
             _guardian: guardian,
         };
-        if prompt.is_empty() && session.continuation == Continuation::Input {
-            return Err(failed(ForkError::NoInput(options.at)));
+        let needs_input = options.chat.is_none();
+        if needs_input && prompt.is_empty() && session.continuation == Continuation::Input {
+            return Err(match origin {
+                Origin::Round { at, .. } => failed(ForkError::NoInput(at)),
+                Origin::End { .. } => {
+                    Failure::usage("the last task of the session is done: say what comes next")
+                }
+            });
         }
         Ok(Ready {
             session,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use hermitcrab_host::Guardian;
 
-use crate::cli::{Place, RunOptions};
+use crate::cli::{FenceOptions, Place, RunOptions, SandboxMode};
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::programs::Programs;
@@ -19,11 +19,23 @@ pub(crate) type Variables = Vec<(String, OsString)>;
 
 /// Where tools act.
 pub(crate) enum Ground {
-    /// This directory, absolute, with who ends commands if this process cannot,
-    /// and what commands get of the variables that look like secrets.
-    Local(PathBuf, Guardian, Variables),
+    /// This machine.
+    Local(Machine),
     /// The sandbox, with this tar loaded and these programs lent.
     Memory(Bytes, Programs),
+}
+
+/// Where local tools act.
+pub(crate) struct Machine {
+    /// Absolute.
+    pub(crate) directory: PathBuf,
+    /// Who ends commands if this process cannot.
+    pub(crate) guardian: Guardian,
+    /// What commands get of the variables that look like secrets.
+    pub(crate) variables: Variables,
+    pub(crate) fence: FenceOptions,
+    /// Whether what changes is noted, so that it can be undone.
+    pub(crate) checkpoints: bool,
 }
 
 /// Options that fit one place only.
@@ -37,8 +49,45 @@ pub(crate) fn check(options: &RunOptions) -> Result<(), Failure> {
         ("--out", options.out.as_deref()),
         (output::LAST_MESSAGE, options.output_last_message.as_deref()),
     ])?;
+    let fence = &options.fence;
     if options.place() == Place::Memory {
-        return Ok(());
+        let given = match () {
+            () if fence.is_on() => "--sandbox",
+            () if fence.net => "--net",
+            () if !fence.allow_write.is_empty() => "--allow-write",
+            () => return Ok(()),
+        };
+        return Err(Failure::usage(format!(
+            "{given} needs --env local: the tools of a run with --env memory reach nothing of this machine"
+        )));
+    }
+    let useless = match () {
+        () if !fence.is_on() && fence.net => Some("--net"),
+        () if !fence.is_on() && !fence.allow_write.is_empty() => Some("--allow-write"),
+        () if fence.sandbox == Some(SandboxMode::ReadOnly) && !fence.allow_write.is_empty() => {
+            Some("--allow-write")
+        }
+        () => None,
+    };
+    if let Some(given) = useless {
+        let reason = match given {
+            "--net" => "without a sandbox commands have the network",
+            _ => "it widens what that lets tools change",
+        };
+        let needed = match given {
+            "--net" => "--sandbox read-only or workspace-write",
+            _ => "--sandbox workspace-write",
+        };
+        return Err(Failure::usage(format!("{given} needs {needed}: {reason}")));
+    }
+    for path in &fence.allow_write {
+        std::fs::metadata(path).map_err(|error| {
+            Failure::usage(format!(
+                "cannot open --allow-write {}: {}",
+                path.display(),
+                reason(&error)
+            ))
+        })?;
     }
     if options.out.is_some() {
         return Err(Failure::usage(

@@ -6,6 +6,7 @@ use hermitcrab::session::{SessionConfig, SessionRecord};
 use hermitcrab_host::ApprovalFn;
 
 use crate::ground::Ground;
+use crate::journal::Keep;
 use crate::provider::Chosen;
 use crate::save;
 
@@ -24,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) history: Option<SessionRecord>,
     /// Where the log of the run goes.
     pub(crate) record: Option<PathBuf>,
+    /// How the run is kept, if it is.
+    pub(crate) keep: Option<Keep>,
     /// Where the session goes when its task is done.
     pub(crate) save: Option<save::File>,
 }

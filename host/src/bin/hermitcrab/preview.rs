@@ -44,6 +44,10 @@ pub(crate) fn edit(
     }
     let path = text("file_path").or_else(|| text("path"))?;
     let diff = match (text("old_string"), text("new_string"), text("content")) {
+        // Parts of lines: that no newline ends them says nothing of the file.
+        (Some(old), Some(new), _) if !old.ends_with('\n') && !new.ends_with('\n') => {
+            unified_diff(&format!("{old}\n"), &format!("{new}\n"), CONTEXT)
+        }
         (Some(old), Some(new), _) => unified_diff(old, new, CONTEXT),
         (_, _, Some(content)) => unified_diff(&read(path).unwrap_or_default(), content, CONTEXT),
         _ => return None,

@@ -24,6 +24,10 @@ pub(crate) struct Style {
     pub(crate) color: bool,
     /// Whether to colour notices.
     pub(crate) notice_color: bool,
+    /// Whether a spinner turns.
+    pub(crate) spins: bool,
+    /// Whether commands that went well show the end of their output, too.
+    pub(crate) outputs: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
     /// Whether to show a header, the output of failed commands, the diffs of
@@ -37,6 +41,8 @@ impl Style {
         terminal: false,
         color: false,
         notice_color: false,
+        spins: false,
+        outputs: false,
         width: 80,
         details: false,
     };
@@ -58,6 +64,8 @@ impl Style {
             terminal: true,
             color,
             notice_color,
+            spins: true,
+            outputs: false,
             width: terminal_width().unwrap_or(80).max(20),
             details: !quiet,
         }
@@ -123,6 +131,9 @@ struct Call {
 /// Lines of a failed command's output that are shown.
 const OUTPUT_LINES: usize = 10;
 
+/// Lines of the output of one that went well.
+const OUTPUT_LINES_OF_SUCCESS: usize = 3;
+
 /// Lines of an edit that are shown, at its beginning and end.
 const EDIT_LINES: (usize, usize) = (16, 8);
 
@@ -139,7 +150,8 @@ impl<W: Write> Renderer<W> {
         Self::with_notices(out, Box::new(io::stderr()), style)
     }
 
-    fn with_notices(out: W, notices: Box<dyn Write>, style: Style) -> Self {
+    /// With notices to `notices` instead of stderr.
+    pub(crate) fn with_notices(out: W, notices: Box<dyn Write>, style: Style) -> Self {
         Self {
             out,
             notices,
@@ -158,7 +170,12 @@ impl<W: Write> Renderer<W> {
 
     /// Whether ticks show anything.
     pub(crate) fn animates(&self) -> bool {
-        self.style.terminal && (self.thinking || !self.calls.is_empty())
+        self.style.spins && (self.thinking || !self.calls.is_empty())
+    }
+
+    /// The terminal has so many columns now.
+    pub(crate) fn set_width(&mut self, columns: usize) {
+        self.style.width = columns.max(20);
     }
 
     /// Shows one event, `{kind, data, …}`.
@@ -199,6 +216,20 @@ impl<W: Write> Renderer<W> {
                 "repetition" => {}
                 "call_cut_off" => self.note(text("content"))?,
                 _ => self.notice(Color::Cyan, "> ", text("content"))?,
+            },
+            "COMPACTION_START" if own => self.wait_for_model(),
+            "COMPACTION_END" => match data["error"].as_str() {
+                Some(error) => {
+                    self.note(&format!("the conversation was not compacted: {error}"))?
+                }
+                None => {
+                    let tokens = |name: &str| data[name].as_u64().unwrap_or(0);
+                    let (before, after) = (tokens("before_tokens"), tokens("after_tokens"));
+                    self.note(&format!(
+                        "the older part of the conversation is a summary now: {before} tokens \
+                         became {after}"
+                    ))?;
+                }
             },
             "LOOP_DETECTION" => self.note(text("message"))?,
             // How the last answer ended is told when the run is over.
@@ -386,9 +417,14 @@ impl<W: Write> Renderer<W> {
         let is_note =
             |line: &&str| line.starts_with("[exit code: ") || line.starts_with("[duration: ");
         let mut lines = Vec::new();
-        if failed && exit_code.is_some() {
+        if exit_code.is_some() && (failed || self.style.outputs) {
             let said: Vec<&str> = output.lines().filter(|line| !is_note(line)).collect();
-            let skipped = said.len().saturating_sub(OUTPUT_LINES);
+            let shown = if failed {
+                OUTPUT_LINES
+            } else {
+                OUTPUT_LINES_OF_SUCCESS
+            };
+            let skipped = said.len().saturating_sub(shown);
             if skipped > 0 {
                 lines.push(format!("… {skipped} lines before"));
             }
@@ -403,8 +439,8 @@ impl<W: Write> Renderer<W> {
         }
         for line in lines {
             let color = match line.as_bytes().first() {
-                Some(b'+') if !failed => Color::Green,
-                Some(b'-') if !failed => Color::Red,
+                Some(b'+') if !failed && exit_code.is_none() => Color::Green,
+                Some(b'-') if !failed && exit_code.is_none() => Color::Red,
                 _ => Color::Dim,
             };
             let line = line.replace('\t', "    ");
@@ -521,7 +557,7 @@ impl<W: Write> Renderer<W> {
 }
 
 /// The tool and the argument that says most.
-fn label(tool: &str, arguments: &Value) -> String {
+pub(crate) fn label(tool: &str, arguments: &Value) -> String {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let place = text("path").filter(|path| !path.is_empty());
     let telling = match (text("pattern"), place) {
@@ -545,7 +581,7 @@ fn label(tool: &str, arguments: &Value) -> String {
 }
 
 /// The first line that says something.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = calm(&harmless(lines.next().unwrap_or_default().trim())).replace('\t', " ");
     match lines.next() {
@@ -554,7 +590,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),

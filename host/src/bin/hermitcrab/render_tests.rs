@@ -11,6 +11,8 @@ const TERMINAL: Style = Style {
     terminal: true,
     color: false,
     notice_color: false,
+    spins: true,
+    outputs: false,
     width: 40,
     details: false,
 };
@@ -178,6 +180,14 @@ fn notices_are_on_stderr() {
                 json!({"attempt": 2, "delay_ms": 500, "message": "the stream broke", "discard_partial": true}),
             ),
             ("WARNING", json!({"code": "c", "message": "80 % used"})),
+            (
+                "COMPACTION_END",
+                json!({"before_tokens": 9000, "after_tokens": 1000, "kept_turns": 2, "summary": "s"}),
+            ),
+            (
+                "COMPACTION_END",
+                json!({"before_tokens": 9, "after_tokens": 9, "kept_turns": 2, "error": "it is empty"}),
+            ),
             ("LOOP_DETECTION", json!({"message": "the calls repeat"})),
             (
                 "STEERING_INJECTED",
@@ -197,7 +207,9 @@ fn notices_are_on_stderr() {
         ],
         "par\nwhole\n",
         "! trying again in 500 ms: the stream broke; the answer above is void\n\
-         ! 80 % used\n! the calls repeat\n> use tabs\n! make it again\n! \n",
+         ! 80 % used\n\
+         ! the older part of the conversation is a summary now: 9000 tokens became 1000\n\
+         ! the conversation was not compacted: it is empty\n! the calls repeat\n> use tabs\n! make it again\n! \n",
     );
 }
 

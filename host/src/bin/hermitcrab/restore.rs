@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use hermitcrab::session::SavedSession;
@@ -14,8 +13,10 @@ use crate::archive;
 use crate::attach;
 use crate::cli::{Place, RunOptions};
 use crate::connect::{self, HostSession};
+use crate::defaults;
 use crate::failure::{Code, Failure, reason};
-use crate::ground::{self, Ground};
+use crate::ground::{self, Ground, Machine};
+use crate::journal::{Held, Keep};
 use crate::output;
 use crate::programs;
 use crate::provider;
@@ -23,26 +24,39 @@ use crate::save;
 use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::task::{self, Ready};
+use crate::undo::Undo;
 
 /// Opens the session saved in `file`, changes what the options say and goes on.
 ///
 /// # Errors
 /// The file or the options cannot be used, or the run does not end well.
-pub(crate) fn run(
-    file: &Path,
-    mut options: RunOptions,
-    secrets: &Secrets,
-) -> Result<Code, Failure> {
+pub(crate) fn run(file: &Path, options: RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let shown = file.display();
     let bytes: Bytes = fs::read(file)
         .map_err(|error| {
             Failure::usage(format!("cannot read --restore {shown}: {}", reason(&error)))
         })?
         .into();
-    let saved = SavedSession::read(&bytes)
-        .map_err(|error| Failure::usage(format!("--restore {shown}: {}", error.message)))?;
-    place(&mut options, &saved)?;
     output::distinct(&[("--restore", Some(file)), ("--out", options.out.as_deref())])?;
+    with(&format!("--restore {shown}"), bytes, None, options, secrets)
+}
+
+/// Goes on with the saved session `bytes`, which errors call `shown`. It is kept as what is
+/// `held`, else as `options` say.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn with(
+    shown: &str,
+    bytes: Bytes,
+    held: Option<Held>,
+    mut options: RunOptions,
+    secrets: &Secrets,
+) -> Result<Code, Failure> {
+    let saved = SavedSession::read(&bytes)
+        .map_err(|error| Failure::usage(format!("{shown}: {}", error.message)))?;
+    place(&mut options, &saved)?;
+    defaults::fence(&mut options)?;
     ground::check(&options)?;
     let options = options;
 
@@ -68,13 +82,19 @@ pub(crate) fn run(
     let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
     let is_local = options.place() == Place::Local;
+    let keep = match is_local {
+        true => Keep::of(&options, &ground::directory(&options.dir)?, &prompt),
+        false => None,
+    };
     let ground = match is_local {
         // SAFETY: nothing so far has started a thread.
-        true => Ground::Local(
-            ground::directory(&options.dir)?,
-            unsafe { ground::guardian() }?,
-            passed,
-        ),
+        true => Ground::Local(Machine {
+            directory: ground::directory(&options.dir)?,
+            guardian: unsafe { ground::guardian() }?,
+            variables: passed,
+            fence: options.fence.clone(),
+            checkpoints: !options.journal.no_checkpoints,
+        }),
         false => Ground::Memory(Bytes::new(), lent),
     };
     let model = options.model.as_deref();
@@ -82,7 +102,7 @@ pub(crate) fn run(
     settings::set_approval(&mut wanted, options.approve);
     settings::check(&wanted, &options.settings, model)?;
     let providers = settings::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = approve::approver(&options, &ground);
+    let (approver, questions) = approve::approver(&options, &wanted, &ground);
     let save = options
         .save
         .as_deref()
@@ -92,8 +112,11 @@ pub(crate) fn run(
     task::carry_out(&options, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
         let host = host.build().map_err(connect::failed)?;
-        let instance = connect::instance(&host, options.record.as_deref())?;
+        let held = held.or_else(|| keep.and_then(|keep| keep.begin(&wanted)));
+        let record = options.record.as_deref();
+        let instance = connect::instance(&host, record, held.as_ref()).await?;
         let mut guardian: Option<Guardian> = None;
+        let mut undo = Undo::default();
         let mut with = TakeoverOptions {
             settings: serde_json::to_value(&wanted)
                 .map_err(|error| Failure::failed(error.to_string()))?,
@@ -101,10 +124,10 @@ pub(crate) fn run(
             ..TakeoverOptions::default()
         };
         match ground {
-            Ground::Local(directory, watching, variables) => {
-                let watching = guardian.insert(watching);
-                let local = connect::local(directory, watching, variables, &providers)?;
-                with.environment = Some(EnvironmentChoice::Host(Arc::new(local)));
+            Ground::Local(machine) => {
+                let local = connect::local(&machine, &providers, held.as_ref(), &mut undo)?;
+                guardian = Some(machine.guardian);
+                with.environment = Some(EnvironmentChoice::Host(local));
             }
             Ground::Memory(_, programs) => with.programs = programs,
         }
@@ -118,11 +141,14 @@ pub(crate) fn run(
                 }
                 match error {
                     HostError::Session(_) | HostError::Environment(_) => {
-                        Failure::usage(format!("--restore {shown}: {error}"))
+                        Failure::usage(format!("{shown}: {error}"))
                     }
                     error => connect::failed(error),
                 }
             })?;
+        if let Some(held) = &held {
+            held.commit();
+        }
         let before = match is_local {
             true => Tree::new(),
             false => {
@@ -136,6 +162,8 @@ pub(crate) fn run(
                 instance,
                 continuation,
                 save,
+                held,
+                undo,
                 _guardian: guardian,
             },
             prompt,

@@ -3,21 +3,25 @@
 
 use bytes::Bytes;
 use hermitcrab::session::SessionRecord;
+use hermitcrab::tool::approval::ApprovalSettings;
 use hermitcrab_host::tree::Tree;
 
 use crate::approve;
 use crate::archive;
 use crate::attach;
-use crate::cli::{Place, RunOptions};
+use crate::cli::{Approve, Place, RunOptions};
 use crate::connect;
+use crate::defaults;
 use crate::edits;
 use crate::failure::{Code, Failure};
-use crate::ground::{self, Ground};
+use crate::ground::{self, Ground, Machine};
+use crate::journal::Keep;
 use crate::output::{self, Output};
 use crate::plan::Plan;
 use crate::programs;
 use crate::provider;
 use crate::restore;
+use crate::resume;
 use crate::save;
 use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
@@ -29,9 +33,12 @@ use crate::task::{self, Ready};
 /// # Errors
 /// Everything but a natural end, with its exit code and a sentence.
 pub(crate) fn run(mut options: RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
+    if let Some(id) = resume::wanted(&options)? {
+        return resume::run(&id, options, secrets);
+    }
     match options.restore.take() {
         Some(saved) => restore::run(&saved, options, secrets),
-        None => run_from(&options, secrets, Past::default()),
+        None => run_from(options, secrets, Past::default()),
     }
 }
 
@@ -49,14 +56,17 @@ pub(crate) struct Past {
 /// # Errors
 /// As [`run`].
 pub(crate) fn run_from(
-    options: &RunOptions,
+    mut options: RunOptions,
     secrets: &Secrets,
     past: Past,
 ) -> Result<Code, Failure> {
+    let directory = ground::directory(&options.dir)?;
+    let defaults = defaults::over(defaults::apply(&mut options, &directory)?)?;
+    let options = &options;
     let Past { history, edits } = past;
     let memory = options.place() == Place::Memory;
     ground::check(options)?;
-    let settings = settings::read(options.settings.config.as_deref())?;
+    let settings = settings::over(options.settings.config.as_deref(), &defaults)?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
     // A profile of the file's is reached as its adapter is.
@@ -69,7 +79,6 @@ pub(crate) fn run_from(
         options.base_url.as_deref(),
         |name| secrets.variable(name),
     )?;
-    let directory = ground::directory(&options.dir)?;
     let texts = Texts::read(&options.settings)?;
     let prompt = match (&history, &options.prompt) {
         (Some(_), None) => String::new(),
@@ -87,7 +96,13 @@ pub(crate) fn run_from(
     let mut before = Tree::new();
     let ground = match options.place() {
         // SAFETY: nothing so far has started a thread.
-        Place::Local => Ground::Local(directory.clone(), unsafe { ground::guardian() }?, passed),
+        Place::Local => Ground::Local(Machine {
+            directory: directory.clone(),
+            guardian: unsafe { ground::guardian() }?,
+            variables: passed,
+            fence: options.fence.clone(),
+            checkpoints: !options.journal.no_checkpoints,
+        }),
         Place::Memory => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
@@ -103,7 +118,10 @@ pub(crate) fn run_from(
     );
     let model = options.model.as_deref();
     let mut config = settings::config(&options.settings, name, model, texts, settings);
-    settings::set_approval(&mut config, options.approve);
+    // Who sits there can be asked.
+    let asks = options.chat.is_some() && config.approval == ApprovalSettings::default();
+    let asks = asks.then_some(Approve::Ask);
+    settings::set_approval(&mut config, options.approve.or(asks));
     settings::check(&config, &options.settings, model)?;
     if memory && config.project.is_none() {
         let profile = config.profile_of(&config.provider);
@@ -112,7 +130,7 @@ pub(crate) fn run_from(
         config.project = Some(task::runtime()?.block_on(project));
     }
     let providers = settings::with_others(provider, &mut config, secrets);
-    let (approver, questions) = approve::approver(options, &ground);
+    let (approver, questions) = approve::approver(options, &config, &ground);
     let plan = Plan {
         config,
         providers,
@@ -120,6 +138,7 @@ pub(crate) fn run_from(
         approver,
         history,
         record: options.record.clone(),
+        keep: Keep::of(options, &directory, &prompt),
         save: options
             .save
             .as_deref()

@@ -51,6 +51,11 @@ impl Secrets {
         Self(taken)
     }
 
+    /// The variables that were taken, for a process that takes them out again.
+    pub(crate) fn all(&self) -> &BTreeMap<OsString, OsString> {
+        &self.0
+    }
+
     /// A variable as it is: one that was taken, else one that is still there.
     pub(crate) fn value(&self, name: &str) -> Option<OsString> {
         let taken = self.0.get(OsStr::new(name)).cloned();

@@ -117,6 +117,25 @@ pub(crate) struct Ended {
     pub(crate) answer: Option<String>,
 }
 
+impl Ended {
+    /// As it should.
+    pub(crate) fn well() -> Self {
+        Self {
+            result: Ok(Code::DONE),
+            killed: false,
+            answer: None,
+        }
+    }
+
+    /// Because something failed.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self {
+            result: Err(failure),
+            ..Self::well()
+        }
+    }
+}
+
 /// Runs `prompt` to its end and closes the session. Stops request an abort
 /// first; the second one returns at once, and the caller drops the session.
 /// While a question stands on the terminal, nothing else is shown there.
@@ -183,7 +202,7 @@ pub(crate) async fn drive<S: Session, W: Write>(
             }
             question = questions.next(), if asked.is_none() => {
                 let written = face.make_way();
-                asked = Some(question.begin());
+                asked = Some(question.ask());
                 written
             }
             // Nothing is waiting: what there is, leaves.
@@ -339,7 +358,7 @@ impl End {
         }
         match self.reason.as_deref() {
             Some("completed" | "awaiting_input") => self.answered(),
-            Some("round_limit" | "turn_limit" | "time_limit") => Err(Failure {
+            Some("round_limit" | "turn_limit" | "time_limit" | "cost_limit") => Err(Failure {
                 code: Code::LIMIT,
                 message: match &self.limit {
                     Some((limit, value)) => limit_message(limit, *value),
@@ -382,13 +401,20 @@ impl End {
     }
 }
 
-fn limit_message(limit: &str, value: u64) -> String {
+/// What is said of a limit that ended a task.
+pub(crate) fn limit_message(limit: &str, value: u64) -> String {
     let (unit, option) = match limit {
         "tool_rounds" if value == 1 => ("tool round", "--max-tool-rounds"),
         "tool_rounds" => ("tool rounds", "--max-tool-rounds"),
         "turns" if value == 1 => ("model answer", "--max-turns"),
         "turns" => ("model answers", "--max-turns"),
         "wall_time" => ("ms", "--max-wall-ms"),
+        "cost" => {
+            let dollars = value as f64 / 1e6;
+            return format!(
+                "the limit of {dollars} US dollars ended the task: raise --max-cost to let it go on"
+            );
+        }
         other => return format!("the limit {other} of {value} ended the task"),
     };
     format!("the limit of {value} {unit} ended the task: raise {option} to let it go on")
@@ -483,6 +509,11 @@ mod tests {
                 "wall_time",
                 "time_limit",
                 "the limit of 3 ms ended the task: raise --max-wall-ms to let it go on",
+            ),
+            (
+                "cost",
+                "cost_limit",
+                "the limit of 0.000003 US dollars ended the task: raise --max-cost to let it go on",
             ),
         ] {
             let hit = format!(r#"{{"kind":"TURN_LIMIT","data":{{"limit":"{limit}","value":3}}}}"#);

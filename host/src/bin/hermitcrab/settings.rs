@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use hermitcrab::profile::Toolset;
-use hermitcrab::session::{SessionConfig, SessionError};
-use serde_json::Value;
+use hermitcrab::session::{Compaction, SessionConfig, SessionError};
+use serde_json::{Map, Value};
 
 use crate::approve;
 use crate::cli::{Approve, SettingsOptions, ToolNames};
@@ -52,7 +52,7 @@ const NOT_FROM_A_FILE: [(&str, &str); 5] = [
     ("browser", "a browser"),
 ];
 
-/// What `--config` says.
+/// What `--config` says over the built-in settings.
 ///
 /// # Errors
 /// It cannot be read, or says what cannot be.
@@ -77,22 +77,36 @@ pub(crate) fn over(file: Option<&Path>, config: &SessionConfig) -> Result<Sessio
         let shown = path.display();
         Failure::usage(format!("--config {shown}: {problem}: see docs/settings.md"))
     };
-    let fields: serde_json::Map<String, Value> = serde_json::from_str(&text)
+    let fields: Map<String, Value> = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
-    let misplaced = |(name, _): &&(&str, &str)| fields.contains_key(*name);
-    if let Some((name, from)) = NOT_FROM_A_FILE.iter().find(misplaced) {
-        return Err(wrong(format!(
-            "`{name}` comes from {from}, not from a file"
-        )));
-    }
     // Alone first: errors name lines and columns of the file.
-    SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
+    if misplaced(&fields).is_none() {
+        SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
+    }
+    merged(config, fields).map_err(wrong)
+}
+
+/// `config` with `fields` of a file over it; else what is wrong with them.
+pub(crate) fn merged(
+    config: &SessionConfig,
+    fields: Map<String, Value>,
+) -> Result<SessionConfig, String> {
+    if let Some(problem) = misplaced(&fields) {
+        return Err(problem);
+    }
     let mut merged = serde_json::to_value(config)
-        .map_err(|error| Failure::failed(format!("the settings cannot be read: {error}")))?;
+        .map_err(|error| format!("the settings cannot be read: {error}"))?;
     if let Value::Object(merged) = &mut merged {
         merged.extend(fields);
     }
-    SessionConfig::from_json(&merged.to_string()).map_err(|error| wrong(problem(&error)))
+    SessionConfig::from_json(&merged.to_string()).map_err(|error| problem(&error))
+}
+
+/// A field that comes from elsewhere.
+fn misplaced(fields: &Map<String, Value>) -> Option<String> {
+    let is_there = |(name, _): &&(&str, &str)| fields.contains_key(*name);
+    let (name, from) = NOT_FROM_A_FILE.iter().find(is_there)?;
+    Some(format!("`{name}` comes from {from}, not from a file"))
 }
 
 /// What is wrong with a configuration, for a sentence that says which it is.
@@ -118,6 +132,11 @@ pub(crate) fn config(
             .max_tool_rounds
             .unwrap_or(file.max_tool_rounds_per_input),
         max_wall_ms: options.max_wall_ms.unwrap_or(file.max_wall_ms),
+        max_cost_usd: options.max_cost.or(file.max_cost_usd),
+        compaction: match options.compact {
+            true => file.compaction.or_else(|| Some(Compaction::default())),
+            false => file.compaction,
+        },
         reasoning_effort: options.reasoning_effort.clone().or(file.reasoning_effort),
         instructions: texts.instructions.or(file.instructions),
         output_schema: texts.output_schema.or(file.output_schema),
@@ -133,8 +152,8 @@ pub(crate) fn config(
 }
 
 /// What `--approve` asks for.
-pub(crate) fn set_approval(config: &mut SessionConfig, approve: Approve) {
-    if approve != Approve::Never {
+pub(crate) fn set_approval(config: &mut SessionConfig, approve: Option<Approve>) {
+    if let Some(approve) = approve {
         config.approval = approve::settings(approve);
     }
 }

@@ -9,6 +9,7 @@ use hermitcrab_host::tree::{self, Tree};
 
 use crate::approve::Questions;
 use crate::archive;
+use crate::chat;
 use crate::cli::{Place, RunOptions};
 use crate::connect::{Export, HostSession};
 use crate::failure::{Code, Failure, reason};
@@ -23,6 +24,13 @@ use crate::signal::Stops;
 pub(crate) fn read(options: &RunOptions) -> Result<String, Failure> {
     let stdin = io::stdin();
     let named = options.prompt.as_deref();
+    if options.chat.is_some() {
+        // Stdin is the person's.
+        return match named {
+            None => Ok(String::new()),
+            Some(_) => prompt::read(named, &stdin),
+        };
+    }
     let prompt = prompt::read(named, &stdin)?;
     let is_beside = named.is_some_and(|named| named != "-") && prompt::is_piped(&stdin);
     match is_beside && prompt::something_comes() {
@@ -72,10 +80,22 @@ pub(crate) fn carry_out(
             prompt,
             before,
         } = open().await?;
-        let ended = drive(&mut session, prompt, &mut face, &mut stops, &mut questions).await;
+        let (stops, questions) = (&mut stops, &mut questions);
+        let ended = match &options.chat {
+            None => drive(&mut session, prompt, &mut face, stops, questions).await,
+            Some(chat) => {
+                chat::converse(&mut session, prompt, options, chat, stops, questions).await
+            }
+        };
         if let Some(why) = session.end_record().await {
             eprintln!("hermitcrab: the log of the run is not whole: {why}");
         }
+        let resume = match &options.chat {
+            Some(chat) => chat.is_worth_keeping().then_some("hermitcrab --resume"),
+            None if ended.result.is_err() && !options.quiet => Some("hermitcrab run --resume"),
+            None => None,
+        };
+        session.end_journal(resume).await;
         let mut ended = session.saved(ended);
         let answer = ended.answer.take();
         // Also a run that was cut short has changed something; only one that was

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::family::Family;
+use super::fence::Fence;
 use super::guardian::Table;
 use super::kin::Kin;
 use super::spawn::{Spawned, spawn};
@@ -48,8 +49,21 @@ pub(super) struct Command<'a> {
     pub(super) environment: &'a [CString],
     pub(super) directory: &'a CStr,
     pub(super) guardian: Option<&'a Table>,
+    pub(super) fence: Option<&'a Fence>,
     /// None: no limit.
     pub(super) timeout: Option<Duration>,
+}
+
+impl<'a> Command<'a> {
+    /// The program and its arguments.
+    fn words(&self) -> Vec<&'a CStr> {
+        let before = self.fence.map(Fence::before_shell).unwrap_or_default();
+        before
+            .iter()
+            .map(|word| &**word)
+            .chain([self.shell, c"-c", self.line])
+            .collect()
+    }
 }
 
 enum Ended {
@@ -75,11 +89,11 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
         stderr,
         watched,
     } = spawn(
-        command.shell,
-        &[command.shell, c"-c", command.line],
+        &command.words(),
         command.environment,
         command.directory,
         command.guardian,
+        command.fence,
     )?;
     let mut family = Family::new(pid, watched);
     let mut watch = Watch::new(pid)?;

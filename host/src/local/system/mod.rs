@@ -5,12 +5,16 @@
 //! 10 µs and, when all are busy, a wait. Large files, listings, removals and
 //! searches run on tokio's blocking threads.
 
+mod denial;
 mod exec;
 mod facts;
 mod failure;
 mod family;
+#[cfg_attr(target_os = "macos", path = "fence_macos.rs")]
+mod fence;
 mod files;
 mod guardian;
+mod hands;
 mod kin;
 mod policy;
 mod real;
@@ -27,21 +31,26 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use hermitcrab::environment::{
     Entries, EnvironmentError, EnvironmentErrorKind as Kind, EnvironmentInfo, ExecRequest,
-    ExecStatus, GlobRequest, GrepRequest, Matches, Metadata,
+    ExecStatus, GlobRequest, GrepRequest, Matches, Metadata, OutputStream,
 };
 
 use super::LocalBuilder;
-use crate::environment::{ExecIo, HostEnvironment};
+use super::sandbox::Bounds;
+use crate::environment::{ExecIo, HostEnvironment, OutputWriter};
+use denial::Signs;
 use exec::Command;
 use failure::failure;
+use fence::Fence;
 pub use guardian::Guardian;
 pub(in crate::local) use guardian::Table;
+use hands::Hands;
 use stop::Stop;
 
 /// Up to this size, in bytes, files are read and written without changing thread.
@@ -66,6 +75,12 @@ pub struct LocalEnvironment {
     /// The same, as the system takes them.
     environment: Vec<CString>,
     guardian: Option<Table>,
+    fence: Option<Arc<Fence>>,
+    /// Who changes files, if there is a fence.
+    hands: Option<Hands>,
+    /// What the fence lets through.
+    allowed: String,
+    unfenced: Option<String>,
 }
 
 impl LocalEnvironment {
@@ -82,6 +97,12 @@ impl LocalEnvironment {
         LocalBuilder::new(directory)
     }
 
+    /// Why commands or file tools run without the [`Sandbox`](crate::Sandbox) that was
+    /// asked for; None when they have it or none was asked for.
+    pub fn unfenced(&self) -> Option<&str> {
+        self.unfenced.as_deref()
+    }
+
     /// `path` on the machine; an empty one is the working directory.
     fn resolve(&self, path: &str) -> Result<PathBuf, EnvironmentError> {
         if path.contains('\0') {
@@ -91,6 +112,17 @@ impl LocalEnvironment {
             ));
         }
         Ok(self.directory.join(path))
+    }
+
+    /// Changes files, within the fence if there is one.
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, EnvironmentError> + Send + 'static,
+    ) -> Result<T, EnvironmentError> {
+        match &self.hands {
+            Some(hands) => hands.run(work).await,
+            None => blocking(work).await,
+        }
     }
 
     fn variables_with(&self, request: &ExecRequest) -> Cow<'_, [CString]> {
@@ -129,15 +161,34 @@ impl LocalBuilder {
                 format!("cannot work in `{shown}`: its path is not UTF-8"),
             ));
         };
+        let variables =
+            policy::select(std::env::vars_os(), self.policy, &self.secrets, &self.extra);
+        let allowed = denial::allowed(&self.bounds, &directory);
+        let Fenced {
+            fence,
+            hands,
+            unfenced,
+        } = Fenced::new(&self.bounds, &directory, &allowed);
+        let bounds = match (&fence, &*allowed) {
+            (Some(_), clause) => format!("{}{}.", clause[..1].to_uppercase(), &clause[1..]),
+            (None, _) => String::new(),
+        };
+        let warning = unfenced.as_ref().map_or_else(String::new, |why| {
+            format!("the sandbox that was asked for is not there: {why}")
+        });
         let info = EnvironmentInfo {
             working_directory: working_directory.to_owned(),
             platform: facts::platform().to_owned(),
             os_version: facts::os_version(),
             utc_offset_minutes: facts::utc_offset_minutes(),
+            bounds,
+            warning,
         };
-        let variables =
-            policy::select(std::env::vars_os(), self.policy, &self.secrets, &self.extra);
         Ok(LocalEnvironment {
+            fence,
+            hands,
+            allowed,
+            unfenced,
             info,
             directory,
             shell: if Path::new("/bin/bash").exists() {
@@ -149,6 +200,44 @@ impl LocalBuilder {
             variables,
             guardian: self.guardian,
         })
+    }
+}
+
+/// What [`Bounds`] lead to on this system.
+struct Fenced {
+    fence: Option<Arc<Fence>>,
+    hands: Option<Hands>,
+    unfenced: Option<String>,
+}
+
+impl Fenced {
+    fn new(bounds: &Bounds, directory: &Path, allowed: &str) -> Self {
+        let without = |unfenced| Self {
+            fence: None,
+            hands: None,
+            unfenced,
+        };
+        let fence = match Fence::new(bounds, directory) {
+            Ok(Some(fence)) => Arc::new(fence),
+            Ok(None) => return without(None),
+            Err(reason) => return without(Some(reason)),
+        };
+        if !fence.bounds_threads() {
+            let unfenced = "on this system it bounds commands only, not the file tools";
+            return Self {
+                fence: Some(fence),
+                hands: None,
+                unfenced: Some(unfenced.to_owned()),
+            };
+        }
+        match Hands::new(fence.clone(), allowed.to_owned()) {
+            Ok(hands) => Self {
+                fence: Some(fence),
+                hands: Some(hands),
+                unfenced: None,
+            },
+            Err(reason) => without(Some(reason)),
+        }
     }
 }
 
@@ -191,11 +280,12 @@ impl HostEnvironment for LocalEnvironment {
 
     async fn write(&self, path: &str, content: Bytes) -> Result<(), EnvironmentError> {
         let target = self.resolve(path)?;
-        if content.len() as u64 <= SMALL {
+        if content.len() as u64 <= SMALL && self.hands.is_none() {
             return write::write(&target, path, &content);
         }
         let shown = path.to_owned();
-        blocking(move || write::write(&target, &shown, &content)).await
+        self.change(move || write::write(&target, &shown, &content))
+            .await
     }
 
     async fn stat(&self, path: &str) -> Result<Metadata, EnvironmentError> {
@@ -216,15 +306,26 @@ impl HostEnvironment for LocalEnvironment {
     async fn remove(&self, path: &str) -> Result<(), EnvironmentError> {
         let target = self.resolve(path)?;
         let shown = path.to_owned();
-        blocking(move || files::remove(&target, &shown)).await
+        self.change(move || files::remove(&target, &shown)).await
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), EnvironmentError> {
-        files::rename(&self.resolve(from)?, &self.resolve(to)?, from, to)
+        let (source, target) = (self.resolve(from)?, self.resolve(to)?);
+        if self.hands.is_none() {
+            return files::rename(&source, &target, from, to);
+        }
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.change(move || files::rename(&source, &target, &from, &to))
+            .await
     }
 
     async fn make_dir(&self, path: &str) -> Result<(), EnvironmentError> {
-        files::make_dir(&self.resolve(path)?, path)
+        let target = self.resolve(path)?;
+        if self.hands.is_none() {
+            return files::make_dir(&target, path);
+        }
+        let shown = path.to_owned();
+        self.change(move || files::make_dir(&target, &shown)).await
     }
 
     async fn grep(&self, request: GrepRequest) -> Result<Matches, EnvironmentError> {
@@ -270,12 +371,51 @@ impl HostEnvironment for LocalEnvironment {
             environment: &self.variables_with(&request),
             directory: &directory,
             guardian: self.guardian.as_ref(),
+            fence: self.fence.as_deref(),
             timeout: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
         };
-        exec::run(command, io)
-            .await
-            .map_err(|error| not_started(&request.command, &error))
+        let ran = match self.fence {
+            Some(_) => fenced(command, io, &self.allowed).await,
+            None => exec::run(command, io).await,
+        };
+        ran.map_err(|error| not_started(&request.command, &error))
     }
+}
+
+/// Output on its way, looked through.
+struct Looking<'a> {
+    output: &'a mut dyn OutputWriter,
+    signs: Signs,
+}
+
+#[async_trait]
+impl OutputWriter for Looking<'_> {
+    async fn write(&mut self, stream: OutputStream, data: Bytes) {
+        self.signs.look(&data);
+        self.output.write(stream, data).await;
+    }
+}
+
+/// Runs a command within a fence and, if it seems to have failed at that, says what is
+/// `allowed`.
+async fn fenced(command: Command<'_>, io: ExecIo<'_>, allowed: &str) -> io::Result<ExecStatus> {
+    let mut looking = Looking {
+        output: io.output,
+        signs: Signs::new(),
+    };
+    let io = ExecIo {
+        output: &mut looking,
+        cancel: io.cancel,
+    };
+    let status = exec::run(command, io).await?;
+    if status.exit_code != 0 && looking.signs.were_seen() {
+        let note = format!("hermitcrab: {allowed}\n");
+        looking
+            .output
+            .write(OutputStream::Stderr, note.into())
+            .await;
+    }
+    Ok(status)
 }
 
 fn c_string(what: &str, text: OsString) -> Result<CString, EnvironmentError> {

@@ -17,6 +17,7 @@ use std::ptr;
 
 use nix::libc;
 
+use super::fence::Fence;
 use super::guardian::{Entry, Table};
 
 #[cfg(target_os = "linux")]
@@ -34,13 +35,35 @@ pub(super) struct Spawned {
     pub(super) watched: Option<Entry>,
 }
 
-/// Runs `program` with `arguments` (the first is its name) and exactly the
+/// Runs `words`, a program and its arguments, with exactly the
 /// variables of `environment` (`NAME=value`) in `directory`. Standard input is
 /// `/dev/null`; signals have their default meaning and none is blocked. `guardian`
-/// watches it from before its first moment.
+/// watches it from before its first moment; `fence` bounds it from then on.
 pub(super) fn spawn(
-    program: &CStr,
-    arguments: &[&CStr],
+    words: &[&CStr],
+    environment: &[CString],
+    directory: &CStr,
+    guardian: Option<&Table>,
+    fence: Option<&Fence>,
+) -> io::Result<Spawned> {
+    let start = || unfenced(words, environment, directory, guardian);
+    let Some(fence) = fence else { return start() };
+    // A fence binds a thread for good, and what it starts: this one ends at once.
+    std::thread::scope(|scope| {
+        let fenced = std::thread::Builder::new()
+            .name("fence".to_owned())
+            .spawn_scoped(scope, || {
+                fence.enter()?;
+                start()
+            })?;
+        fenced
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread of the fence failed")))
+    })
+}
+
+fn unfenced(
+    words: &[&CStr],
     environment: &[CString],
     directory: &CStr,
     guardian: Option<&Table>,
@@ -54,7 +77,7 @@ pub(super) fn spawn(
     actions.duplicate(stderr_writer.as_raw_fd(), libc::STDERR_FILENO)?;
     actions.change_directory(directory)?;
     let attributes = Attributes::new_session()?;
-    let argv = pointers(arguments.iter().copied());
+    let argv = pointers(words.iter().copied());
     let envp = pointers(environment.iter().map(CString::as_c_str));
     let mut pid = 0;
     // SAFETY: every pointer is valid for the call: C strings and null-terminated
@@ -62,7 +85,7 @@ pub(super) fn spawn(
     check(unsafe {
         libc::posix_spawn(
             &mut pid,
-            program.as_ptr(),
+            words[0].as_ptr(),
             &actions.0,
             &attributes.0,
             argv.as_ptr(),

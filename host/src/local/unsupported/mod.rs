@@ -34,6 +34,11 @@ impl LocalEnvironment {
     pub fn builder(directory: impl Into<PathBuf>) -> LocalBuilder {
         LocalBuilder::new(directory)
     }
+
+    /// Why commands run without the [`Sandbox`](crate::Sandbox) that was asked for.
+    pub fn unfenced(&self) -> Option<&str> {
+        match self.0 {}
+    }
 }
 
 impl LocalBuilder {

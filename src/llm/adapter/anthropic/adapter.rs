@@ -1,12 +1,15 @@
 //! The adapter: facts of the API, and which of the files beside it does what.
 
+use serde_json::Value;
+
 use super::decode::Events;
 use super::encode::head;
-use super::{NAME, error};
+use super::{NAME, error, thinking};
 use crate::llm::adapter::encode::encode;
 use crate::llm::adapter::{Adapter, Encoded, failure, reader};
 use crate::llm::endpoint::{Endpoint, ProviderVariables};
 use crate::llm::error::LlmError;
+use crate::llm::message::Replay;
 use crate::llm::names::Names;
 use crate::llm::request::Request;
 use crate::llm::response::RateLimit;
@@ -34,6 +37,16 @@ impl Adapter for Anthropic {
             base_url: "ANTHROPIC_BASE_URL",
             options: &[],
             key_optional: false,
+        }
+    }
+
+    fn unbind(&self, replay: &mut Replay) {
+        if thinking::is_bound(&replay.model) {
+            let is_thinking = |item: &Value| {
+                let kind = item["type"].as_str();
+                matches!(kind, Some("thinking" | "redacted_thinking"))
+            };
+            replay.items.retain(|item| !is_thinking(item));
         }
     }
 

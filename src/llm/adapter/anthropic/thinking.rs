@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::llm::adapter::effort::{changed, dropped, nearest};
-use crate::llm::model::{ModelInfo, ThinkingControl};
+use crate::llm::model::{ModelInfo, ThinkingControl, model_info};
 use crate::llm::warning::Warning;
 
 /// Smallest budget that the API accepts.
@@ -48,13 +48,21 @@ pub(super) fn plan(wish: &Wish<'_>, warnings: &mut Vec<Warning>) -> Plan {
     match wish.effort {
         None => plan.thinking = by_default(wish.info),
         Some("none") => plan.thinking = off(wish, warnings),
-        Some(effort) => match control(wish) {
+        Some(effort) => match control(wish.model, wish.info) {
             Control::Budget => by_budget(wish, effort, &mut plan, warnings),
             Control::Level => by_level(wish, effort, &mut plan, warnings),
             Control::None => warnings.push(dropped(wish.model)),
         },
     }
     plan
+}
+
+/// Whether reasoning of `model` is bound to what stands before it (LLM-client brief
+/// §9.3). That of models that take a budget is not, and they refuse a last round of
+/// calls without it.
+pub(super) fn is_bound(model: &str) -> bool {
+    let info = model_info(model);
+    !matches!(control(model, info), Control::Budget)
 }
 
 /// How the model's reasoning is measured out.
@@ -66,13 +74,13 @@ enum Control {
 
 /// What the catalogue says. A model that it does not know goes by the number
 /// in its name: reasoning came with 3.7, and up to 4.5 it takes a budget only.
-fn control(wish: &Wish<'_>) -> Control {
-    match wish.info {
+fn control(model: &str, info: Option<&ModelInfo>) -> Control {
+    match info {
         Some(info) => match info.thinking_control {
             Some(ThinkingControl::Budget) => Control::Budget,
             Some(ThinkingControl::Level) | None => Control::Level,
         },
-        None => match generation(wish.model) {
+        None => match generation(model) {
             Some(number) if number < (3, 7) => Control::None,
             Some(number) if number <= (4, 5) => Control::Budget,
             _ => Control::Level,
@@ -190,7 +198,20 @@ fn by_budget(wish: &Wish<'_>, effort: &str, plan: &mut Plan, warnings: &mut Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::generation;
+    use super::{generation, is_bound};
+
+    #[test]
+    fn models_that_bind_their_reasoning() {
+        for (model, expected) in [
+            ("claude-sonnet-5-5", true),
+            ("claude-opus-9", true),
+            ("my-model", true),
+            ("claude-opus-4-1-20250805", false),
+            ("claude-3-7-sonnet-latest", false),
+        ] {
+            assert_eq!(is_bound(model), expected, "{model}");
+        }
+    }
 
     #[test]
     fn the_number_in_a_name() {

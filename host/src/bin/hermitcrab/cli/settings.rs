@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::value::limit;
+use super::value::{dollars, limit};
 
 /// Settings of a session.
 #[derive(Debug, Args)]
@@ -21,6 +21,13 @@ pub(crate) struct SettingsOptions {
     /// Wall time at most, in ms [default: no limit]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit::<u64>)]
     pub(crate) max_wall_ms: Option<u64>,
+    /// What the run may cost at most with its subagents, in US dollars [default: no limit]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub(crate) max_cost: Option<f64>,
+    /// Replace the older part of the conversation by a summary of the model's where it fills 80 %
+    /// of the context window; `compaction` of --config says when and what stays
+    #[arg(long)]
+    pub(crate) compact: bool,
     /// File with your own instructions, appended to the system prompt
     #[arg(long, value_name = "FILE")]
     pub(crate) instructions: Option<PathBuf>,

@@ -13,8 +13,10 @@ use hermitcrab_host::tree;
 
 use crate::approve::Questions;
 use crate::archive;
+use crate::cli::FenceOptions;
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
+use crate::ground::Machine;
 use crate::ground::{Ground, guardian};
 use crate::plan::Plan;
 use crate::provider;
@@ -73,10 +75,17 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             ..SessionConfig::default()
         },
         providers: vec![chosen],
-        ground: Ground::Local(directory.clone(), guardian, Vec::new()),
+        ground: Ground::Local(Machine {
+            directory: directory.clone(),
+            guardian,
+            variables: Vec::new(),
+            fence: FenceOptions::default(),
+            checkpoints: false,
+        }),
         approver: None,
         history: None,
         record: None,
+        keep: None,
         save: None,
     };
     let runtime = runtime()?;

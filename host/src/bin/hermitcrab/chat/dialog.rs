@@ -1,0 +1,244 @@
+//! The question whether a call may be made.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::editor::Editor;
+use super::wrap::cut;
+use crate::approve::{Answer, DECLINED, Question};
+use crate::harmless::harmless;
+
+/// Who types while the question comes up has not read it: keys go on to the editor until
+/// so many ticks came without one.
+const PAUSE_TICKS: usize = 7;
+
+/// A question on the terminal.
+pub(super) struct Dialog {
+    question: Question,
+    lines: Vec<String>,
+    /// The first line that is shown.
+    top: usize,
+    shown: usize,
+    /// Ticks since the last key that was not its own.
+    quiet: usize,
+    /// The reason of a no, while it is written.
+    because: Option<Editor>,
+}
+
+/// What a key did to a dialog.
+pub(super) enum Reaction {
+    /// It belongs to the editor: the person was typing.
+    NotMine,
+    /// The question stands.
+    Open,
+    /// It is answered.
+    Answered,
+    /// What the model does is to end.
+    Interrupt,
+}
+
+/// Keys that a dialog knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Enter,
+    Backspace,
+    Escape,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+}
+
+impl Dialog {
+    pub(super) fn new(question: Question) -> Self {
+        Self {
+            lines: question.lines(),
+            question,
+            top: 0,
+            shown: 1,
+            quiet: 0,
+            because: None,
+        }
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.question.is_given_up()
+    }
+
+    fn is_listening(&self) -> bool {
+        self.quiet >= PAUSE_TICKS
+    }
+
+    /// Some time has passed.
+    pub(super) fn tick(&mut self) {
+        self.quiet += 1;
+    }
+
+    pub(super) fn key(mut self, key: Key) -> (Option<Self>, Reaction) {
+        if !self.is_listening() {
+            self.quiet = 0;
+            return (Some(self), Reaction::NotMine);
+        }
+        if let Some(because) = &mut self.because {
+            match key {
+                Key::Char(c) => because.insert(&c.to_string()),
+                Key::Backspace => because.backspace(),
+                Key::Escape => self.because = None,
+                Key::Enter => {
+                    let reason = because.text().trim();
+                    let no = match reason.is_empty() {
+                        true => DECLINED.to_owned(),
+                        false => format!("{DECLINED}: {reason}"),
+                    };
+                    return self.answered(Answer::No(no));
+                }
+                _ => {}
+            }
+            return (Some(self), Reaction::Open);
+        }
+        let last = self.lines.len().saturating_sub(self.shown);
+        match key {
+            Key::Char('y' | 'Y') => return self.answered(Answer::Once),
+            Key::Char('a' | 'A') if self.question.call.key().is_some() => {
+                return self.answered(Answer::Always);
+            }
+            Key::Char('n' | 'N') => return self.answered(Answer::No(DECLINED.to_owned())),
+            Key::Escape => return (Some(self), Reaction::Interrupt),
+            Key::Char('b' | 'B') => self.because = Some(Editor::default()),
+            Key::Up => self.top = self.top.saturating_sub(1),
+            Key::Down => self.top = (self.top + 1).min(last),
+            Key::PageUp => self.top = self.top.saturating_sub(self.shown),
+            Key::PageDown => self.top = (self.top + self.shown).min(last),
+            _ => {}
+        }
+        (Some(self), Reaction::Open)
+    }
+
+    fn answered(self, answer: Answer) -> (Option<Self>, Reaction) {
+        self.question.answer(answer);
+        (None, Reaction::Answered)
+    }
+
+    /// The question in `room` rows at most, with the row and column of the cursor.
+    pub(super) fn rows(
+        &mut self,
+        room: usize,
+        columns: usize,
+    ) -> (Vec<Line<'static>>, (usize, usize)) {
+        let strong = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        let tool = harmless(&self.question.call.tool);
+        let head = cut(&format!("{tool} asks to do this:"), columns);
+        let mut rows = vec![Line::from(Span::styled(head, strong))];
+        self.shown = room.saturating_sub(5).max(1);
+        let end = (self.top + self.shown).min(self.lines.len());
+        for line in &self.lines[self.top.min(end)..end] {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => Style::new().fg(Color::Green),
+                Some(b'-') => Style::new().fg(Color::Red),
+                Some(b'@') => Style::new().fg(Color::Cyan),
+                _ => Style::new(),
+            };
+            let line = cut(line, columns.saturating_sub(2));
+            rows.push(Line::from(Span::styled(format!("  {line}"), style)));
+        }
+        if self.shown < self.lines.len() {
+            let place = format!(
+                "  lines {} to {end} of {}: ↑ ↓ PageUp PageDown show the others",
+                self.top + 1,
+                self.lines.len()
+            );
+            rows.push(Line::from(Span::styled(cut(&place, columns), dim)));
+        }
+        let reason = cut(&harmless(&self.question.call.reason), columns);
+        rows.push(Line::from(Span::styled(reason, dim)));
+        if let Some(because) = &self.because {
+            let (lines, (row, column)) = because.rows(columns.saturating_sub(14));
+            let shown = lines.get(row).cloned().unwrap_or_default();
+            rows.push(Line::from(vec![
+                Span::styled("no, because: ", strong),
+                Span::raw(shown),
+            ]));
+            let last = rows.len() - 1;
+            return (rows, (last, 13 + column));
+        }
+        let always = match (
+            self.question.call.key(),
+            self.question.call.arguments.get("command"),
+        ) {
+            (None, _) => "",
+            (Some(_), Some(_)) => "[a]lways for this command  ",
+            (Some(_), None) => "[a]lways for this file  ",
+        };
+        let choices = format!("[y]es, once  {always}[n]o  no, [b]ecause…");
+        let style = if self.is_listening() { strong } else { dim };
+        let choices = cut(&choices, columns);
+        let column = Span::raw(choices.as_str()).width();
+        rows.push(Line::from(Span::styled(choices, style)));
+        let last = rows.len() - 1;
+        (rows, (last, column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermitcrab::effect::Approval;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A key; none: a tick.
+    fn check(keys: &[Option<Key>], typed: usize, expected: Option<Approval>) {
+        let (question, mut reply) = Question::of("shell", json!({"command": "rm x"}));
+        let mut dialog = Some(Dialog::new(question));
+        let mut not_mine = 0;
+        for key in keys {
+            let Some(mut open) = dialog.take() else { break };
+            dialog = match key {
+                None => {
+                    open.tick();
+                    Some(open)
+                }
+                Some(key) => {
+                    let (open, reaction) = open.key(*key);
+                    not_mine += usize::from(matches!(reaction, Reaction::NotMine));
+                    open
+                }
+            };
+        }
+        assert_eq!(not_mine, typed);
+        assert_eq!(reply.try_recv().ok(), expected);
+    }
+
+    fn deny(reason: &str) -> Option<Approval> {
+        let reason = reason.to_owned();
+        Some(Approval::Deny { reason })
+    }
+
+    const Y: Option<Key> = Some(Key::Char('y'));
+
+    #[test]
+    fn who_types_does_not_answer() {
+        let pause = [None; PAUSE_TICKS];
+        let short = [None; PAUSE_TICKS - 1];
+        check(&[Y, Y, Y], 3, None);
+        check(&[&short[..], &[Y], &short[..], &[Y]].concat(), 2, None);
+        check(&[&[Y][..], &pause, &[Y]].concat(), 1, Some(Approval::Allow));
+    }
+
+    #[test]
+    fn answers() {
+        let after = |keys: &[Key]| {
+            let mut all = vec![None; PAUSE_TICKS];
+            all.extend(keys.iter().copied().map(Some));
+            all
+        };
+        check(&after(&[Key::Char('a')]), 0, Some(Approval::Allow));
+        check(&after(&[Key::Char('n')]), 0, deny(DECLINED));
+        check(&after(&[Key::Enter, Key::Char(' '), Key::Down]), 0, None);
+        let because = [Key::Char('b'), Key::Char('y'), Key::Char('n'), Key::Enter];
+        check(&after(&because), 0, deny("the user declined: yn"));
+    }
+}

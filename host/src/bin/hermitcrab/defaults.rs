@@ -1,0 +1,283 @@
+//! `hermitcrab.toml`: what the user and the project want where the command line says
+//! nothing.
+//!
+//! The user's file counts whole. The project's is written by whoever wrote the project, so
+//! of it only what gives no rights counts, and nothing that the user's file says, until
+//! the user's file names the project under `trusted`.
+
+use std::env;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum as _;
+use hermitcrab::session::SessionConfig;
+use serde_json::{Map, Value};
+
+use crate::cli::{Approve, FenceOptions, Place, RunOptions, SandboxMode};
+use crate::failure::{Failure, reason};
+use crate::harmless::harmless;
+use crate::settings;
+
+/// The name of both files.
+pub(crate) const NAME: &str = "hermitcrab.toml";
+
+/// Keys of the project's file that count whoever wrote it: they choose among what the user
+/// has anyway.
+const HARMLESS: [&str; 10] = [
+    "context_window",
+    "max_tokens",
+    "max_tool_rounds_per_input",
+    "max_turns",
+    "max_wall_ms",
+    "model",
+    "quiet",
+    "reasoning_effort",
+    "tool_line_limits",
+    "tool_output_limits",
+];
+
+/// Keys that are options of the program, not settings of a session.
+const OPTIONS: [&str; 5] = ["approve", "checkpoints", "journal", "quiet", "trusted"];
+/// Those of them that make a sandbox.
+const FENCE: [&str; 3] = ["allow_write", "net", "sandbox"];
+
+/// Applies what the files say of a sandbox to a session that goes on, whose other settings
+/// go on with it.
+///
+/// # Errors
+/// As [`apply`].
+pub(crate) fn fence(options: &mut RunOptions) -> Result<(), Failure> {
+    let Ok(directory) = fs::canonicalize(&options.dir) else {
+        // Whoever needs it says so.
+        return Ok(());
+    };
+    fence_of(&mut merged(&directory)?, options)
+}
+
+/// Applies the files to `options`, and returns the settings of a session that they name.
+///
+/// # Errors
+/// A file cannot be read, or says what cannot be.
+pub(crate) fn apply(
+    options: &mut RunOptions,
+    directory: &Path,
+) -> Result<Map<String, Value>, Failure> {
+    let mut fields = merged(directory)?;
+    fence_of(&mut fields, options)?;
+    for name in OPTIONS {
+        let Some(value) = fields.remove(name) else {
+            continue;
+        };
+        match (name, &value) {
+            ("quiet", Value::Bool(quiet)) => options.quiet |= quiet,
+            ("journal", Value::Bool(journal)) => {
+                options.journal.no_journal |= !journal && !options.journal.r#continue;
+            }
+            ("checkpoints", Value::Bool(checkpoints)) => {
+                options.journal.no_checkpoints |= !checkpoints;
+            }
+            ("approve", Value::String(approve)) => {
+                let approve = Approve::from_str(approve, false).map_err(|_| {
+                    Failure::usage(format!(
+                        "{NAME}: `approve` is never, ask or always, not {approve:?}"
+                    ))
+                })?;
+                options.approve.get_or_insert(approve);
+            }
+            ("trusted", _) => {}
+            _ => return Err(wrong_value(name, &value)),
+        }
+    }
+    Ok(fields)
+}
+
+fn wrong_value(name: &str, value: &Value) -> Failure {
+    Failure::usage(format!("{NAME}: `{name}` has a wrong value: {value}"))
+}
+
+/// What the files say together.
+fn merged(directory: &Path) -> Result<Map<String, Value>, Failure> {
+    let mut fields = Map::new();
+    let mut trusted = Vec::new();
+    let user = user_file();
+    if let Some(path) = &user
+        && let Some(user) = read(path)?
+    {
+        trusted = trusted_in(path, &user)?;
+        fields = user;
+    }
+    if let Some(path) = project_file(directory)
+        && let Some(project) = read(&path)?
+    {
+        let home = path.parent().unwrap_or(directory);
+        let is_trusted = trusted.iter().any(|one| one == home);
+        let mut ignored = Vec::new();
+        for (name, value) in project {
+            let counts = HARMLESS.contains(&&*name) && !fields.contains_key(&name);
+            match (is_trusted, counts) {
+                (true, _) if name != "trusted" => drop(fields.insert(name, value)),
+                (false, true) => drop(fields.insert(name, value)),
+                // What the user says wins in silence.
+                (false, false) if HARMLESS.contains(&&*name) => {}
+                _ => ignored.push(name),
+            }
+        }
+        if !ignored.is_empty() {
+            let user = user.map_or_else(|| NAME.to_owned(), |path| path.display().to_string());
+            eprintln!(
+                "hermitcrab: {} of {} is not used: only you can say that the project is trusted, \
+                 with `trusted = [{:?}]` in {user}",
+                harmless(&ignored.join(", ")),
+                harmless(&path.display().to_string()),
+                harmless(&home.display().to_string()),
+            );
+        }
+    }
+    Ok(fields)
+}
+
+/// Takes what is said of a sandbox into `options`.
+fn fence_of(fields: &mut Map<String, Value>, options: &mut RunOptions) -> Result<(), Failure> {
+    let mut widened = FenceOptions::default();
+    for name in FENCE {
+        let Some(value) = fields.remove(name) else {
+            continue;
+        };
+        match (name, &value) {
+            // A fence is of this machine.
+            _ if options.place() == Place::Memory => {}
+            ("sandbox", Value::String(mode)) => {
+                let mode = SandboxMode::from_str(mode, false).map_err(|_| {
+                    Failure::usage(format!(
+                        "{NAME}: `sandbox` is off, read-only or workspace-write, not {mode:?}"
+                    ))
+                })?;
+                options.fence.sandbox.get_or_insert(mode);
+            }
+            ("net", Value::Bool(net)) => widened.net |= net,
+            ("allow_write", Value::Array(paths)) if paths.iter().all(Value::is_string) => {
+                let home = env::var_os("HOME").map(PathBuf::from);
+                let texts = paths.iter().filter_map(Value::as_str);
+                let paths = texts.map(|text| below(home.as_deref(), text));
+                // A cache that is not there yet is left out, as the option says.
+                widened
+                    .allow_write
+                    .extend(paths.filter(|path| path.exists()));
+            }
+            _ => return Err(wrong_value(name, &value)),
+        }
+    }
+    // What widens a sandbox counts where there is one.
+    if options.fence.is_on() {
+        options.fence.net |= widened.net;
+        if options.fence.sandbox == Some(SandboxMode::WorkspaceWrite) {
+            options.fence.allow_write.extend(widened.allow_write);
+        }
+    }
+    Ok(())
+}
+
+/// `text` as a path, where `~/` is `home`.
+fn below(home: Option<&Path>, text: &str) -> PathBuf {
+    match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+/// The settings of a session that the files name, over the built-in ones.
+///
+/// # Errors
+/// A name or a value is wrong.
+pub(crate) fn over(fields: Map<String, Value>) -> Result<SessionConfig, Failure> {
+    let config = SessionConfig {
+        provider: String::new(),
+        ..SessionConfig::default()
+    };
+    if fields.is_empty() {
+        return Ok(config);
+    }
+    settings::merged(&config, fields)
+        .map_err(|problem| Failure::usage(format!("{NAME}: {problem}")))
+}
+
+/// The file of the user.
+fn user_file() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let named = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let base = match named.filter(|path| path.is_absolute()) {
+        Some(path) => path,
+        None if cfg!(windows) => PathBuf::from(set("APPDATA")?),
+        None => PathBuf::from(set("HOME")?).join(".config"),
+    };
+    Some(base.join("hermitcrab").join(NAME))
+}
+
+/// The file of the project: the first one upwards from `directory`, up to the root of
+/// its repository.
+fn project_file(directory: &Path) -> Option<PathBuf> {
+    for each in directory.ancestors() {
+        let file = each.join(NAME);
+        if file.is_file() {
+            return Some(file);
+        }
+        if each.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+/// What a file says; none: it is not there, or in a directory that is closed to this
+/// user (`HOME` of another one).
+fn read(path: &Path) -> Result<Option<Map<String, Value>>, Failure> {
+    let shown = path.display();
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(_) if fs::symlink_metadata(path).is_err() => return Ok(None),
+        Err(error) => {
+            return Err(Failure::usage(format!(
+                "cannot read {shown}: {}",
+                reason(&error)
+            )));
+        }
+    };
+    let wrong = |problem: String| Failure::usage(format!("{shown}: {problem}"));
+    let table: toml::Table =
+        toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+    let Ok(Value::Object(fields)) = serde_json::to_value(table) else {
+        return Err(wrong("it is not a table".to_owned()));
+    };
+    let own: Map<String, Value> = fields
+        .iter()
+        .filter(|(name, _)| ![&OPTIONS[..], &FENCE].concat().contains(&&***name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    // By itself first, so that the error names the file.
+    settings::merged(&SessionConfig::default(), own).map_err(wrong)?;
+    Ok(Some(fields))
+}
+
+/// The directories that the user trusts.
+fn trusted_in(path: &Path, fields: &Map<String, Value>) -> Result<Vec<PathBuf>, Failure> {
+    let Some(value) = fields.get("trusted") else {
+        return Ok(Vec::new());
+    };
+    let wrong = || {
+        let shown = path.display();
+        Failure::usage(format!(
+            "{shown}: `trusted` is a list of directories, not {value}"
+        ))
+    };
+    let list = value.as_array().ok_or_else(wrong)?;
+    let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let of = |text| below(home.as_deref(), text);
+    let paths = texts.ok_or_else(wrong)?.into_iter().map(of);
+    // As the working directory is: without links.
+    Ok(paths
+        .map(|path| fs::canonicalize(&path).unwrap_or(path))
+        .collect())
+}

@@ -1,0 +1,222 @@
+//! `Keeper`: notes what a session changes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::scan::{Marks, scan};
+use super::state::{State, text};
+use super::store::{Change, Checkpoints, Line};
+use super::undo::{Restored, UndoError};
+
+/// Characters of a command that are noted.
+const SHOWN: usize = 100;
+/// Entries below a directory that a tool moves or removes.
+const MAX_ENTRIES: usize = 20_000;
+
+/// Notes changes in checkpoints.
+pub(super) struct Keeper {
+    checkpoints: Checkpoints,
+    directory: PathBuf,
+    /// The tree as it was last looked through, and what was at each path.
+    tree: Tree,
+}
+
+enum Tree {
+    /// Not yet looked at.
+    Unknown,
+    Known(Marks, BTreeMap<PathBuf, State>),
+    /// Commands are not watched.
+    TooLarge(String),
+}
+
+/// What paths were before a tool.
+pub(super) struct Before(BTreeMap<PathBuf, State>, Vec<PathBuf>);
+
+impl Keeper {
+    pub(super) fn new(checkpoints: Checkpoints, directory: PathBuf) -> Self {
+        Self {
+            checkpoints,
+            directory,
+            tree: Tree::Unknown,
+        }
+    }
+
+    /// What follows belongs to this round.
+    pub(super) fn set_round(&mut self, round: u64) {
+        if round > self.checkpoints.round {
+            self.checkpoints.add(vec![Line::Round { round }]);
+        }
+    }
+
+    /// See [`Checkpoints::undo`].
+    pub(super) fn undo(&mut self, from: Option<u64>, partly: bool) -> Result<Restored, UndoError> {
+        self.checkpoints.undo(from, partly)
+    }
+
+    /// What is at `path` now, with its content kept.
+    fn kept(&mut self, path: &Path) -> State {
+        let (state, content) = State::of(path, self.checkpoints.limits.file_bytes);
+        if let (State::File { hash, .. }, Some(content)) = (&state, &content)
+            && let Err(why) = self.checkpoints.keep(hash, content)
+        {
+            self.uncovered(why);
+        }
+        state
+    }
+
+    fn uncovered(&mut self, why: String) {
+        let round = self.checkpoints.round;
+        let noted = &self.checkpoints.uncovered;
+        if !noted.contains(&(round, why.clone())) {
+            self.checkpoints.add(vec![Line::Uncovered { round, why }]);
+        }
+    }
+
+    /// A tool is about to change `paths`, what is below them, and the directories that
+    /// they need.
+    pub(super) fn before(&mut self, paths: &[PathBuf]) -> Before {
+        let mut all = BTreeMap::new();
+        for path in paths {
+            let missing = path.ancestors().skip(1).take_while(|dir| !dir.exists());
+            let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+            all.extend(missing.into_iter().map(|dir| (dir, State::Absent)));
+            for path in self.below(path) {
+                let state = self.kept(&path);
+                all.insert(path, state);
+            }
+        }
+        Before(all, paths.to_vec())
+    }
+
+    /// The tool is done.
+    pub(super) fn after(&mut self, before: Before) {
+        let Before(mut before, paths) = before;
+        for path in &paths {
+            for path in self.below(path) {
+                before.entry(path).or_insert(State::Absent);
+            }
+        }
+        let max_bytes = self.checkpoints.limits.file_bytes;
+        let changes: Vec<(PathBuf, State, State)> = before
+            .into_iter()
+            .map(|(path, before)| {
+                let after = State::of(&path, max_bytes).0;
+                (path, before, after)
+            })
+            .collect();
+        self.note(changes, "file tools");
+    }
+
+    fn note(&mut self, changes: Vec<(PathBuf, State, State)>, by: &str) {
+        let round = self.checkpoints.round;
+        let mut lines = Vec::new();
+        for (path, before, after) in changes {
+            if before == after {
+                continue;
+            }
+            let Some(path) = text(&path) else {
+                let why = "names of files that are not UTF-8 are not noted";
+                self.uncovered(why.to_owned());
+                continue;
+            };
+            lines.push(Line::Change(Change {
+                round,
+                path: path.to_owned(),
+                before,
+                after,
+                by: by.to_owned(),
+            }));
+        }
+        if !lines.is_empty() {
+            self.checkpoints.add(lines);
+        }
+    }
+
+    /// A command is about to run: what is in the tree now is kept. What differs is noted
+    /// if another command was `cut_off`.
+    pub(super) fn before_command(&mut self, cut_off: bool) {
+        self.look(cut_off.then_some("a command that was cut off"));
+    }
+
+    /// A command has run.
+    pub(super) fn after_command(&mut self, command: &str) {
+        let line: String = command.lines().next().unwrap_or_default().to_owned();
+        let mut shown: String = line.chars().take(SHOWN).collect();
+        if shown.len() < command.trim_end().len() {
+            shown.push('…');
+        }
+        self.look(Some(&format!("`{shown}`")));
+    }
+
+    /// Looks through the tree and keeps what is new there. What differs from the last
+    /// look was changed `by` a command, if one is given, else by somebody else.
+    fn look(&mut self, by: Option<&str>) {
+        let limits = self.checkpoints.limits;
+        let (old_marks, mut states) = match std::mem::replace(&mut self.tree, Tree::Unknown) {
+            Tree::TooLarge(why) => {
+                if by.is_some() {
+                    self.uncovered(format!("what commands change is not noted: {why}"));
+                }
+                self.tree = Tree::TooLarge(why);
+                return;
+            }
+            Tree::Unknown => (Marks::new(), BTreeMap::new()),
+            Tree::Known(marks, states) => (marks, states),
+        };
+        let marks = match scan(&self.directory, &limits, Instant::now() + limits.scan) {
+            Ok(marks) => marks,
+            Err(why) => return self.give_up(why, by),
+        };
+        let until = Instant::now() + limits.scan;
+        let mut changes = Vec::new();
+        for (path, mark) in &marks {
+            if old_marks.get(path).is_some_and(|old| old.is_same(mark)) {
+                continue;
+            }
+            let after = self.kept(path);
+            let before = states.insert(path.clone(), after.clone());
+            changes.push((path.clone(), before.unwrap_or(State::Absent), after));
+            if Instant::now() > until {
+                let ms = limits.scan.as_millis();
+                return self.give_up(format!("keeping its files takes more than {ms} ms"), by);
+            }
+        }
+        for path in old_marks.keys().filter(|path| !marks.contains_key(*path)) {
+            // Gone, or ignored from now on.
+            let after = State::of(path, limits.file_bytes).0;
+            let before = states.remove(path).unwrap_or(State::Absent);
+            changes.push((path.clone(), before, after));
+        }
+        if let Some(by) = by {
+            self.note(changes, by);
+        }
+        self.tree = Tree::Known(marks, states);
+    }
+
+    /// `path` and what is below it, links not followed.
+    fn below(&mut self, path: &Path) -> Vec<PathBuf> {
+        let walk = ignore::WalkBuilder::new(path)
+            .standard_filters(false)
+            .build();
+        let found = walk.flatten().map(ignore::DirEntry::into_path);
+        let mut found: Vec<PathBuf> = found.take(MAX_ENTRIES + 1).collect();
+        if found.len() > MAX_ENTRIES {
+            found.truncate(MAX_ENTRIES);
+            self.uncovered(format!(
+                "of a directory with more than {MAX_ENTRIES} entries the rest is not noted"
+            ));
+        }
+        if found.is_empty() {
+            found.push(path.to_owned());
+        }
+        found
+    }
+
+    fn give_up(&mut self, why: String, by: Option<&str>) {
+        if by.is_some() {
+            self.uncovered(format!("what commands change is not noted: {why}"));
+        }
+        self.tree = Tree::TooLarge(why);
+    }
+}

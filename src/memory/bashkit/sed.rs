@@ -1,0 +1,190 @@
+//! Loops of `sed`: bashkit's runs at most 1,000 commands for one line, prints
+//! what it has got by then, writes it with `-i`, too, and ends with exit code 0.
+//! Whether a loop gets that far is known only afterwards, so a call is refused
+//! where one may: each turn of a loop that substitutes mostly uses up a character
+//! of the line.
+//!
+//! Seen in bashkit 0.20.2; gone when `sed` of `tests/it/bashkit.rs` fails.
+
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod builtin;
+
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub(super) use builtin::Sed;
+
+/// What bashkit's `sed` says where it leaves a loop; it goes on and ends with 0.
+pub(in crate::memory) const LOOP_LIMIT: &[u8] = b"sed: warning: branch/label loop limit";
+/// How a command ends in which that was said: as GNU's `sed` does in trouble.
+pub(in crate::memory) const TROUBLE: i32 = 4;
+
+/// Commands that bashkit's `sed` runs for one line.
+const MAX_STEPS: usize = 1_000;
+
+/// The scripts and the files of a call.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct SedCall<'a> {
+    /// Scripts given as arguments, in order.
+    scripts: Vec<&'a str>,
+    /// Files to work on; none: standard input.
+    files: Vec<&'a str>,
+}
+
+impl<'a> SedCall<'a> {
+    /// Reads the arguments of a call. A script in a file is not looked at.
+    fn parse(args: &'a [String]) -> Self {
+        let mut call = Self::default();
+        let mut in_file = false;
+        let mut operands = Vec::new();
+        let mut rest = args.iter().map(String::as_str);
+        while let Some(arg) = rest.next() {
+            match arg {
+                "--" => operands.extend(rest.by_ref()),
+                "--expression" => call.scripts.extend(rest.next()),
+                "--file" => in_file = rest.next().is_some(),
+                "--line-length" => drop(rest.next()),
+                long if long.starts_with("--") => match long.split_once('=') {
+                    Some(("--expression", script)) => call.scripts.push(script),
+                    Some(("--file", _)) => in_file = true,
+                    _ => {}
+                },
+                short if short.starts_with('-') && short.len() > 1 => {
+                    // What follows one of these letters is its value; `-i` has it attached.
+                    let value = short.find(['e', 'f', 'l', 'i']).filter(|at| *at > 0);
+                    let Some(at) = value else { continue };
+                    let attached = Some(&short[at + 1..]).filter(|value| !value.is_empty());
+                    match &short[at..=at] {
+                        "i" => {}
+                        "e" => call.scripts.extend(attached.or_else(|| rest.next())),
+                        letter => {
+                            let value = attached.or_else(|| rest.next());
+                            in_file |= letter == "f" && value.is_some();
+                        }
+                    }
+                }
+                operand => operands.push(operand),
+            }
+        }
+        let mut operands = operands.into_iter();
+        if call.scripts.is_empty() && !in_file {
+            call.scripts.extend(operands.next());
+        }
+        call.files.extend(operands);
+        call
+    }
+
+    /// Characters that a line may have, so that no loop of the scripts passes
+    /// the limit; `None`: there is no such loop. One that reads the next line
+    /// in each turn begins to count again there.
+    fn longest_line(&self) -> Option<usize> {
+        let script = self.scripts.join("\n");
+        let commands: Vec<&str> = script.split([';', '\n', '{', '}']).map(str::trim).collect();
+        let turns = commands.iter().enumerate().filter_map(|(end, command)| {
+            let target = branch_target(command)?;
+            let is_label = |command: &&str| {
+                let label = command.strip_prefix(':').map(str::trim);
+                !target.is_empty() && label == Some(target)
+            };
+            let start = commands[..end].iter().position(is_label)?;
+            let body = &commands[start..=end];
+            let reads = |command: &&str| {
+                command.trim_start_matches(|c: char| !c.is_ascii_alphabetic()) == "N"
+            };
+            let turn = match is_endless(&script, body) {
+                true => MAX_STEPS,
+                false => body.len(),
+            };
+            (!body.iter().any(reads)).then_some(turn)
+        });
+        turns
+            .max()
+            .map(|commands| (MAX_STEPS / commands).saturating_sub(2))
+    }
+}
+
+/// Whether nothing leaves the loop `body`: a label, commands, and a branch back
+/// under no condition.
+fn is_endless(script: &str, body: &[&str]) -> bool {
+    let [_, within @ .., branch] = body else {
+        return false;
+    };
+    let leaves = |command: &&str| {
+        let command = command.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+        command.starts_with(['b', 't', 'T', 'n', 'N', 'd', 'D', 'q', 'Q'])
+            || branch_target(command).is_some()
+    };
+    !script.contains('{') && branch.starts_with('b') && !within.iter().any(leaves)
+}
+
+/// The label that a command branches to: that of `b`, `t` or `T`, perhaps behind
+/// an address such as `$!` or `/x/`.
+fn branch_target(command: &str) -> Option<&str> {
+    let (before, target) = match command.rsplit_once(char::is_whitespace) {
+        Some((before, target)) if before.ends_with(['b', 't', 'T']) => {
+            (&before[..before.len() - 1], target)
+        }
+        _ => {
+            let at = command.rfind(['b', 't', 'T'])?;
+            // The letter that begins the command, not one of its label.
+            let first = command[..at]
+                .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .map_or(0, |end| end + 1);
+            let letter = command[first..].chars().next()?;
+            if !"btT".contains(letter) {
+                return None;
+            }
+            (&command[..first], &command[first + 1..])
+        }
+    };
+    let addressed = before.is_empty() || before.trim_end().ends_with(['/', '!', '$', ',']);
+    let numbered = before.trim_end().ends_with(|c: char| c.is_ascii_digit());
+    (addressed || numbered).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(args: &[&str], files: &[&str], longest: Option<usize>) {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let call = SedCall::parse(&args);
+        assert_eq!(call.files, files, "{args:?}");
+        assert_eq!(call.longest_line(), longest, "{args:?}");
+    }
+
+    #[test]
+    fn loops() {
+        check(&[":a;s/x //;ta", "f"], &["f"], Some(331));
+        check(
+            &["-i", "-e", ":a", "-e", "s/x/y/", "-e", "t a", "f"],
+            &["f"],
+            Some(331),
+        );
+        check(
+            &["-E", ":a;s/^([0-9]+)([0-9]{3})/\\1,\\2/;ta"],
+            &[],
+            Some(198),
+        );
+        check(
+            &["-ne", ":loop\n/x/{s/x/y/\nb loop\n}\np", "f", "g"],
+            &["f", "g"],
+            Some(248),
+        );
+        check(&[":a;/x$/!ba"], &[], Some(498));
+        check(&[":a;ba"], &[], Some(0));
+        check(&[":a;s/x/y/;b a"], &[], Some(0));
+        check(&[":a;s/x/y/;tb;ba;:b"], &[], Some(248));
+    }
+
+    #[test]
+    fn no_loops() {
+        check(&["s/a/b/", "f"], &["f"], None);
+        check(&["-n", "$!N;P;D"], &[], None);
+        check(&[":a;N;$!ba;s/\\n/,/g", "f"], &["f"], None);
+        check(&["-i.bak", "/x/b;s/a:b/c;d/", "f"], &["f"], None);
+        check(&["-f", "script", "f"], &["f"], None);
+        check(&["s/a/b/;t;s/c/d/", "f"], &["f"], None);
+        check(&["/x/bend;s/a/b/;:end"], &[], None);
+        check(&["--expression=s/a/b/", "--", "-f"], &["-f"], None);
+    }
+}

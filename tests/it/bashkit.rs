@@ -1,0 +1,158 @@
+//! What bashkit 0.20.2 does otherwise than the sandbox needs, by the files of
+//! `src/memory/bashkit/` that make up for it. A test that fails says that bashkit does
+//! it right by now: its file can go.
+
+use bashkit::Bash;
+
+/// Runs `scripts` one after another in one shell; what they print and the last exit code.
+fn run(bash: &mut Bash, scripts: &[&str]) -> (String, i32) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let mut printed = String::new();
+    let mut exit_code = 0;
+    for script in scripts {
+        let result = runtime.block_on(bash.exec(script));
+        let result = result.unwrap_or_else(|error| panic!("{script}: {error}"));
+        printed += &result.stdout.text_lossy();
+        exit_code = result.exit_code;
+    }
+    (printed, exit_code)
+}
+
+#[track_caller]
+fn check(script: &str, stdout: &str, exit_code: i32) {
+    let (printed, code) = run(&mut Bash::new(), &[script]);
+    assert_eq!((printed.as_str(), code), (stdout, exit_code), "{script}");
+}
+
+#[test]
+fn absent() {
+    check("http example.com > /dev/null 2>&1; echo $?", "0\n", 0);
+}
+
+#[test]
+fn braces() {
+    check("echo {1..10001}", "{1..10001}\n", 0);
+    let (words, _) = run(&mut Bash::new(), &["echo {a..z}{a..z}{a..z}{a..z} | wc -w"]);
+    assert_ne!(words.trim(), "456976");
+}
+
+#[test]
+fn diff() {
+    check("echo a > f; diff f nope > /dev/null 2>&1", "", 1);
+}
+
+#[test]
+fn expansions() {
+    check("L=(a b); echo \"${x:-${L[1]}}\"", "\n", 0);
+    check("p=abab; echo \"${p%$(echo b)}\"", "abab\n", 0);
+}
+
+#[test]
+fn functions() {
+    check(
+        "f() { echo hi; }; export -f f && bash -c f 2> /dev/null",
+        "",
+        127,
+    );
+}
+
+#[test]
+fn incomplete() {
+    assert!(Bash::new().analyze("cat <<END\na").is_ok());
+}
+
+#[test]
+fn leftovers() {
+    let mut bash = Bash::new();
+    let state = bash.shell_state();
+    run(&mut bash, &["echo before"]);
+    bash.restore_shell_state(&state);
+    let (history, _) = run(&mut bash, &["history"]);
+    assert!(history.contains("echo before"), "{history}");
+}
+
+#[test]
+fn ln() {
+    check("echo a > f; ln f g 2> /dev/null; test -L g", "", 0);
+}
+
+#[test]
+fn ls() {
+    check("mkdir d; ls -a d", "", 0);
+}
+
+#[test]
+fn mkdir() {
+    check("mkdir -m 700 d 2> /dev/null; test -d 700", "", 0);
+}
+
+#[test]
+fn options() {
+    let (printed, _) = run(&mut Bash::new(), &["set -e; true", "false; echo on"]);
+    assert_eq!(printed, "on\n");
+}
+
+#[test]
+fn printf() {
+    check("printf 'a\\x00b' | wc -c", "2\n", 0);
+}
+
+#[test]
+fn sed() {
+    let script = "printf 'x%.0s' {1..2000} | sed ':a;s/x//;ta' 2> /dev/null | wc -c";
+    let (left, code) = run(&mut Bash::new(), &[script]);
+    assert_ne!((left.trim(), code), ("0", 0));
+}
+
+#[test]
+fn seq() {
+    check("seq 100001 | tail -n 1", "100000\n", 0);
+}
+
+#[test]
+fn stat() {
+    check("echo a > f; stat -c '%i' f", "%i\n", 0);
+}
+
+#[test]
+fn substitutions() {
+    check("echo $(($(printf '(' | tr -dc '(' | wc -c) + 1))", "0\n", 0);
+}
+
+#[test]
+fn yes() {
+    check("yes | head -n 10001 | wc -l", "10000\n", 0);
+}
+
+#[test]
+fn zcat() {
+    check("echo a | gzip > f; zcat f 2> /dev/null", "", 127);
+}
+
+/// Files of the directory that make up for nothing.
+const HELPERS: [&str; 3] = ["mod", "number", "registry"];
+
+#[test]
+fn the_table_names_every_file() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/memory/bashkit");
+    let table = std::fs::read_to_string(format!("{directory}/mod.rs")).expect("mod.rs");
+    let tests = include_str!("bashkit.rs");
+    for entry in std::fs::read_dir(directory).expect("the directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.is_dir() || HELPERS.contains(&&*name) {
+            continue;
+        }
+        let row = table
+            .lines()
+            .find(|line| line.starts_with(&format!("//! | `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("{name} is not in the table"));
+        let shown = row.trim_end_matches([' ', '|']).rsplit('|').next();
+        let is_tested = shown.map(str::trim) == Some(&format!("`{name}`"));
+        let has_test = tests.contains(&format!("fn {name}()"));
+        assert_eq!(is_tested, has_test, "{name}");
+    }
+}
