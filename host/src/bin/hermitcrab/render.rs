@@ -232,7 +232,7 @@ impl<W: Write> Renderer<W> {
                 }
             },
             "LOOP_DETECTION" => self.note(text("message"))?,
-            // How the last answer ended is told when the run is over.
+            // The end of the run says how the last answer ended.
             "WARNING" if text("code").starts_with("answer_") => {}
             "WARNING" => self.note(text("message"))?,
             "RETRY" => {

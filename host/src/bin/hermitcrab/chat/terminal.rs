@@ -63,3 +63,53 @@ pub(super) fn size() -> (usize, usize) {
 pub(super) fn has_colors() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    use nix::pty::openpty;
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+
+    use super::*;
+
+    /// Set where this test is the one that panics.
+    const PANICS: &str = "HERMITCRAB_TEST_PANICS";
+    const NAME: &str = "chat::terminal::tests::a_panic_ends_raw_mode_before_it_is_reported";
+
+    #[test]
+    fn a_panic_ends_raw_mode_before_it_is_reported() {
+        if std::env::var_os(PANICS).is_some() {
+            let _raw = Raw::enter().expect("a terminal");
+            panic!("on purpose");
+        }
+        let pty = openpty(None, None).expect("a pseudo-terminal");
+        let is_usual = || {
+            let usual = LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG;
+            let attributes = tcgetattr(&pty.slave).expect("attributes");
+            attributes.local_flags.contains(usual)
+        };
+        assert!(is_usual());
+        let end = || Stdio::from(pty.slave.try_clone().expect("a handle"));
+        let status = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", NAME, "--nocapture"])
+            .env(PANICS, "1")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .status()
+            .expect("this test");
+        assert!(!status.success());
+        assert!(is_usual());
+        fcntl(&pty.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a flag");
+        let mut shown = Vec::new();
+        // Ends with the error that nothing more is there.
+        let _ = File::from(pty.master).read_to_end(&mut shown);
+        let shown = String::from_utf8_lossy(&shown);
+        let places = ["\x1b[?2004h", "\x1b[?2004l", "on purpose"].map(|text| shown.find(text));
+        assert!(places.is_sorted() && places[0].is_some(), "{shown:?}");
+    }
+}

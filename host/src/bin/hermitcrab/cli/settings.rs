@@ -35,7 +35,7 @@ pub(crate) struct SettingsOptions {
     /// where it does not; then the run fails
     #[arg(long, value_name = "FILE.json")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Names that the model is told for its tools: those of the specification, or those of the
+    /// Names of the tools in requests: those of the specification, or those of the
     /// provider's own agent [default: spec]
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolNames>,

@@ -151,7 +151,7 @@ fn run_tests(directory: &Path) -> Result<Output, Failure> {
         })
 }
 
-/// The repository in a directory of its own, removed at the end.
+/// The repository in a temporary directory, removed at the end.
 struct Repository(PathBuf);
 
 impl Repository {

@@ -1,0 +1,352 @@
+//! A conversation and its events: of the session, of the terminal, and of what is done
+//! in the background.
+
+mod actions;
+mod draw;
+mod keys;
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crossterm::event::EventStream;
+use futures_util::StreamExt as _;
+use hermitcrab::llm::Content;
+use hermitcrab::session::Turn;
+use hermitcrab_host::HostError;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::complete::Proposals;
+use super::dialog::Dialog;
+use super::editor::Editor;
+use super::screen::Screen;
+use super::status::Status;
+use super::transcript::Transcript;
+use super::{history, terminal};
+use crate::approve::{Question, Questions};
+use crate::cli::RunOptions;
+use crate::connect::HostSession;
+use crate::failure::{Code, Failure};
+use crate::harmless::harmless;
+use crate::session::{Ended, Session as _};
+use crate::signal::Stops;
+
+/// How often a spinner moves on, and the elapsed time.
+const TICK: Duration = Duration::from_millis(100);
+/// How long what has changed waits at most to be drawn while more comes.
+const DRAW: Duration = Duration::from_millis(40);
+/// Inputs of an earlier process that are shown again.
+const EARLIER: usize = 5;
+
+pub(super) struct Conversation<'a> {
+    session: &'a mut HostSession,
+    transcript: Transcript,
+    status: Status,
+    editor: Editor,
+    proposals: Proposals,
+    /// Whether the person has put the proposals away.
+    no_proposals: bool,
+    files: Option<Vec<String>>,
+    looking: bool,
+    dialog: Option<Dialog>,
+    waiting: VecDeque<Question>,
+    /// Messages that the model has not got yet, with their numbers.
+    pending: Vec<(u64, String)>,
+    /// What comes back from what is done in the background.
+    notes: mpsc::UnboundedSender<Note>,
+    noted: mpsc::UnboundedReceiver<Note>,
+    directory: PathBuf,
+    keeps_history: bool,
+    shows_reasoning: bool,
+    /// Whether the first input goes on with what was cut off.
+    first: bool,
+    /// Whether an input was sent.
+    pub(super) said: bool,
+    /// Another session to go on with.
+    pub(super) resume: Option<String>,
+    /// Whether the session is being closed.
+    is_leaving: bool,
+    last_ctrl_c: Option<Instant>,
+    failed: Option<String>,
+    columns: usize,
+    rows: usize,
+    ticks: usize,
+}
+
+/// Something that was done in the background.
+enum Note {
+    Text(String),
+    Files(Vec<String>),
+    Window(u64),
+    /// The model from now on.
+    Model(String),
+}
+
+impl<'a> Conversation<'a> {
+    pub(super) async fn new(session: &'a mut HostSession, options: &RunOptions) -> Self {
+        let (columns, rows) = terminal::size();
+        let colors = terminal::has_colors();
+        let (notes, noted) = mpsc::unbounded_channel();
+        let keeps_history = !options.journal.no_journal;
+        let history = if keeps_history {
+            history::read()
+        } else {
+            Vec::new()
+        };
+        let mut transcript = Transcript::new(colors, options.quiet, columns - 1);
+        let past = session.session.history().await.unwrap_or_default();
+        earlier(&mut transcript, &past);
+        if session.is_cut_off() {
+            transcript
+                .note("The last task was cut off: Enter goes on with it, or say what comes next.");
+        }
+        let conversation = Self {
+            session,
+            transcript,
+            status: Status::default(),
+            editor: Editor::with_history(history),
+            proposals: Proposals::default(),
+            no_proposals: false,
+            files: None,
+            looking: false,
+            dialog: None,
+            waiting: VecDeque::new(),
+            pending: Vec::new(),
+            notes,
+            noted,
+            directory: std::fs::canonicalize(&options.dir).unwrap_or_else(|_| options.dir.clone()),
+            keeps_history,
+            shows_reasoning: true,
+            first: true,
+            said: false,
+            resume: None,
+            is_leaving: false,
+            last_ctrl_c: None,
+            failed: None,
+            columns,
+            rows,
+            ticks: 0,
+        };
+        conversation.learn_window();
+        conversation
+    }
+
+    /// Asks how much fits the model.
+    fn learn_window(&self) {
+        let session = self.session.session.controller();
+        let notes = self.notes.clone();
+        tokio::spawn(async move {
+            let Ok(config) = session.config().await else {
+                return;
+            };
+            let usual = config.profile_of(&config.provider).ok().map(|profile| {
+                let model = match config.model.as_str() {
+                    "" => profile.default_model.as_str(),
+                    model => model,
+                };
+                profile.capabilities(model).context_window
+            });
+            let window = config.context_window.or(usual).unwrap_or(0);
+            let _ = notes.send(Note::Window(window));
+        });
+    }
+
+    pub(super) async fn run(&mut self, stops: &mut Stops, questions: &mut Questions) -> Ended {
+        let mut screen = Screen::new(io::stdout(), terminal::has_colors());
+        let mut keys = EventStream::new();
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut dirty = true;
+        let mut drawn = Instant::now();
+        let killed = loop {
+            if dirty && drawn.elapsed() >= DRAW {
+                self.draw(&mut screen);
+                (dirty, drawn) = (false, Instant::now());
+            }
+            tokio::select! {
+                biased;
+                () = stops.next() => {
+                    if self.is_leaving {
+                        break true;
+                    }
+                    self.leave();
+                }
+                input = keys.next() => match input {
+                    Some(Ok(input)) => {
+                        if self.input(input, &mut screen) {
+                            break true;
+                        }
+                        drawn = drawn.checked_sub(DRAW).unwrap_or(drawn);
+                    }
+                    // The terminal is gone.
+                    Some(Err(_)) | None => self.leave(),
+                },
+                event = self.session.session.next_event() => {
+                    let Some(event) = event else { break false };
+                    self.event(event.value());
+                }
+                question = questions.next() => self.waiting.push_back(question),
+                note = self.noted.recv() => {
+                    if let Some(note) = note {
+                        self.note(note);
+                    }
+                }
+                _ = ticks.tick(), if self.moves() => {
+                    self.ticks += 1;
+                    if let Some(dialog) = &mut self.dialog {
+                        dialog.tick();
+                    }
+                }
+                // Nothing is waiting: what there is, is drawn.
+                () = std::future::ready(()), if dirty => {
+                    self.draw(&mut screen);
+                    (dirty, drawn) = (false, Instant::now());
+                    continue;
+                }
+            }
+            dirty = true;
+        };
+        self.draw(&mut screen);
+        let _ = screen.clear(self.columns);
+        match self.failed.take() {
+            _ if killed => Ended {
+                killed,
+                ..Ended::failed(Failure {
+                    code: Code::INTERRUPTED,
+                    message: "killed: what it was doing has been cut off".to_owned(),
+                })
+            },
+            Some(why) => Ended::failed(Failure::failed(why)),
+            None => Ended::well(),
+        }
+    }
+
+    /// Whether something is shown that changes with time.
+    fn moves(&self) -> bool {
+        self.status.is_working() || self.dialog.is_some()
+    }
+
+    /// Takes an event of the session.
+    fn event(&mut self, event: &Value) {
+        let data = &event["data"];
+        let own = event["agent_id"].is_null();
+        let number = || data["id"].as_u64().unwrap_or(0);
+        match event["kind"].as_str().unwrap_or_default() {
+            "STEERING_QUEUED" if own => {
+                let text = data["content"].as_str().unwrap_or_default();
+                self.pending.push((number(), harmless(text)));
+            }
+            "STEERING_INJECTED" if own => {
+                let id = number();
+                self.pending.retain(|(pending, _)| *pending != id);
+            }
+            "STEERING_DROPPED" if own => {
+                let id = number();
+                self.pending.retain(|(pending, _)| *pending != id);
+                let text = data["content"].as_str().unwrap_or_default();
+                self.transcript
+                    .note(&format!("! never reached the model: {text}"));
+            }
+            "SESSION_END" if data["reason"] == "error" => {
+                let why = self.status.last_error.clone();
+                self.failed = Some(why.unwrap_or_else(|| "the session ended with an error".into()));
+            }
+            "REASONING_DELTA" if !self.shows_reasoning => {
+                self.status.event(event);
+                return;
+            }
+            _ => {}
+        }
+        self.status.event(event);
+        self.transcript.event(event);
+    }
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Text(text) => self.transcript.note(&text),
+            Note::Window(window) => self.status.window = window,
+            Note::Model(model) => {
+                self.transcript.note(&format!("{model} from now on."));
+                self.status.model = model;
+                self.learn_window();
+            }
+            Note::Files(files) => {
+                self.looking = false;
+                self.files = Some(files);
+                self.propose();
+            }
+        }
+    }
+
+    /// Does something with the session without waiting for it.
+    fn tell<F>(&self, what: F)
+    where
+        F: Future<Output = Result<(), HostError>> + Send + 'static,
+    {
+        let notes = self.notes.clone();
+        tokio::spawn(async move {
+            if let Err(error) = what.await {
+                let _ = notes.send(Note::Text(format!("! {error}")));
+            }
+        });
+    }
+
+    /// Gives the session an input.
+    pub(super) fn send(&mut self, input: Content) {
+        self.said = true;
+        let session = self.session.session.controller();
+        if std::mem::take(&mut self.first) {
+            if let Some(held) = &self.session.held {
+                held.name(&input.text());
+            }
+            let continuation = self.session.continuation;
+            self.status.begin();
+            return self.tell(async move { continuation.begin(&session, input).await });
+        }
+        match self.status.is_working() {
+            true => self.tell(async move { session.steer(input).await.map(drop) }),
+            false => {
+                self.status.begin();
+                self.tell(async move { session.submit(input).await });
+            }
+        }
+    }
+
+    /// Ends the session; what comes of it are events.
+    fn leave(&mut self) {
+        self.is_leaving = true;
+        match self.status.is_working() {
+            true => self.session.abort(),
+            false => self.session.close(),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let session = self.session.session.controller();
+        self.tell(async move { session.interrupt().await });
+    }
+}
+
+/// Shows the end of a conversation that another process had.
+fn earlier(transcript: &mut Transcript, turns: &[Turn]) {
+    let inputs = turns.iter().enumerate().rev();
+    let mut inputs = inputs.filter(|(_, turn)| matches!(turn, Turn::User { .. }));
+    let start = inputs.by_ref().take(EARLIER).last().map(|(at, _)| at);
+    let Some(start) = start else { return };
+    if inputs.next().is_some() {
+        transcript.note("…");
+    }
+    for turn in &turns[start..] {
+        match turn {
+            Turn::User { content, .. } | Turn::Steering { content, .. } => {
+                transcript.input(&content.text());
+            }
+            Turn::Assistant { content, .. } if !content.trim().is_empty() => {
+                transcript.earlier_answer(content);
+            }
+            _ => {}
+        }
+    }
+}
