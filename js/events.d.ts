@@ -194,7 +194,7 @@ export interface ToolCallEndEvent extends EventBase {
     error?: string | null;
     /** Images and documents that the model got beside the text. */
     attachments?: (Attachment)[];
-    /** Whether the model is told that it failed. */
+    /** Whether the model gets it as an error. */
     is_error: boolean;
     /** Why it was not allowed to run, if it was not. */
     refusal?: Refusal | null;
@@ -323,11 +323,11 @@ export interface CompactionEndEvent extends EventBase {
   };
 }
 
-/** The last tool calls repeat a pattern; the model has been told. */
+/** The last tool calls repeat a pattern; the model gets a warning. */
 export interface LoopDetectionEvent extends EventBase {
   kind: "LOOP_DETECTION";
   data: {
-    /** What the model was told. */
+    /** The warning. */
     message: string;
     /** Length of the pattern: 1, 2 or 3. */
     pattern_length: number;

@@ -168,7 +168,7 @@ export interface SessionSettings extends ChangeableSettings {
     documents?: { path: string; text: string }[];
     git?: { branch?: string; changes?: [number, number]; commits?: string[]; missing?: string };
   };
-  /** Names that the model is told for its tools; default `spec`. */
+  /** Names of the tools in requests; default `spec`. */
   toolset?: "spec" | "native";
   /** Declarations that replace the profile's: docs/toolsets.md. */
   toolDeclarations?: object[] | string;
@@ -176,7 +176,7 @@ export interface SessionSettings extends ChangeableSettings {
   webFetchHosts?: string[];
   /** Whether `apply_patch` takes freeform text where the provider has freeform tools. */
   freeformTools?: boolean;
-  /** The session runs in a web page: providers want to be told; default: whether it does. */
+  /** The session runs in a web page: which providers want to know; default: whether it does. */
   browser?: boolean;
 }
 

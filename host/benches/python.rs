@@ -86,10 +86,50 @@ for path, _, names in os.walk(\"src\"):
     }
     let megabytes = bytes as f64 / 1e6;
     row(
-        &format!("1,000 files / {megabytes:.1} MB told, walked and read"),
+        &format!("1,000 files / {megabytes:.1} MB sent, walked and read"),
         median(told),
     );
+    let sandbox = self::sandbox(&python, files.clone()).await?;
+    exec(&sandbox, walk).await?;
+    row(
+        "the same once they are there",
+        repeated(&sandbox, walk).await?,
+    );
+    let (written, scanned) = in_a_directory(&files)?;
+    row("these files written to a temporary directory", written);
+    row("looked through there for what has changed", scanned);
     Ok(())
+}
+
+/// What a WASI of directories would do beside: write what it gets, and look for changes
+/// after each call.
+fn in_a_directory(files: &[(String, Bytes)]) -> std::io::Result<(Duration, Duration)> {
+    let place = std::env::temp_dir().join(format!("hermitcrab-files-{}", std::process::id()));
+    let (mut written, mut scanned) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let clock = Instant::now();
+        for (path, content) in files {
+            let path = place.join(path);
+            std::fs::create_dir_all(path.parent().expect("a directory"))?;
+            std::fs::write(path, content)?;
+        }
+        written.push(clock.elapsed());
+        let clock = Instant::now();
+        let mut directories = vec![place.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory)? {
+                let entry = entry?;
+                let about = entry.metadata()?;
+                std::hint::black_box((about.len(), about.modified()?));
+                if about.is_dir() {
+                    directories.push(entry.path());
+                }
+            }
+        }
+        scanned.push(clock.elapsed());
+        std::fs::remove_dir_all(&place)?;
+    }
+    Ok((median(written), median(scanned)))
 }
 
 async fn sandbox(

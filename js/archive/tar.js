@@ -99,7 +99,7 @@ export function packTar(entries) {
   return join([...pieces, new Uint8Array(2 * BLOCK)]);
 }
 
-/** A long name in an entry of its own, as GNU tar writes it. */
+/** A long name in a separate entry, as GNU tar writes it. */
 function long(type, text) {
   const header = new Uint8Array(BLOCK);
   put(header, NAME, new TextEncoder().encode("././@LongLink"));

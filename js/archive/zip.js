@@ -48,7 +48,7 @@ const MAX_BYTES = 0xffffffff;
 /**
  * The entries of an archive, judged before any is unpacked.
  * @param {Uint8Array | Blob} archive
- * @param {(count: number) => void} judge is told how many there are before they
+ * @param {(count: number) => void} judge gets how many there are before they
  *   are read; throws if they are too many
  * @returns {Promise<{entries: ZipEntry[], read: (entry: ZipEntry) => Promise<Uint8Array>}>}
  *   `read` gives exactly the declared bytes or throws
@@ -332,7 +332,7 @@ async function inflated(name, data, size) {
 }
 
 /**
- * `data` through a stream of the platform's. `judge` is told the bytes so far
+ * `data` through a stream of the platform's. `judge` gets the bytes so far
  * and may throw; nothing more is then unpacked.
  * @param {Uint8Array | ReadableStream<Uint8Array>} data
  * @param {{readable: ReadableStream, writable: WritableStream}} stream

@@ -15,7 +15,7 @@ import { ToolEnvironment } from "./tool-environment.js";
  * say that it is too fast.
  */
 const READS = 32;
-/** How often the core is told that a response waits for a consumer, in ms: it takes silence for the provider's. */
+/** How often the core hears that a response waits for a consumer, in ms: it takes silence for the provider's. */
 const BEAT_MS = 250;
 /** Characters of reasoning that may hold the beginning of a key. */
 const LONGEST_KEY = 4_096;

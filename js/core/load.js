@@ -110,7 +110,7 @@ function check(module, sandbox, place) {
  */
 export class Arrival {
   #reader;
-  /** All was told, or nothing more will be. @type {Promise<void> | undefined} */
+  /** All progress was reported, or no more will be. @type {Promise<void> | undefined} */
   told;
 
   /** @param {Response} response @param {(progress: {loaded: number, total: number | undefined}) => void} onProgress */
@@ -121,7 +121,7 @@ export class Arrival {
       : Number(response.headers.get("content-length")) || undefined;
     this.#reader = response.clone().body.getReader();
     this.told = this.#tell(total, quiet(onProgress)).catch(() => {
-      // Who compiles it is told, too.
+      // Whoever compiles it gets the progress, too.
     });
   }
 

@@ -102,7 +102,7 @@ function load(wasm, onProgress) {
 /** Is told when a core fails. @type {((failure: CoreError) => void) | undefined} */
 let failed;
 
-/** Who is told that a core has failed replaces all of its module; else its runtime begins anew. @param {(failure: CoreError) => void} callback */
+/** A callback for a failed core replaces all of its module; else its runtime begins anew. @param {(failure: CoreError) => void} callback */
 export function onFailure(callback) {
   failed = callback;
 }
@@ -254,7 +254,7 @@ export class Runtime {
 
   /**
    * Calls an export. What it throws becomes an error of `Class`; when the core
-   * itself fails, every session is told.
+   * itself fails, every session gets an error.
    * @template T @param {(core: Core) => T} call @returns {T}
    */
   call(call, Class = SessionError) {

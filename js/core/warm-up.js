@@ -26,7 +26,7 @@ let warm;
  */
 export function warmUp(create) {
   warm ??= run(create).catch(() => {
-    // Whoever needs the core next is told what it lacks.
+    // Whoever needs the core next gets the error.
     warm = undefined;
   });
   return warm;

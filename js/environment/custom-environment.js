@@ -20,7 +20,7 @@ import { EnvironmentError, SessionError } from "../shared/errors.js";
  * @typedef {object} Wrapping
  * @property {boolean | "commands" | undefined} [readOnly] reject writes and commands with kind `read_only`;
  *   `"commands"` lets commands run, which could write: then it is a guard, not a boundary
- * @property {((line: string) => void) | undefined} [log] is told each call and how it ended: `write a.txt (14
+ * @property {((line: string) => void) | undefined} [log] gets each call and how it ended: `write a.txt (14
  *   bytes)`, then `write a.txt (14 bytes): ok`; `exec: ls`, then `exit: 0 in 3 ms`. Contents of
  *   files are not in it, a command is there as it is. What it throws is its own affair
  *
@@ -174,7 +174,7 @@ function wrappingOf(environment) {
   return { readOnly, log: log?.bind(environment) };
 }
 
-/** What the core is told of an environment. */
+/** What the core gets of an environment. */
 function facts({ workingDirectory, platform, osVersion, utcOffsetMinutes, bounds, warning }) {
   const info = {
     working_directory: workingDirectory ?? "/workspace",
@@ -306,7 +306,7 @@ async function withLimit(ms, signal, run) {
     return undefined;
   });
   try {
-    // Whatever it throws once it was told to end is how it ended.
+    // Whatever it throws after the signal is how it ended.
     const ran = (async () => run(stopping.signal))().catch((error) => {
       if (!over) throw error;
     });

@@ -1,6 +1,6 @@
 // One line being typed: keys in, what the terminal shows out. The keys are
 // those of readline; lines wrap, hold wide characters, and may have line breaks
-// of their own when they are pasted or recalled.
+// when they are pasted or recalled.
 
 /** Has the terminal go on in the next row, and remember that it is the same line. */
 const WRAP = " \r";

@@ -25,7 +25,7 @@ import { Snapshots, using } from "./snapshot.js";
  * @typedef {object} MemorySettings
  * @property {Files | Iterable<File>} [files] what is there at the start
  * @property {string} [workingDirectory] absolute, default `/workspace`
- * @property {number} [utcOffsetMinutes] of the date that the model is told; default: the
+ * @property {number} [utcOffsetMinutes] of the date in the prompt; default: the
  *   machine's. The sandbox's own clock shows UTC
  * @property {{totalBytes?: number, fileBytes?: number, entries?: number, pathBytes?: number,
  *   outputBytes?: number, workBound?: number, idleShells?: number}} [limits]

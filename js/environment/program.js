@@ -29,19 +29,19 @@ import { acceptProgramResult } from "../shared/arguments.js";
  * @property {Uint8Array | string} [stderr]
  * @property {FileChange[]} [changes] that the program made, applied in order
  * @property {"kept" | "lost" | "missing"} [files] what it still knows of the
- *   files: `kept`, the default, what it was told and its own changes; `lost`,
+ *   files: `kept`, the default, what it was sent and its own changes; `lost`,
  *   nothing, so that the next call tells everything; `missing`, it lacks the
  *   state `since`, has not run, and is to be called again with all files. A
  *   program that keeps no files answers every `since` with `missing`; it must
- *   run where there is no `since`, because then it was told all of them.
+ *   run where there is no `since`, because then it was sent all of them.
  *
  * @typedef {{path: string, type: "file" | "directory" | "link" | "removed", content?: Uint8Array | string, target?: string,
  *   mode?: number}} FileChange `content` is that of a file, `target` where a symbolic link leads.
- *   `mode` are the permission bits of a file or a directory. A program is told them of each; where it says none, they
+ *   `mode` are the permission bits of a file or a directory. A program gets them of each; where it says none, they
  *   are those of what is there, or of a new one
  */
 
-/** Sandboxes of this realm, so that the states of their files have names of their own. */
+/** Sandboxes of this realm, so that the states of their files have different names. */
 let lineages = 0;
 /** A worker that replaces another must not name them like that one. Edge isolates draw nothing at their start. */
 let realm;

@@ -194,7 +194,7 @@ export class Shell {
           this.#show(text.replaceAll("\n", "\r\n"));
         },
       });
-      // The prompt starts on a line of its own, also after Ctrl-C.
+      // The prompt starts on a new line, even after Ctrl-C.
       if (last !== "\n" || status.cancelled) this.#show("\r\n");
     } catch (error) {
       this.#show(`hermitcrab: ${error.message}\r\n`);

@@ -23,7 +23,7 @@ const REMEMBERED = 24;
  * A function that sends the core's requests.
  * @param {typeof globalThis.fetch} fetch
  * @param {Map<string, Credential>} credentials
- * @param {Keys} [keys] is told them, and finds them in what is said elsewhere
+ * @param {Keys} [keys] gets them, and finds them in what is said elsewhere
  */
 export function createDoor(fetch, credentials, keys = new Keys()) {
   /** By credential, the latest last. @type {Map<string, string[]>} */
@@ -202,7 +202,7 @@ function unreachable(url, error) {
     const cause = text(error.cause);
     return failure("broken", `the connection to ${url.origin} broke before a response arrived: ${cause}`);
   }
-  // Pages are told nothing: no network, a name that does not exist and a server
+  // Pages learn nothing: no network, a name that does not exist and a server
   // that does not allow the page's origin (CORS) all look alike.
   const cause = error?.cause ? text(error.cause) : text(error);
   const wayOut = globalThis.location

@@ -42,7 +42,7 @@ export class Keys {
 
   /**
    * Looks for these from now on, also in responses that have begun.
-   * @param {Iterable<string>} keys those that can be told from other text are looked for
+   * @param {Iterable<string>} keys those that are distinct enough from other text are looked for
    */
   lookFor(keys) {
     this.#spelled = [...keys].filter(isLookedFor).flatMap(spellings).sort((a, b) => b.length - a.length);

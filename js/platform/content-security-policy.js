@@ -17,7 +17,7 @@ export function violations() {
     forbids: (...names) => names.find((name) => directives.has(name)),
     /** Whether a connection to `url` was refused. @param {URL} url */
     refused: ({ origin }) => [...addresses].some((address) => address === origin || address.startsWith(`${origin}/`)),
-    /** Waits for what is still to be told of a failure. */
+    /** Waits for what is still to come of a failure. */
     async told() {
       if (directives.size > 0 || !globalThis.SecurityPolicyViolationEvent) return;
       await new Promise((resolve) => {

@@ -132,13 +132,13 @@ async function start(order, runtime, cwd, stdin) {
     const files =
       order.files.length > 0 ? order.files.flatMap((file) => testFiles(fs, file)) : testFiles(fs, ".", true);
     if (files.length === 0) throw new Error("no test files were found");
-    runtime.test.begin();
+    runtime.test().begin();
     const release = runtime.hold();
     for (const file of files) {
       try {
         await loader.runFile(found(file));
       } catch (error) {
-        runtime.test.broken(file, error);
+        runtime.test().broken(file, error);
       }
     }
     release();
@@ -155,10 +155,12 @@ async function start(order, runtime, cwd, stdin) {
   }
 }
 
-/** Makes globals of modules, which code may replace by variables of its own. */
+/** Makes globals of modules, which code may replace by its variables. */
 function show(modules) {
-  for (const [name, value] of Object.entries(modules)) {
-    if (!(name in globalThis)) Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+  for (const [name, make] of modules) {
+    if (name in globalThis) continue;
+    const set = (value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+    Object.defineProperty(globalThis, name, { get: make, set, configurable: true });
   }
 }
 

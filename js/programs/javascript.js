@@ -26,7 +26,7 @@ const REMEDY = "make hermitcrab/javascript/worker an entry point of your bundle,
  * JavaScript as a program to lend: `env.program("node", jsProgram())` runs
  * `node file.js`, `node -e` and `node --test` on the files of the sandbox: with
  * `require` and `import`, `console`, `process`, timers, and the modules `assert`,
- * `buffer`, `events`, `fs`, `os`, `path`, `readline`, `test`, `timers`, `url` and
+ * `buffer`, `events`, `fs`, `os`, `path`, `readline`, `stream`, `test`, `timers`, `url` and
  * `util` as far as programs that handle files use them.
  *
  * A convenience, not a security boundary: a program sees no DOM, no network

@@ -28,7 +28,7 @@ export function output(limit, post = (...message) => postMessage(...message)) {
   };
   return {
     flush,
-    /** @param {"stdout" | "stderr"} stream @param {Uint8Array} data bytes of its own */
+    /** @param {"stdout" | "stderr"} stream @param {Uint8Array} data bytes that nobody else holds */
     write(stream, data) {
       const place = streams[stream];
       const room = limit - place.bytes;

@@ -1,5 +1,5 @@
 // Workers that run the calls of one lent program. A worker keeps the files it
-// was told between calls; a call goes to one that has the state which the
+// got between calls; a call goes to one that has the state which the
 // call's changes lead from, or asks the sandbox for all files. A call that is
 // aborted ends its worker: nothing else stops a program that loops.
 
@@ -9,10 +9,10 @@
  *
  * @typedef {object} PoolOptions
  * @property {() => Promise<import("../platform/machine.js").WorkerHandle>} start a new
- *   worker that has been told what it needs to run calls
+ *   worker that has what it needs to run calls
  * @property {number} workers how many may live at a time
  * @property {number} [idleMs] how long one lives that has nothing to do
- * @property {boolean} [once] whether each call has a worker of its own
+ * @property {boolean} [once] whether each call has a new worker
  */
 
 /** 128 + SIGTERM, as of a process that was ended. */
@@ -59,7 +59,7 @@ export class Pool {
 
   /** A place for a call that brings all files; undefined when it was aborted first. */
   async #room({ state, signal }) {
-    // What was told to this program in this environment before is out of date.
+    // What this program got in this environment before is out of date.
     const outdated = (place) => lineage(place.state) === lineage(state);
     for (let called = false; ; called = await this.#turn(signal)) {
       if (signal.aborted) {

@@ -32,7 +32,7 @@ const MISSING = "the package hermitcrab-python, which holds Python, is not there
 /**
  * CPython 3.14 with most of its standard library, `unittest` included, as a
  * program to lend: `env.program("python3", pythonProgram())`. Each call is an
- * interpreter of its own, in a worker: an endless loop blocks nobody and ends
+ * interpreter, in a worker: an endless loop blocks nobody and ends
  * with the time limit of its command. There are no subprocesses, threads,
  * sockets and native packages.
  *

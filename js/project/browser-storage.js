@@ -94,7 +94,7 @@ export async function privateFiles() {
     async write(project, file, data, confirm) {
       const handle = await (await inProject(project, true)).getFileHandle(file, { create: true });
       // First the room alone, which Chromium grants or refuses with the right error. Contents go
-      // through a pipe, and where they have no room, the broken pipe may be told instead.
+      // through a pipe, and where they have no room, the broken pipe may be reported instead.
       const contents = [{ type: "truncate", size: data.length }, new Blob([data])];
       await roomFor(replaceContent(handle, contents, confirm));
     },
@@ -184,7 +184,7 @@ export function lockTab(project, takeOver, lost) {
     const granted = async (lock) => {
       if (!lock) return resolve(undefined);
       const own = await owner();
-      // The loss is told some time after it; who asks is told at once.
+      // The loss is reported some time after it; whoever asks learns it at once.
       const held = async () => (await owner()) === own && !stolen;
       await new Promise((release) => resolve(Object.assign(release, { held })));
     };

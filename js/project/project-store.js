@@ -41,7 +41,7 @@ export class ProjectStore {
   /**
    * Stores what has changed, if anything has, and keeps `snapshot` then.
    * @param {any} snapshot @param {string} rest the other fields of the index, as JSON
-   * @param {{needed: number}} room is told how many bytes are to be stored
+   * @param {{needed: number}} room gets how many bytes are to be stored
    * @param {() => void} begins is called if there is anything to store
    * @returns {Promise<boolean>} whether there was
    */

@@ -107,7 +107,7 @@ export class Project {
   /**
    * Saves a session's record with the files, from now on.
    * @param {import("../session/session.js").Session} [session] none: the next one begins
-   *   a conversation of its own, and `history` is forgotten
+   *   a new conversation, and `history` is forgotten
    */
   keep(session) {
     this.#session = session;
@@ -232,7 +232,7 @@ export class Project {
     }
   }
 
-  /** @param {{needed: number}} room is told how many bytes are to be stored */
+  /** @param {{needed: number}} room gets how many bytes are to be stored */
   async #write(room) {
     const started = performance.now();
     // Files and record of one moment: both calls look before they first wait.

@@ -21,7 +21,7 @@ import { isStored, load, restore, storageTrouble, unreadable } from "./stored-pr
  *   tabs; the sandbox can be changed all the same
  * @property {boolean} [takeOver] take the project from the tab that has it,
  *   which saves nothing from then on
- * @property {(status: import("./project.js").SaveStatus) => void} [onStatus] is told every attempt and
+ * @property {(status: import("./project.js").SaveStatus) => void} [onStatus] gets every attempt and
  *   what came of it; what it throws is its own affair
  */
 

@@ -1,6 +1,6 @@
 // What is stored of a project: an index, and archives that hold everything or
 // what changed since. It is judged before anything is made of it, and what goes
-// wrong with a storage is told with the way out.
+// wrong with a storage is an error that names the way out.
 
 import { tarEntries } from "../archive/tar.js";
 import { CoreError, EnvironmentError, text } from "../shared/errors.js";

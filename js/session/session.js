@@ -112,7 +112,7 @@ import { outcomeOf } from "./prompt-result.js";
  * @typedef {object} SessionPart
  * @property {EventStream} eventStream
  * @property {object} env kept as long as the session is open
- * @property {Keys} keys its own, to be kept out of what the core is told
+ * @property {Keys} keys its own, to be kept out of the core's inputs
  * @property {Map<string, Tool>} tools
  * @property {SessionOptions["approve"]} approve
  * @property {Pick<SessionOptions, "apiKey" | "apiKeys" | "approve" | "fetch" | "script">} given what a fork of it takes over
@@ -279,7 +279,7 @@ export class Session {
    * since it was opened. Leaving the loop early ends listening, not the work;
    * whoever holds an iterator and does not read it holds the model's stream up
    * after 1,024 events, so use `submit` where nobody listens. An input that is
-   * refused is told to whoever asks for the first event.
+   * refused is thrown to whoever asks for the first event.
    * @param {import("../tool/content.js").Input} input a text, or texts, images and documents
    * @param {{signal?: AbortSignal}} [options] `signal` interrupts the input
    * @returns {AsyncIterableIterator<SessionEvent>}
@@ -460,7 +460,7 @@ export class Session {
     await this.#say({ call: "tell_agent", agent, tell: { steer: "" } }, message);
   }
 
-  /** Ends what a subagent is doing; it can be told something new. @param {string} agent its id */
+  /** Ends what a subagent is doing; it takes new messages. @param {string} agent its id */
   async interruptAgent(agent) {
     this.#call({ call: "tell_agent", agent, tell: "interrupt" });
   }

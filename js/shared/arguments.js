@@ -423,10 +423,10 @@ const exitStatus = kind("a whole number from 0 to 255", (value) => Number.isInte
 
 /**
  * Throws unless a lent program may return `result`.
- * @param {any} result @param {boolean} mayMiss whether it was told less than all files
+ * @param {any} result @param {boolean} mayMiss whether it was sent less than all files
  */
 export function acceptProgramResult(result, mayMiss) {
-  // Called again, it would be told the same.
+  // Called again, it would get the same.
   const asks = result?.files === "missing" && !mayMiss;
   const problem = asks ? "result.files must not be missing where it was told all files, as it is without `since`" : programResult(result, "result");
   if (problem) throw new EnvironmentError("io", `what the program returned cannot be used: ${problem}`);

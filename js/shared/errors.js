@@ -103,7 +103,7 @@ export class CoreError extends HermitcrabError {
     this.prototype.name = "CoreError";
   }
 
-  /** With a sentence of its own. @param {string} message @param {ErrorOptions} [options] */
+  /** With another sentence. @param {string} message @param {ErrorOptions} [options] */
   static saying(message, options = {}) {
     const error = new CoreError(options.cause);
     error.message = message;

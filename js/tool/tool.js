@@ -1,4 +1,4 @@
-// Tools of the user's: what they are told to the core, and what becomes of
+// The user's tools: their declarations for the core, and what becomes of
 // what they give back. Where the agent is in a worker, both happen in the page:
 // only there a result is still the object that the tool made.
 
@@ -14,7 +14,7 @@ import { drained, isStreamed } from "./streamed-result.js";
 /** Time for a tool that names none, in ms: that of the longest command. */
 const TIMEOUT_MS = 600_000;
 
-/** Fields of a tool that the core is told. */
+/** Fields of a tool that the core gets. */
 const TOLD = ["name", "description", "parameters", "custom", "strict", "unchecked"];
 
 /**
@@ -26,7 +26,7 @@ export function defineTool(tool) {
   return tool;
 }
 
-/** What the core is told of a tool, as plain data. @param {Tool} tool */
+/** What the core gets of a tool, as plain data. @param {Tool} tool */
 export function definition(tool) {
   try {
     const { execute, timeoutMs = 1, ...told } = tool;

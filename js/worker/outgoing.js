@@ -14,7 +14,7 @@ export class Scope {
 /** What stands for objects of any worker, also of one that is gone. */
 export const everProxies = new WeakSet();
 
-/** Bytes that nobody else needs: they move also where others are copied. */
+/** Bytes that nobody else needs: they move even if others are copied. */
 export const spare = new WeakSet();
 
 /** Objects that a `fetch` of the user's gave as responses. */
@@ -48,7 +48,7 @@ export class Outgoing {
     for (const end of this.#ends) end();
   }
 
-  /** What was thrown, or why it cannot be told. */
+  /** What was thrown, or why it cannot be sent. */
   failure(error) {
     try {
       return this.encode(error);
@@ -90,7 +90,7 @@ export class Outgoing {
       throw new EnvironmentError("not_found", "a snapshot, or what else the worker made, was lost with that worker; take another");
     }
     if (isNative(value)) return value;
-    // A page's objects travel as what they hold, the worker's stay there.
+    // A page's objects travel by value, the worker's stay there.
     return this.#rpc.movesBytes ? this.#handle(value) : mapValues(value, (item) => this.encode(item));
   }
 
@@ -151,7 +151,7 @@ export class Outgoing {
     return {
       [MARK]: "response",
       ...{ status, statusText, redirected, type, bodyUsed },
-      // Names and values that no header may have are told here.
+      // Names and values that no header may have throw here.
       headers: [...new Headers([...headers.entries()]).entries()],
       body: body && this.#stream(body),
     };

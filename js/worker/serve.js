@@ -1,4 +1,4 @@
-// The worker's end: what the page can call, and what it is told unasked.
+// The worker's end: what the page can call, and what it gets unasked.
 
 import { onFailure } from "../core/runtime.js";
 import { Session, openSession } from "../session/session.js";

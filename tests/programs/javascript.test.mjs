@@ -474,6 +474,94 @@ test("links and permission bits are what they are in Node, and stay in the sandb
   assert.deepEqual(await run(env, "node -e 'require(`fs`).renameSync(`linked.js`, `d2`)'; readlink d2"), [0, "d\n", ""]);
 });
 
+/** Modules that are packages here; the same in Node itself. */
+const MODULES = `
+const { Readable, Writable, Transform, PassThrough, pipeline, finished } = require("stream");
+const { pipeline: piped } = require("stream/promises");
+const { StringDecoder } = require("string_decoder");
+const { EventEmitter, once } = require("events");
+const path = require("path");
+const util = require("util");
+const fs = require("fs");
+const readline = require("readline");
+const say = (...values) => console.log(...values);
+const attempt = (act) => { try { return act(); } catch (error) { return error.name; } };
+
+for (const args of [["a", "..", "b"], ["/a", "../../b/"], [""], ["./a//b/.."]]) say(path.join(...args), path.normalize(args.at(-1)), path.basename(args.at(-1), "b"));
+for (const at of ["/a/b.tar.gz", "a/", ".hidden", "a.", "/", "a/..x"]) say(path.parse(at), path.extname(at), path.dirname(at), path.isAbsolute(at));
+say(path.relative("/a/b/c", "/a/d"), path.resolve("/x", "y", "../z"), path.format({ dir: "/d", name: "n", ext: ".e" }), attempt(() => path.join(1)));
+
+const bytes = Buffer.from("h\\u00e9\\u{1f600}!");
+for (const name of ["utf8", "hex", "base64", "base64url", "latin1", "ascii", "utf16le", "binary", "ucs2"])
+  say(name, bytes.toString(name), Buffer.from(bytes.toString(name), name).length, Buffer.byteLength("ab", name), Buffer.isEncoding(name));
+say(bytes, bytes.subarray(1, 3), bytes.toJSON().data.length, bytes.indexOf("!"), bytes.includes("x"), Buffer.concat([bytes, Buffer.alloc(2, "ab")], 9), Buffer.compare(Buffer.from("a"), Buffer.from("b")));
+const view = Buffer.alloc(16);
+view.writeUInt32BE(0xdeadbeef, 0); view.writeInt16LE(-2, 4); view.writeDoubleBE(1.5, 6); view.writeUInt8(7, 14);
+say(view, view.readUInt32BE(0), view.readInt16LE(4), view.readDoubleBE(6), view.readUInt8(14), view.readUIntBE(0, 3), view.equals(Buffer.from(view)), view.fill("xy", 12).toString("latin1", 12), attempt(() => view.readUInt32LE(14)), attempt(() => Buffer.from("a", "none")));
+say(Buffer.from([1, 2, 3]).swap16 !== undefined, Buffer.from(new Uint8Array([1, 2]).buffer), Buffer.from("zz", "hex"), Buffer.from("aGk", "base64").toString(), view.copy(Buffer.alloc(4), 0, 12), view.write("ab", 3), view.slice(3, 5).toString());
+
+const emitter = new EventEmitter();
+emitter.once("x", (...args) => say("once", ...args)).on("x", () => say("on")).prependListener("x", () => say("first"));
+say(emitter.emit("x", 1), emitter.emit("x"), emitter.emit("y"), emitter.listenerCount("x"), emitter.eventNames(), attempt(() => emitter.emit("error", new TypeError("bad"))));
+say(util.types.isDate(new Date()), util.types.isMap(new Map()), util.isDeepStrictEqual({ a: [1] }, { a: [1] }), util.isDeepStrictEqual([1], ["1"]), util.format("%s %o", "a", [1]));
+say(util.inspect({ a: { b: { c: {} } } }, { depth: 0 }), util.inspect(new Map([[{ a: 1 }, new Set([1])]]), { compact: false }), util.inspect("x".repeat(5), { colors: true }), util.inspect({ get a() { return 1; } }, { getters: true }));
+class Shown { [util.inspect.custom](depth, options) { return "<shown " + typeof options.stylize + ">"; } }
+say(new Shown(), [new Shown()], { s: Symbol("a"), big: 1n, neg: -0, fn: class A extends Shown {}, err: new RangeError("e").message });
+const decoder = new StringDecoder("utf8");
+say(decoder.write(bytes.subarray(0, 2)), decoder.write(bytes.subarray(2, 4)), decoder.end(bytes.subarray(4)));
+
+(async () => {
+  const upper = () => new Transform({ transform(chunk, encoding, done) { done(null, String(chunk).toUpperCase()); } });
+  const all = [];
+  await piped(Readable.from(["a", "b", "c"]), upper(), new Writable({ write(chunk, encoding, done) { all.push(String(chunk)); setTimeout(done, 1); } }));
+  say(all);
+  for await (const item of Readable.from([{ n: 1 }, { n: 2 }]).map(({ n }) => n * 10)) say(item);
+  pipeline(Readable.from(["x"]), new Transform({ transform(chunk, encoding, done) { done(new Error("broken")); } }), new PassThrough(), (error) => say("pipeline", error.message));
+  const slow = new Writable({ highWaterMark: 2, write(chunk, encoding, done) { setImmediate(done); } });
+  say(slow.write("abc"), slow.writableLength);
+  slow.on("drain", () => { say("drained"); slow.end(); });
+  finished(slow, (error) => say("finished", error));
+  await once(slow, "finish");
+  fs.writeFileSync("lines", "one\\r\\ntwo\\n\\nfour");
+  for await (const line of readline.createInterface({ input: fs.createReadStream("lines", { highWaterMark: 3 }) })) say("line", line);
+  await piped(fs.createReadStream("lines"), upper(), fs.createWriteStream("out"));
+  say(fs.readFileSync("out", "utf8"));
+  await piped(fs.createReadStream("none"), fs.createWriteStream("other")).catch(({ code }) => say(code));
+  const reader = fs.createReadStream("lines", { start: 2, end: 6, encoding: "hex" });
+  reader.on("open", (fd) => say(typeof fd)).on("data", (text) => say(text)).on("end", () => say("end")).on("close", () => say("close", reader.bytesRead));
+  await once(reader, "close");
+  say(await util.promisify(fs.readFile)("out", "latin1"), await util.promisify(setTimeout)(1, "later"));
+  process.stdout.write("written\\n", () => say("told"));
+  Readable.from(["to ", "stdout\\n"]).pipe(process.stdout);
+})();
+`;
+
+test("the modules that are packages are what they are in Node", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "hermitcrab-"));
+  t.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, "modules.cjs"), MODULES);
+  const { stdout } = await promisify(execFile)(process.execPath, ["modules.cjs"], { cwd: directory });
+  const env = await withNode({ "modules.cjs": MODULES });
+  assert.deepEqual(await run(env, "node modules.cjs"), [0, stdout, ""]);
+});
+
+check("a module that is wrong is told with its place", {
+  files: { "a.mjs": "import fs from 'fs';\nconst a = ;\n" },
+  command: "node a.mjs",
+  exitCode: 1,
+  stderr: /^SyntaxError: Unexpected token \(\/workspace\/a\.mjs:2:11\)/,
+});
+check("what a file is, its code says", {
+  files: {
+    "waits.js": "console.log(await Promise.resolve(typeof require));\n",
+    "plain.js": "const text = 'export const a = 1';\nconsole.log(typeof require, text.length);\nif (text) return;\n",
+    "both.js": "import('./waits.js').then(() => console.log('then', typeof module));\n",
+    "anonymous.mjs": "export default class {}\n(0, console.log)('after');\n",
+  },
+  command: "for name in waits.js plain.js both.js anonymous.mjs; do node $name; done",
+  stdout: "undefined\nfunction 18\nundefined\nthen object\nafter\n",
+});
+
 check("a directory is not copied into itself, whatever leads there", {
   files: { "w/c": "1" },
   command: `ln -s w l; node -e 'try { fs.cpSync("w", "l/x/y", { recursive: true }); } catch (error) { console.log(error.code); }'; find .`,

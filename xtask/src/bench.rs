@@ -133,7 +133,7 @@ fn deltas_script(count: usize) -> Value {
     json!({"steps": [{"texts": vec!["word "; count]}]})
 }
 
-/// The scripted model in a process of its own.
+/// The scripted model in a separate process.
 struct Model {
     child: Child,
     url: String,

@@ -15,6 +15,7 @@ mod matrix;
 mod native;
 mod npm;
 mod order;
+mod packages;
 mod python;
 mod test;
 mod usage;

@@ -1,4 +1,4 @@
-//! Runs one command and says what it used. A process of its own, because Linux
+//! Runs one command and says what it used. A separate process, because Linux
 //! counts the memory of whoever starts a command into the command's peak: a small
 //! one does not show, a benchmark with its results would.
 

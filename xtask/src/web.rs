@@ -11,7 +11,7 @@ use wasm_bindgen_cli_support::Bindgen;
 use xshell::{Shell, cmd};
 
 use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
-use crate::{count, order};
+use crate::{count, order, packages};
 
 /// Which build, and where to.
 #[derive(Args)]
@@ -35,6 +35,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         None if options.slim => slim_out(),
         None => default_out(),
     };
+    if matches!(core, Core::Full) {
+        packages::build(&shell()?)?;
+    }
     let size = write(&out, core)?;
     println!("{}: {size} bytes of wasm", out.display());
     Ok(())
@@ -43,6 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Builds the full core where the entry files look for it; returns that directory.
 pub(crate) fn build() -> Result<PathBuf> {
     let out = default_out();
+    packages::build(&shell()?)?;
     write(&out, Core::Full)?;
     Ok(out)
 }
@@ -90,7 +94,7 @@ impl Core {
     }
 
     /// LLVM's options. It copies a function that is marked `#[inline]` into its
-    /// callers up to a cost of 325, by its own count, also where the profile asks
+    /// callers up to a cost of 325, by its own count, even if the profile asks
     /// for few bytes; profiles have no option for it.
     fn llvm(self) -> &'static [&'static str] {
         match self {

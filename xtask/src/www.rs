@@ -66,7 +66,7 @@ pub(crate) fn test(shell: &Shell, binary: &Path, is_whole: bool) -> Result<()> {
             .map(|name| root().join("tests/browser").join(name))
             .into(),
     };
-    // One file at a time: each starts a browser of its own.
+    // One file at a time: each starts a browser.
     cmd!(shell, "node {NODE_TEST...} --test-concurrency=1 {tests...}")
         .env("CHROMIUM", chromium)
         .env("HERMITCRAB_BIN", binary)

@@ -2,9 +2,10 @@
 // same with callbacks and promises.
 
 import { Device, Directory, File, Link } from "../files.js";
-import { Buffer, decode, encode } from "./buffer.js";
-import { dirname, join, normalize, resolve } from "./path.js";
+import { Buffer, path as paths } from "./packages.js";
 import { makeFileStreams } from "./streams.js";
+
+const { dirname, join, normalize, resolve } = paths;
 
 const ERRORS = {
   ENOENT: [-2, "no such file or directory"],
@@ -33,6 +34,17 @@ function failure(code, syscall, path, dest) {
     ...(dest !== undefined && { dest }),
   });
 }
+
+/** What may be written, as bytes. @param {string | ArrayBufferView | ArrayBuffer} data @param {string} [name] */
+function encode(data, name) {
+  if (typeof data === "string") return Buffer.from(data, name);
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const message = `The "data" argument must be of type string or an instance of Buffer, TypedArray, or DataView. Received ${data === null ? "null" : typeof data}`;
+  throw Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
+}
+
+const decode = (bytes, name) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(name);
 
 const constants = { F_OK: 0, X_OK: 1, W_OK: 2, R_OK: 4, COPYFILE_EXCL: 1 };
 
@@ -149,7 +161,7 @@ class Dirent {
 /**
  * @param {import("../files.js").FileTree} tree
  * @param {{cwd: () => string, stdin: Uint8Array, write: (stream: "stdout" | "stderr", data: Uint8Array) => void,
- *   later: (task: () => void) => void}} process `later` runs a task as an event of its own
+ *   later: (task: () => void) => void}} process `later` runs a task as a separate event
  */
 export function makeFs(tree, { cwd, stdin, write, later }) {
   const open = new Map([
@@ -506,5 +518,5 @@ export function makeFs(tree, { cwd, stdin, write, later }) {
     };
   };
   fs.promises = promises;
-  return Object.assign(fs, makeFileStreams(sync, later));
+  return Object.assign(fs, makeFileStreams(sync));
 }

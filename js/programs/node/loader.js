@@ -3,9 +3,10 @@
 // thing that a page's policy must allow this worker.
 
 import { Directory, File } from "../files.js";
-import { looksLikeModule, transform } from "./esm.js";
-import { dirname, join, normalize } from "./path.js";
+import { looksLikeModule, transform, withoutImport } from "./esm.js";
+import { path as paths } from "./packages.js";
 
+const { dirname, join, normalize } = paths;
 const decoder = new TextDecoder();
 // Indirect, so that code sees globals only; its lines and name stay as they are.
 const evaluate = (0, eval);
@@ -14,7 +15,7 @@ const compile = (parameters, code, path, kind = "function") =>
 
 /**
  * @param {import("../files.js").FileTree} tree
- * @param {Map<string, unknown>} builtins by name without `node:`
+ * @param {Map<string, () => unknown>} builtins by name without `node:`, made at their first use
  * @param {string[]} known names of Node's modules that this is not
  */
 export function makeLoader(tree, builtins, known) {
@@ -163,7 +164,7 @@ export function makeLoader(tree, builtins, known) {
         });
       }
       const known = builtin(specifier);
-      return known ? builtins.get(known.name) : requirePath(resolve(specifier, from, "require"), from);
+      return known ? builtins.get(known.name)() : requirePath(resolve(specifier, from, "require"), from);
     };
     require.resolve = (specifier) => (builtin(specifier) ? specifier : resolve(specifier, from, "require"));
     require.cache = {};
@@ -196,14 +197,7 @@ export function makeLoader(tree, builtins, known) {
     commons.set(path, module);
     if (isMain) main = module;
     try {
-      const code = source.replace(/^#!/, "//");
-      // `import()` is a name of its own here: the engine's would leave the sandbox.
-      const usesImport = /\bimport\s*[(.]/.test(code);
-      const call = compile(
-        "exports, require, module, __filename, __dirname, __import",
-        usesImport ? transform(code).code : code,
-        path,
-      );
+      const call = compile("exports, require, module, __filename, __dirname, __import", withoutImport(source), path);
       const require = Object.assign(requireFrom(path), { main });
       call.call(module.exports, module.exports, require, module, path, dirname(path), importFrom(path));
     } catch (error) {
@@ -234,7 +228,7 @@ export function makeLoader(tree, builtins, known) {
   const load = async (specifier, from, waiting = new Set()) => {
     const name = builtin(specifier)?.name;
     if (name) {
-      if (!modules.has(`node:${name}`)) modules.set(`node:${name}`, synthetic(builtins.get(name)));
+      if (!modules.has(`node:${name}`)) modules.set(`node:${name}`, synthetic(builtins.get(name)()));
       return modules.get(`node:${name}`);
     }
     const path = resolve(specifier, from, "import");
@@ -256,7 +250,7 @@ export function makeLoader(tree, builtins, known) {
     return module;
   };
   const run = async (path, source, module, waiting) => {
-    const { code, imports, passedOn, fixed } = transform(source);
+    const { code, imports, passedOn, fixed } = transform(source, path);
     module.fixed = new Set(fixed);
     const define = (name, get) =>
       Object.defineProperty(module.namespace, name, { enumerable: true, configurable: true, get });
@@ -337,9 +331,7 @@ export function makeLoader(tree, builtins, known) {
       }
       const require = requireFrom(path);
       Object.assign(globalThis, { require, module: { exports: {} }, exports: {}, __filename: path, __dirname: "." });
-      return evaluate(
-        `${/\bimport\s*\(/.test(source) ? source.replace(/\bimport(?=\s*\()/g, "__import") : source}\n//# sourceURL=${path}`,
-      );
+      return evaluate(`${withoutImport(source)}\n//# sourceURL=${path}`);
     },
     importFrom,
   };

@@ -1,14 +1,11 @@
 // One run of a program: its globals, `process`, `console` and timers, what
 // keeps it alive, and how it ends.
 
-import assert from "./assert.js";
-import { Buffer } from "./buffer.js";
 import { makeFs } from "./fs.js";
-import { format, inspect } from "./inspect.js";
 import { makeLoader } from "./loader.js";
-import path from "./path.js";
-import { EventEmitter, makeOs, url, util } from "./small.js";
-import { makeReadline, makeStdin } from "./streams.js";
+import { assert, Buffer, EventEmitter, format, inspect, path, stream, streamPromises, stringDecoder } from "./packages.js";
+import { makeOs, makeUtil, url } from "./small.js";
+import { makeOutput, makeReadline, makeStdin } from "./streams.js";
 import { makeTest } from "./test.js";
 
 const VERSION = "v22.0.0";
@@ -16,7 +13,7 @@ const VERSION = "v22.0.0";
 /** Modules of Node that there is no point in looking for in `node_modules`. */
 const MISSING = (
   "async_hooks child_process cluster console constants dgram diagnostics_channel dns domain http http2 https inspector net " +
-  "punycode querystring repl sea sqlite stream string_decoder sys tls trace_events tty v8 vm wasi worker_threads zlib"
+  "punycode querystring repl sea sqlite sys tls trace_events tty v8 vm wasi worker_threads zlib"
 ).split(" ");
 
 const encoder = new TextEncoder();
@@ -81,26 +78,12 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
       process.emit("uncaughtException", error, "uncaughtException");
       return;
     }
-    const shown = error instanceof Error ? inspect(error) : `Uncaught ${inspect(error)}`;
+    // One without frames of the program is shown in brackets.
+    const shown = error instanceof Error ? inspect(error).replace(/^\[(.*)\]$/s, "$1") : `Uncaught ${inspect(error)}`;
     print("stderr", `${shown}\n\nNode.js ${VERSION} (sandbox)\n`);
     process.exitCode = 1;
     exit(1);
   };
-  const output = (stream, fd) =>
-    Object.assign(new EventEmitter(), {
-      fd,
-      isTTY: false,
-      columns: undefined,
-      writable: true,
-      write(data, encoding, callback = encoding) {
-        write(stream, typeof data === "string" ? encoder.encode(data) : Uint8Array.from(data));
-        if (typeof callback === "function") later(callback);
-        return true;
-      },
-      end(data) {
-        if (data !== undefined) this.write(data);
-      },
-    });
   const started = performance.now();
   const hrtime = (since) => {
     const now = performance.now() - started;
@@ -127,9 +110,6 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     config: {},
     title: "node",
     exitCode: undefined,
-    stdin: makeStdin(stdin, later),
-    stdout: output("stdout", 1),
-    stderr: output("stderr", 2),
     exit,
     abort: () => end(134),
     cwd: () => cwd,
@@ -148,6 +128,12 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     emitWarning: (warning) => print("stderr", `(node:1) ${warning?.message ?? warning}\n`),
     getuid: () => 1000,
     getgid: () => 1000,
+  });
+
+  lazily(process, {
+    stdin: () => makeStdin(stdin),
+    stdout: () => makeOutput((data) => write("stdout", data), 1),
+    stderr: () => makeOutput((data) => write("stderr", data), 2),
   });
 
   // ---- Timers ---------------------------------------------------------------
@@ -215,6 +201,8 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
     setTimeout: (ms, value) => new Promise((resolve) => timers.setTimeout(resolve, ms, value)),
     setImmediate: (value) => new Promise((resolve) => timers.setImmediate(resolve, value)),
   };
+  const promised = Symbol.for("nodejs.util.promisify.custom");
+  for (const [name, call] of Object.entries(timersPromises)) timers[name][promised] = call;
   timersPromises.scheduler = {
     wait: (ms) => timersPromises.setTimeout(ms),
     yield: () => timersPromises.setImmediate(),
@@ -226,8 +214,9 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
   const counts = new Map();
   const since = new Map();
   const line = (stream, text) => print(stream, `${indent}${indent ? text.replaceAll("\n", `\n${indent}`) : text}\n`);
-  const log = (...rest) => line("stdout", format(...rest));
-  const error = (...rest) => line("stderr", format(...rest));
+  const shown = (rest) => (rest.length === 1 && typeof rest[0] === "string" ? rest[0] : format(...rest));
+  const log = (...rest) => line("stdout", shown(rest));
+  const error = (...rest) => line("stderr", shown(rest));
   const elapsed = (label) => `${label}: ${(performance.now() - (since.get(label) ?? performance.now())).toFixed(3)}ms`;
   const console = {
     log,
@@ -262,54 +251,62 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
   // ---- Modules --------------------------------------------------------------
 
   const fs = makeFs(tree, { cwd: () => cwd, stdin, write, later });
-  const readline = makeReadline(stdin, later, write);
-  const test = makeTest({
-    print: (text) => print("stdout", `${text}\n`),
-    hold,
-    later,
-    fail: () => void (process.exitCode = 1),
-    assert,
-  });
+  const readline = once(() => makeReadline(write));
+  const test = once(() =>
+    makeTest({
+      print: (text) => print("stdout", `${text}\n`),
+      hold,
+      later,
+      fail: () => void (process.exitCode = 1),
+      assert: assert(),
+    }),
+  );
+  const own = (value) => () => value;
   const builtins = new Map(
     Object.entries({
       assert,
-      "assert/strict": assert.strict,
-      buffer: { Buffer, Blob, atob, btoa },
-      crypto: Object.assign(Object.create(crypto), {
-        webcrypto: crypto,
-        randomUUID: () => uuid(),
-        randomBytes: (size) => crypto.getRandomValues(Buffer.alloc(size)),
-        randomInt: (low, high) =>
-          Math.floor(Math.random() * ((high ?? low) - (high === undefined ? 0 : low))) + (high === undefined ? 0 : low),
-      }),
-      events: EventEmitter,
-      fs,
-      "fs/promises": fs.promises,
-      os: makeOs(env),
-      path,
-      "path/posix": path,
-      perf_hooks: { performance },
-      process,
+      "assert/strict": () => assert().strict,
+      buffer: own({ Buffer, Blob, atob, btoa }),
+      crypto: once(() =>
+        Object.assign(Object.create(crypto), {
+          webcrypto: crypto,
+          randomUUID: () => uuid(),
+          randomBytes: (size) => crypto.getRandomValues(Buffer.alloc(size)),
+          randomInt: (low, high) =>
+            Math.floor(Math.random() * ((high ?? low) - (high === undefined ? 0 : low))) + (high === undefined ? 0 : low),
+        }),
+      ),
+      events: own(EventEmitter),
+      fs: own(fs),
+      "fs/promises": own(fs.promises),
+      module: once(() => ({
+        createRequire: (from) =>
+          loader.requireFrom(from instanceof URL || String(from).startsWith("file:") ? url.fileURLToPath(from) : from),
+        builtinModules: [...builtins.keys()],
+      })),
+      os: own(makeOs(env)),
+      path: own(path),
+      "path/posix": own(path),
+      perf_hooks: own({ performance }),
+      process: own(process),
       readline,
-      "readline/promises": readline.promises,
+      "readline/promises": () => readline().promises,
+      stream,
+      "stream/promises": streamPromises,
+      string_decoder: stringDecoder,
       test,
-      timers,
-      "timers/promises": timersPromises,
-      url,
-      util,
+      timers: own(timers),
+      "timers/promises": own(timersPromises),
+      url: own(url),
+      util: once(makeUtil),
     }),
   );
   const loader = makeLoader(tree, builtins, MISSING);
-  builtins.set("module", {
-    createRequire: (from) =>
-      loader.requireFrom(from instanceof URL || String(from).startsWith("file:") ? url.fileURLToPath(from) : from),
-    builtinModules: [...builtins.keys()],
-  });
 
   return {
     globals: { process, console, Buffer, ...timers, global: globalThis, __import: loader.importFrom(`${cwd}/[eval]`) },
     /** What `node -e` has beside the globals: modules by name. */
-    modules: Object.fromEntries([...builtins].filter(([name]) => !name.includes("/") && name !== "module" && name !== "test")),
+    modules: [...builtins].filter(([name]) => !name.includes("/") && name !== "module" && name !== "test"),
     loader,
     fatal,
     exit,
@@ -330,6 +327,21 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
       process.emit("beforeExit", Number(process.exitCode ?? 0));
     },
   };
+}
+
+/** @template T @param {() => T} make */
+function once(make) {
+  let made;
+  return () => (made ??= make());
+}
+
+/** Properties that are made at their first use. @param {object} object @param {Record<string, () => unknown>} properties */
+function lazily(object, properties) {
+  for (const [name, make] of Object.entries(properties)) {
+    const set = (value) => Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+    const get = () => set(make())[name];
+    Object.defineProperty(object, name, { get, set, enumerable: true, configurable: true });
+  }
 }
 
 /** Not in pages without https, where `crypto.randomUUID` is missing. */

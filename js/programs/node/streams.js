@@ -1,214 +1,179 @@
-// Streams, which are simple here: what is read is there as a whole, and what is
-// written is so at once. Standard input, files, and lines of both.
+// The streams of files and of standard input and output, and lines of any stream.
 
-import { decode } from "./buffer.js";
-import { EventEmitter } from "./small.js";
+import { Buffer, EventEmitter, stream } from "./packages.js";
 
-/** Bytes that a stream gives at a time. */
+/** Bytes that a stream of a file gives at a time. */
 const PIECE = 64 * 1024;
 
-/** What a stream gives, all of it. */
-const CONTENT = Symbol("content");
+/** Standard input. @param {Uint8Array} content */
+export function makeStdin(content) {
+  const { Readable } = stream();
+  const stdin = new Readable({ read() {} });
+  if (content.length > 0) stdin.push(Buffer.from(content));
+  stdin.push(null);
+  return Object.assign(stdin, { fd: 0, isTTY: false, ref: () => stdin, unref: () => stdin });
+}
 
-/**
- * A stream of what `open` gives, or of the error that it throws.
- * @param {() => Uint8Array} open
- * @param {(task: () => void) => void} later
- * @param {{encoding?: string, highWaterMark?: number}} [options]
- */
-function makeReadable(open, later, { encoding, highWaterMark = PIECE } = {}) {
-  const stream = new EventEmitter();
-  let content = new Uint8Array(0);
-  let problem;
-  /** Whether it tells what it holds, or has nothing to tell. */
-  let flowing = false;
-  // An encoding may need more than a piece for a character.
-  const shown = () => (encoding ? [decode(content, encoding)] : pieces(content, highWaterMark)).filter(({ length }) => length > 0);
-  const flow = () => {
-    if (flowing) return stream;
-    flowing = true;
-    later(() => {
-      for (const piece of shown()) {
-        if (stream.destroyed) return;
-        stream.emit("data", piece);
-      }
-      stream.emit("end");
-      stream.emit("close");
-    });
-    return stream;
-  };
-  const fail = (error) => {
-    stream.destroyed = flowing = true;
-    problem = error;
-    later(() => {
-      // Who iterates is told there.
-      if (problem) stream.emit("error", problem);
-      stream.emit("close");
-    });
-    return stream;
-  };
-  const on = EventEmitter.prototype.on;
-  Object.assign(stream, {
-    readable: true,
-    destroyed: false,
-    [CONTENT]: () => content,
-    setEncoding(name = "utf8") {
-      encoding = name;
-      return stream;
-    },
-    on(name, listener) {
-      on.call(stream, name, listener);
-      return name === "data" || name === "end" ? flow() : stream;
-    },
-    resume: flow,
-    pause: () => stream,
-    destroy: (error) => (stream.destroyed ? stream : fail(error)),
-    pipe(target, { end = true } = {}) {
-      stream.on("data", (data) => target.write(data));
-      if (end) stream.on("end", () => target.end());
-      return target;
-    },
-    async *[Symbol.asyncIterator]() {
-      const told = problem;
-      problem = undefined;
-      if (told) throw told;
-      yield* shown();
+/** Standard output, or the stream of errors. @param {(data: Uint8Array) => void} write @param {number} fd */
+export function makeOutput(write, fd) {
+  const { Writable } = stream();
+  const output = new Writable({
+    decodeStrings: true,
+    write(data, _, done) {
+      write(Uint8Array.from(data));
+      done();
     },
   });
-  try {
-    content = open();
-  } catch (error) {
-    fail(error);
-  }
-  return stream;
-}
-
-function pieces(content, most) {
-  const found = [];
-  for (let at = 0; at < content.length; at += most) found.push(globalThis.Buffer.from(content.subarray(at, at + most)));
-  return found;
-}
-
-/** Standard input, in one piece. @param {Uint8Array} content @param {(task: () => void) => void} later */
-export function makeStdin(content, later) {
-  const stdin = makeReadable(() => content, later, { highWaterMark: Infinity });
-  return Object.assign(stdin, { fd: 0, isTTY: false, ref: () => stdin, unref: () => stdin });
+  return Object.assign(output, { fd, isTTY: false, columns: undefined });
 }
 
 /**
  * The streams of `fs`.
- * @param {Record<string, Function>} sync `open`, `write`, `close` and `readFile` @param {(task: () => void) => void} later
+ * @param {Record<string, Function>} sync `open`, `read`, `write` and `close`
  */
-export function makeFileStreams(sync, later) {
+export function makeFileStreams(sync) {
   const named = (options) => (typeof options === "string" ? { encoding: options } : (options ?? {}));
   return {
     createReadStream(path, options) {
-      const { start = 0, end = Infinity, fd, ...rest } = named(options);
-      const stream = makeReadable(() => sync.readFile(fd ?? path).subarray(start, end + 1), later, rest);
-      return Object.assign(stream, { path });
+      const { start, end = Infinity, fd: given, flags = "r", highWaterMark = PIECE, encoding } = named(options);
+      let at = start;
+      let left = end - (start ?? 0) + 1;
+      let fd = given;
+      const readable = new (stream().Readable)({
+        highWaterMark,
+        encoding,
+        construct(done) {
+          attempt(done, () => {
+            fd ??= sync.open(path, flags);
+            readable.fd = fd;
+            readable.emit("open", fd);
+            readable.emit("ready");
+          });
+        },
+        read(size) {
+          attempt(
+            (error) => error && readable.destroy(error),
+            () => {
+              const piece = Buffer.alloc(Math.min(size, left));
+              const count = sync.read(fd, piece, 0, piece.length, at);
+              if (at !== undefined) at += count;
+              left -= count;
+              readable.bytesRead += count;
+              readable.push(count > 0 ? piece.subarray(0, count) : null);
+            },
+          );
+        },
+        destroy(error, done) {
+          attempt((problem) => done(error ?? problem), () => given === undefined && fd !== undefined && sync.close(fd));
+        },
+      });
+      return Object.assign(readable, { path, bytesRead: 0, close: (done) => void readable.destroy(undefined, done) });
     },
     createWriteStream(path, options) {
-      const { flags = "w", mode, encoding, fd: given } = named(options);
-      const stream = new EventEmitter();
-      let fd;
-      /** Ended, or failed. */
-      let over = false;
-      const tell = (error, ...names) =>
-        later(() => {
-          if (error) stream.emit("error", error);
-          for (const name of names) stream.emit(name);
-        });
-      const finish = (error, ...names) => {
-        over = stream.destroyed = true;
-        stream.writable = false;
-        if (fd !== undefined && given === undefined) sync.close(fd);
-        tell(error, ...names);
-        return stream;
-      };
-      Object.assign(stream, {
-        path,
-        writable: true,
-        destroyed: false,
-        bytesWritten: 0,
-        write(data, as = encoding, done = as) {
-          if (over) {
-            tell(Object.assign(new Error("write after end"), { code: "ERR_STREAM_WRITE_AFTER_END" }));
-            return false;
-          }
-          try {
-            const bytes = typeof data === "string" ? globalThis.Buffer.from(data, typeof as === "string" ? as : "utf8") : data;
-            stream.bytesWritten += sync.write(fd, bytes);
-          } catch (error) {
-            finish(error, "close");
-            return false;
-          }
-          if (typeof done === "function") later(() => done());
-          return true;
+      const { flags = "w", mode, encoding, fd: given, start } = named(options);
+      let at = start;
+      let fd = given;
+      const writable = new (stream().Writable)({
+        defaultEncoding: encoding,
+        construct(done) {
+          attempt(done, () => {
+            fd ??= sync.open(path, flags, mode);
+            writable.fd = fd;
+            writable.emit("open", fd);
+            writable.emit("ready");
+          });
         },
-        end(...rest) {
-          const done = typeof rest.at(-1) === "function" ? rest.pop() : undefined;
-          if (!over && rest[0] !== undefined && rest[0] !== null) stream.write(...rest);
-          if (over) return stream;
-          if (done) stream.once("finish", done);
-          return finish(undefined, "finish", "close");
+        write(data, _, done) {
+          attempt(done, () => {
+            const count = sync.write(fd, data, 0, data.length, at);
+            if (at !== undefined) at += count;
+            writable.bytesWritten += count;
+          });
         },
-        destroy: (error) => (over ? stream : finish(error, "close")),
-        close: (done) => stream.end(done),
-        cork() {},
-        uncork() {},
+        destroy(error, done) {
+          attempt((problem) => done(error ?? problem), () => given === undefined && fd !== undefined && sync.close(fd));
+        },
       });
-      try {
-        fd = given ?? sync.open(path, flags, mode);
-      } catch (error) {
-        finish(error, "close");
-      }
-      return stream;
+      return Object.assign(writable, { path, bytesWritten: 0, close: (done) => void writable.end(done) });
     },
   };
 }
 
-/** Lines of standard input, or of the stream that is given. */
-export function makeReadline(stdin, later, write) {
-  const linesOf = (content) => {
-    const lines = decode(content).split(/\r?\n/);
-    if (lines.at(-1) === "") lines.pop();
-    return lines;
+/** Does it, and says how that went. @param {(error?: Error) => void} done @param {() => void} act */
+function attempt(done, act) {
+  try {
+    act();
+  } catch (error) {
+    return done(error);
+  }
+  return done();
+}
+
+/** `node:readline`. @param {(stream: "stdout", data: Uint8Array) => void} write */
+export function makeReadline(write) {
+  /** Lines of each input; who reads one goes on where the last reader stopped. */
+  const sources = new WeakMap();
+  const linesOf = (input) => {
+    if (!sources.has(input)) sources.set(input, read(input));
+    return sources.get(input);
   };
-  /** Readers of standard input go on where the last one stopped. */
-  const typed = linesOf(stdin);
   const createInterface = (options) => {
-    const { input } = options ?? {};
-    const lines = input?.[CONTENT] === undefined || input.fd === 0 ? typed : linesOf(input[CONTENT]());
+    const lines = linesOf(options.input);
     const reader = new EventEmitter();
     let reading = false;
-    const read = () => {
-      if (reading) return;
-      reading = true;
-      later(() => {
-        while (lines.length > 0) reader.emit("line", lines.shift());
-        reader.emit("close");
-      });
+    let closed = false;
+    const close = () => {
+      if (closed) return;
+      closed = true;
+      reader.emit("close");
     };
-    const on = EventEmitter.prototype.on;
+    const next = async () => {
+      const { value, done } = closed ? { done: true } : await lines.next();
+      if (done) close();
+      return done ? undefined : value;
+    };
+    const flow = async () => {
+      for (let line; (line = await next()) !== undefined; ) reader.emit("line", line);
+    };
+    const on = (name, listener) => {
+      EventEmitter.prototype.on.call(reader, name, listener);
+      if (name === "line" && !reading) {
+        reading = true;
+        process.nextTick(flow);
+      }
+      return reader;
+    };
     return Object.assign(reader, {
-      on(name, listener) {
-        on.call(reader, name, listener);
-        if (name === "line") read();
-        return reader;
-      },
+      on,
+      addListener: on,
       question(prompt, options, answer = options) {
         write("stdout", new TextEncoder().encode(prompt));
-        const line = lines.shift();
-        if (typeof answer === "function") later(() => line !== undefined && answer(line));
-        return Promise.resolve(line ?? "");
+        const line = next();
+        if (typeof answer === "function") process.nextTick(async () => (await line) !== undefined && answer(await line));
+        return line.then((text) => text ?? "");
       },
       setPrompt() {},
       prompt() {},
-      close: () => void reader.emit("close"),
+      pause: () => reader,
+      resume: () => reader,
+      close,
       async *[Symbol.asyncIterator]() {
-        while (lines.length > 0) yield lines.shift();
+        for (let line; (line = await next()) !== undefined; ) yield line;
       },
     });
   };
   return { createInterface, promises: { createInterface } };
+}
+
+/** The lines of a stream. */
+async function* read(input) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of input) {
+    const lines = (rest + (typeof piece === "string" ? piece : decoder.decode(piece, { stream: true }))).split(/\r?\n/);
+    rest = lines.pop();
+    yield* lines;
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield rest;
 }

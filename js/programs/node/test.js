@@ -1,7 +1,7 @@
 // `node:test`: tests, suites and hooks, one after the other, reported on
 // standard output as Node's `spec` reporter does.
 
-import { inspect } from "./inspect.js";
+import { inspect } from "./packages.js";
 
 /**
  * @param {{print: (line: string) => void, hold: () => () => void, later: (task: () => void) => void,

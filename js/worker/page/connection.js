@@ -168,7 +168,7 @@ export class Connection {
     await this.#replace(reason);
   }
 
-  /** Nobody waits for it: whoever calls a sandbox next is told if it failed. */
+  /** Nobody waits for it: whoever calls a sandbox next gets the error. */
   #restartUnasked(reason) {
     void this.restart(reason).catch(() => {});
   }
