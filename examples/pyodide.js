@@ -1,7 +1,7 @@
 // @ts-check
 // Lends pyodide instead of `pythonProgram`, for programs that need its packages
 // (numpy, pandas, …). It runs where it is called, so a loop that never ends stands
-// in the way of everything: load it in a worker of its own in a page.
+// in the way of everything: load it in a separate worker in a page.
 //
 //   import { loadPyodide } from "pyodide";
 //   env.program("python3", pyodideProgram(() => loadPyodide()));
@@ -121,7 +121,7 @@ export function pyodideProgram(load, root = "/workspace") {
 function apply(FS, root, changes) {
   for (const { path, type, content, target, mode } of changes) {
     if (!path.startsWith(`${root}/`)) continue;
-    // What was there is told as removed only where nothing takes its place.
+    // What was there is reported as removed only where nothing takes its place.
     if (type !== kindOf(FS, path) || type === "link") empty(FS, path);
     if (type === "removed") continue;
     FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));

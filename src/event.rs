@@ -222,7 +222,7 @@ pub enum EventKind {
         /// Images and documents that the model got beside the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Whether the model is told that it failed.
+        /// Whether the model gets it as an error.
         is_error: bool,
         /// Why it was not allowed to run, if it was not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,9 +330,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The last tool calls repeat a pattern; the model has been told.
+    /// The last tool calls repeat a pattern; the model gets a warning.
     LoopDetection {
-        /// What the model was told.
+        /// The warning.
         message: String,
         /// Length of the pattern: 1, 2 or 3.
         pattern_length: u32,

@@ -33,7 +33,7 @@ const COMPILED = 50;
 /** What a visitor takes to type a first command at the very least, ms. */
 const TYPED = 500;
 
-/** One load of the page in a browser of its own, with the profile given. */
+/** One load of the page in a fresh browser, with the profile given. */
 async function load(profile, url, work) {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: browser,

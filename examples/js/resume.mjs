@@ -9,7 +9,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { MemoryEnvironment, createSession } from "hermitcrab/node";
 
 const STATE = "state.json";
-const TASK = "write the numbers from 1 to 3, each into a file of its own";
+const TASK = "write the numbers from 1 to 3, each into a separate file";
 
 const saved = await readFile(STATE, "utf8").then(JSON.parse, () => undefined);
 const env = await MemoryEnvironment.create();

@@ -1,5 +1,5 @@
 // A service in Node: `POST /` with { task, files } works on those files in a
-// sandbox of its own, streams the events as lines of JSON and ends with the
+// fresh sandbox, streams the events as lines of JSON and ends with the
 // files that changed. The agent is in a worker (`hermitcrab/worker`), so that no
 // command of a model holds up the other requests.
 //

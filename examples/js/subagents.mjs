@@ -12,7 +12,7 @@ const session = await createSession({
   env,
   maxSubagents: 4,
   maxSubagentDepth: 1,
-  instructions: "Give each file to a subagent of its own, and wait for all of them.",
+  instructions: "Give each file to a separate subagent, and wait for all of them.",
 });
 
 // Events of subagents come on the same stream; `agent_id` tells them apart.

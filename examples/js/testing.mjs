@@ -30,7 +30,7 @@ test("the script is fixed", async () => {
   assert.deepEqual(await fix({ script }), { text: "It says hello.", tokens: 240, file: "echo hello\n" });
 });
 
-test("a key that is wrong is told", async () => {
+test("a wrong key is an error", async () => {
   const script = { steps: [{ error: { status: 401, message: "invalid x-api-key" } }] };
   await assert.rejects(fix({ script }), (error) => error instanceof RunError && error.kind === "authentication");
 });

@@ -22,7 +22,7 @@ pub(crate) fn shared() -> Option<Result<Component, EngineError>> {
         #[cfg(unix)]
         let component =
             unsafe { Component::deserialize_raw(engine, std::ptr::NonNull::from(bytes)) };
-        // SAFETY: as above; elsewhere wasmtime copies them into memory of its own.
+        // SAFETY: as above; elsewhere wasmtime copies them.
         #[cfg(not(unix))]
         let component = unsafe { Component::deserialize(engine, bytes) };
         component.map_err(|error| EngineError::new(&error))

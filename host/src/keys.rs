@@ -32,7 +32,7 @@ struct Search {
 }
 
 impl Keys {
-    /// Those of `keys` that can be told from other text.
+    /// Those of `keys` that are distinct enough from other text.
     pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a str>) -> Self {
         let looked_for = keys.filter(|key| is_looked_for(key));
         let spellings: Vec<String> = looked_for.flat_map(spellings).collect();

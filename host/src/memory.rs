@@ -235,7 +235,7 @@ impl EnvironmentHandle {
     /// [`Controller::recover_record`](crate::Controller::recover_record).
     ///
     /// The first of these calls takes about as long as the instance has worked:
-    /// a fresh core is told again what this one was told. Sandbox only.
+    /// a fresh core gets the inputs of this one again. Sandbox only.
     ///
     /// # Errors
     /// The instance lives, or was told more than

@@ -145,7 +145,7 @@ fn now_ms() -> u64 {
 
 #[async_trait(?Send)]
 impl Transport for HttpTransport {
-    /// Performs the exchange in a task of its own, which ends when the body is
+    /// Performs the exchange in a task, which ends when the body is
     /// dropped.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let (sender, mut outcomes) = mpsc::channel(WAITING_CHUNKS);

@@ -1,4 +1,4 @@
-//! `NativeCore`: the core as a Rust library, on a thread of its own.
+//! `NativeCore`: the core as a Rust library, on a separate thread.
 //!
 //! The same code as the component without the seal: no memory limit, no epoch,
 //! no sandbox. An instance cannot change threads, so it lives on one, and each

@@ -18,7 +18,7 @@ use crate::memory::ExecOutput;
 /// A tool that the host executes.
 #[derive(Clone)]
 pub struct HostTool {
-    /// What the model is told.
+    /// The declaration in requests.
     pub definition: ToolDefinition,
     /// Runs one call.
     pub execute: ToolFn,

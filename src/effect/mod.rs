@@ -91,7 +91,7 @@ pub enum EffectKind {
         /// Duration in ms.
         ms: u64,
     },
-    /// Stop effect `target` now. Has no outcome of its own; `target` still gets
+    /// Stop effect `target` now. Has no outcome; `target` still gets
     /// its final outcome within 2.5 s, with what had arrived.
     Cancel {
         /// Id of the effect to stop.

@@ -11,7 +11,7 @@ use super::{
     ExecutionEnvironment, OutputSink, Scope, absolute_path,
 };
 
-/// Resolves relative paths against a directory of its own. It is a place to
+/// Resolves relative paths against another directory. It is a place to
 /// stand, not a fence: absolute paths reach as far as they do outside.
 pub struct DirectoryEnvironment {
     inner: Rc<dyn ExecutionEnvironment>,

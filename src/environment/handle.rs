@@ -45,7 +45,7 @@ impl Environment {
     }
 
     /// Makes any call; searches on top of `List` and `Read` where the
-    /// environment has no search of its own, and takes paths as they are where
+    /// environment cannot search, and takes paths as they are where
     /// it has no links.
     pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, EnvironmentError> {
         match call {
@@ -186,7 +186,7 @@ impl Environment {
     }
 
     /// Searches file contents; on top of `List` and `Read` where the
-    /// environment has no search of its own.
+    /// environment cannot search.
     pub async fn grep(&self, request: GrepRequest) -> Result<Matches, EnvironmentError> {
         let call = EnvironmentCall::Grep(request.clone());
         match self.inner.call(&self.scope, call).await {
@@ -200,7 +200,7 @@ impl Environment {
     }
 
     /// Finds files by name, newest first; on top of `List` where the
-    /// environment has no search of its own.
+    /// environment cannot search.
     pub async fn glob(&self, request: GlobRequest) -> Result<Entries, EnvironmentError> {
         let call = EnvironmentCall::Glob(request.clone());
         match self.entries("glob", call).await {

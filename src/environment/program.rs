@@ -93,7 +93,7 @@ pub struct ProgramResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramFiles {
-    /// What it was told, and its own changes.
+    /// What it was sent, and its own changes.
     #[default]
     Kept,
     /// Nothing that can be relied on: the next call tells everything.

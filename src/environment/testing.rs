@@ -1,5 +1,5 @@
 //! A real, small environment for native tests: files in an ordered map, no
-//! commands, no search of its own. (MemoryEnvironment exists on wasm32 only.)
+//! commands, no search. (MemoryEnvironment exists on wasm32 only.)
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -141,7 +141,7 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// A part that arrives whole and has no events of its own. It stays open,
+    /// A part that arrives whole, without events. It stays open,
     /// so that [`ResponseBuilder::replace`] can complete it, until `end`.
     pub(crate) fn whole(&mut self, segment: u32, part: ContentPart) -> Result<(), Misuse> {
         self.open(segment, PartKind::Whole(part))

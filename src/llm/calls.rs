@@ -1,8 +1,8 @@
 //! What becomes of the calls of an answer when it ends, for every adapter.
 //!
 //! A call that never came to its end is not run, and never lost in silence: a
-//! limit that cut it off is told as a warning, anything else is a broken
-//! stream. And every call that stays has an id of its own, so that each has
+//! limit that cut it off becomes a warning, anything else is a broken
+//! stream. And every call that stays has a unique id, so that each has
 //! exactly one result and the next request is valid.
 
 use std::collections::BTreeSet;

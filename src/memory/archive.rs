@@ -389,8 +389,8 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, node: &Node) -> std::
 }
 
 /// Writes an entry with its names byte for byte: those of a sandbox are Unix
-/// names, also where the core's own platform takes `\` for a separator. Long
-/// ones stand in entries of their own before it, as GNU tar writes them.
+/// names, even if the core's platform takes `\` for a separator. Long
+/// ones stand in separate entries before it, as GNU tar writes them.
 fn write_entry(
     builder: &mut tar::Builder<Vec<u8>>,
     mut header: tar::Header,

@@ -1,7 +1,7 @@
 //! bashkit's `FileSystem` over the shared tree, so that commands and tools see
 //! one and the same files.
 //!
-//! bashkit wraps it in a layer of its own that follows symbolic links, so
+//! bashkit wraps it in a layer that follows symbolic links, so
 //! nothing here does. Changes carry the time of the running command.
 
 use std::cell::RefCell;

@@ -6,7 +6,7 @@
 //! §5); what something else made of the same path meanwhile is lost, and the
 //! command says so. While it runs, real time counts.
 //!
-//! A program may keep the files between calls. Each state that it is told has a
+//! A program may keep the files between calls. Each state that it gets has a
 //! number, and a call says which number its changes lead from; a program that
 //! does not have that state any more asks for all files.
 
@@ -47,7 +47,7 @@ pub(crate) struct Told {
 }
 
 impl Seen {
-    /// What `program` must be told to know `tree`; it is taken to know it then.
+    /// What `program` must get to know `tree`; it is taken to know it then.
     pub(crate) fn tell(&self, program: &str, tree: &Tree) -> Told {
         let state = self.last_state.get() + 1;
         self.last_state.set(state);
@@ -71,7 +71,7 @@ impl Seen {
         }
     }
 
-    /// `program` has made `changes` to the files that it was told as `state`.
+    /// `program` has made `changes` to the files that it got as `state`.
     /// Where calls overlapped, nobody can say what it knows.
     pub(crate) fn changed(&self, program: &str, state: u64, changes: Vec<FileChange>, now_us: u64) {
         let mut known = self.known.borrow_mut();
@@ -83,7 +83,7 @@ impl Seen {
         }
     }
 
-    /// `program` must be told everything again.
+    /// `program` must get everything again.
     pub(crate) fn forget(&self, program: &str) {
         self.known.borrow_mut().remove(program);
     }
@@ -104,7 +104,7 @@ fn file_changes(before: &Tree, now: &Tree) -> Vec<FileChange> {
             },
         };
         match changes.last_mut() {
-            // A path that changed its kind is told once, as what it is now.
+            // A path that changed its kind is sent once, with its new kind.
             Some(last) if last.path == change.path => {
                 if node != FileNode::Removed {
                     (last.node, last.mode) = (node, mode);

@@ -264,7 +264,7 @@ impl Shells {
             });
         }
         // A command can keep the core busy for seconds, and end it: what began
-        // it is told before.
+        // it is said before.
         clock::end_step().await;
         rg::warm_up(&script);
         let timeline = self.timeline(clock, random, scope, &request, &script);

@@ -1,6 +1,6 @@
 //! `Terminal`: one shell whose state outlives its commands, for people.
 //!
-//! It is an environment of its own over the files of a sandbox: `exec` runs a
+//! It is a separate environment over the files of a sandbox: `exec` runs a
 //! line in it and keeps directory, variables, functions, aliases and `set`
 //! options for the next. Commands of sessions never see its state. What a line
 //! reads as standard input is empty, and traps end with their line.

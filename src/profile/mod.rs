@@ -33,7 +33,7 @@ pub use prompt::{
 };
 pub use settings::ProfileSettings;
 
-/// Which names the model is told for its tools.
+/// Which names tools have in requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Toolset {

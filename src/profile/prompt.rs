@@ -30,7 +30,7 @@ pub struct Layers<'a> {
     pub git: Option<&'a GitSnapshot>,
     /// Tools that the model has at the start.
     pub tools: &'a [Rc<ToolDefinition>],
-    /// What a subagent is told about its part.
+    /// The section of the prompt about a subagent's part.
     pub role: Option<&'a str>,
     /// Project documents, outermost first.
     pub documents: &'a [Document],

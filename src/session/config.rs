@@ -105,7 +105,7 @@ pub struct SessionConfig {
     /// What the host knows of the project around the working directory, where
     /// the session works on a part of it; absent: nothing.
     pub project: Option<ProjectFacts>,
-    /// Names that the model is told for its tools.
+    /// Names of the tools in requests.
     pub toolset: Toolset,
     /// Declarations that replace the profile's: a list in the format that
     /// `docs/toolsets.md` describes, or its JSON text.
@@ -124,7 +124,7 @@ pub struct SessionConfig {
     pub auto_cache: bool,
     /// Extra options by provider, merged into the request last.
     pub provider_options: Value,
-    /// The session runs in a web page: providers want to be told.
+    /// The session runs in a web page, which providers want to know.
     pub browser: bool,
 }
 

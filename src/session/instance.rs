@@ -330,7 +330,7 @@ impl Instance {
 
     /// Logs the calls to an environment from now on: steps give a line before
     /// and after each. Returns the number of the log. Of what is written only
-    /// the size is told; commands are told as they are.
+    /// the size stands there; commands stand as they are.
     pub fn log_calls(&mut self, id: u32) -> Result<u32, SessionError> {
         let (log, lines) = (self.next_log, self.log.clone());
         self.wrap_environment(id, |inner| {
@@ -761,7 +761,11 @@ mod tests {
             (1, "stat b"),
         ];
         assert_eq!(said, expected.map(|(log, line)| (log, line.to_owned())));
-        assert_eq!(lines(instance.step(0, [])).count(), 0, "each is told once");
+        assert_eq!(
+            lines(instance.step(0, [])).count(),
+            0,
+            "each is reported once"
+        );
         assert!(instance.log_calls(9).is_err());
     }
 

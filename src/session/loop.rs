@@ -279,7 +279,7 @@ async fn process_input(session: &Rc<Shared>, work: Work) -> (EndReason, u32) {
     (reason, rounds)
 }
 
-/// What the model is told when its token limit cut off a call: otherwise an
+/// What the model reads when its token limit cut off a call: otherwise an
 /// answer without calls would end the task as if it were done.
 const CALL_CUT_OFF: &str = "Your last tool call was cut off at the limit of output tokens and was \
                             not run. Make it again in smaller parts.";
@@ -374,7 +374,7 @@ fn natural_end(session: &Shared, response: &Response) -> EndReason {
 fn warn_of_odd_end(session: &Shared, response: &Response) {
     let nothing = response.text().trim().is_empty() && response.tool_calls().next().is_none();
     let found = match response.finish_reason.reason {
-        // The model is told to make the call again.
+        // The model is asked to make the call again.
         FinishKind::Length if response.lacks_a_call() => None,
         FinishKind::Length => Some((
             "answer_truncated",

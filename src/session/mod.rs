@@ -59,7 +59,7 @@ pub fn prepare() {
     list_models(None);
     for profile in Profile::names().into_iter().filter_map(Profile::of) {
         for toolset in [Toolset::Spec, Toolset::Native] {
-            // What cannot be read is told to whoever opens a session.
+            // Opening a session says what cannot be read.
             let _ = profile.registry(toolset, &Offers::default());
             let _ = agent::prepare(profile.wire, toolset);
         }

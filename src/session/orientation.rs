@@ -342,7 +342,7 @@ async fn documents(look: Look<'_>, directory: &str) -> Vec<Candidate> {
     join_all(reads).await.into_iter().flatten().collect()
 }
 
-/// One document. A file that is there and cannot be used is told to the host:
+/// One document. The host hears of a file that is there and cannot be used:
 /// whoever wrote it believes that it is read.
 async fn document(look: Look<'_>, path: String) -> Option<Candidate> {
     let content = look.environment.read(&path, MAX_DOCUMENT_BYTES);

@@ -65,7 +65,7 @@ pub struct Offers<'a> {
     /// Hosts that `web_fetch` may ask, as [`super::HostList`] reads them; the
     /// tool is not declared when there are none.
     pub web_fetch_hosts: &'a [String],
-    /// Whether tools that have a freeform format of their own use it.
+    /// Whether tools that have a freeform format use it.
     pub freeform: bool,
 }
 
@@ -172,7 +172,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Those of the host's tools that are told to the model under their own
+    /// Those of the host's tools that are declared under their own
     /// names, in the place of a declared one of that name; the others are
     /// declared under another name.
     pub fn unpresented<'a>(&self, host_tools: &'a [ToolDefinition]) -> Vec<&'a ToolDefinition> {

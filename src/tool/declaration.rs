@@ -1,4 +1,4 @@
-//! Tool declarations: what a model is told about a tool, and which executor
+//! Tool declarations: what a request says of a tool, and which executor
 //! runs it with which arguments. Profiles and hosts write them as JSON.
 //!
 //! A list of objects with these fields; a field that is not listed is an error:
@@ -49,7 +49,7 @@ pub(super) struct Declaration {
     defaults: Map<String, Value>,
 }
 
-/// A tool as it presents itself: what the model is told, how arguments reach
+/// A tool as it presents itself: its declaration in requests, how arguments reach
 /// the executor, and how its messages name things.
 #[derive(Clone, Debug)]
 pub struct Declared {
@@ -375,7 +375,7 @@ impl Declared {
         }
     }
 
-    /// What the model is told.
+    /// The declaration in requests.
     pub fn definition(&self) -> &Rc<ToolDefinition> {
         &self.definition
     }

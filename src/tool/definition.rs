@@ -20,7 +20,7 @@ use crate::text::CapturedOutput;
 /// had arrived; what the model can cause is a result or a [`ToolError`], never
 /// a panic. Calls of one tool may run at the same time.
 pub trait Tool {
-    /// What the model is told. Must not change while the tool is registered.
+    /// The declaration in requests. Must not change while the tool is registered.
     fn definition(&self) -> &Rc<ToolDefinition>;
 
     /// Name of the executor, such as `shell` for a tool that a profile calls

@@ -25,7 +25,7 @@ struct DefaultLimit {
     max_lines: Option<usize>,
 }
 
-/// Key of the default for tools that have none of their own.
+/// Key of the default for all other tools.
 const ANY: &str = "*";
 
 static DEFAULTS: LazyLock<BTreeMap<String, DefaultLimit>> =

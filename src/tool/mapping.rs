@@ -1,4 +1,4 @@
-//! How arguments that a model is told about become arguments of an executor:
+//! How declared arguments become arguments of an executor:
 //! names, counting bases, units, words. Data of a declaration, never code of a
 //! profile (see `declaration.rs` for the format).
 

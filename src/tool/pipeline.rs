@@ -54,7 +54,7 @@ pub struct Pipeline {
     pub files: FileLocks,
     /// What the agent knows of files; one for each agent.
     pub known: KnownFiles,
-    /// Who is told.
+    /// Where its events go.
     pub events: Rc<dyn PipelineEvents>,
 }
 
@@ -73,7 +73,7 @@ pub struct Executed {
     pub media: Vec<Media>,
     /// The model sees a failure.
     pub is_error: bool,
-    /// The tool did not come to an end of its own: `full` is an error message
+    /// The tool did not end by itself: `full` is an error message
     /// (spec 2.5 `error`) and perhaps partial output.
     pub raised: bool,
     /// Why the tool was not allowed to run, if it was not.

@@ -153,7 +153,7 @@ impl Registry {
         self.find(name).map(|registered| registered.tool.clone())
     }
 
-    /// What the model is told, in order of registration.
+    /// The declarations, in order of registration.
     pub fn definitions(&self) -> Rc<[Rc<ToolDefinition>]> {
         let copies = || self.tools.iter().map(|t| t.tool.definition().clone());
         self.definitions.get_or_init(|| copies().collect()).clone()

@@ -57,7 +57,7 @@ pub(super) async fn response(
     Ok(response.unchecked_into())
 }
 
-/// Gives the body up when it is dropped early, also where a `fetch` of the
+/// Gives the body up when it is dropped early, even if a `fetch` of the
 /// user's ignores the signal.
 pub(super) struct Reader(ReadableStreamDefaultReader);
 

@@ -226,7 +226,7 @@ export class Workbench {
   #runDemo = guard(async ({ currentTarget: button }) => {
     // It goes away with what is around it; keyboards go on from here.
     if (button.matches(":focus-visible")) this.#layout.focus("chat");
-    // A second click would be a message of its own.
+    // A second click would be another message.
     button.disabled = true;
     try {
       await this.#send(demo.task);

@@ -3,7 +3,7 @@
 //!
 //! [`Checkpointed`] stands around a [`LocalEnvironment`]. What file tools change it sees
 //! itself; what commands change it finds by comparing the working directory before and
-//! after ([`scan`]). It touches nothing there: contents go to a directory of their own
+//! after ([`scan`]). It touches nothing there: contents go to a separate directory
 //! ([`Checkpoints`]), and only paths that it saw change are ever restored
 //! ([`undo`](Checkpoints::undo)).
 

@@ -130,7 +130,7 @@ impl std::fmt::Debug for LoadedCore {
     }
 }
 
-/// A call into the guest with a result of its own.
+/// A call into the guest that returns a result.
 trait GuestCall<T, E>:
     FnOnce(&wit::Guest, &mut Store<Guard>) -> wasmtime::Result<Result<T, E>>
 {

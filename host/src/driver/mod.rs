@@ -247,7 +247,7 @@ impl Driver {
         }
     }
 
-    /// Starts an effect as a task of its own, or cancels one.
+    /// Starts an effect as a task, or cancels one.
     pub(crate) fn start(&mut self, effect: CoreEffect) {
         if let EffectKind::Cancel { target } = effect.kind {
             self.cancel(target);
@@ -327,7 +327,7 @@ impl Driver {
     /// first call.
     ///
     /// # Errors
-    /// It lives, or what it was told has not been kept.
+    /// It lives, or its inputs have not been kept.
     pub(crate) fn recovered(&mut self) -> Result<&mut dyn Core, HostError> {
         let Some(failure) = &self.failed else {
             let error = "the instance is alive; ask for what it holds now";
@@ -352,7 +352,7 @@ impl Driver {
         }
     }
 
-    /// The instance is dead: every open session is told, every job ends.
+    /// The instance is dead: every open session gets an error, every job ends.
     fn fail(&mut self, failure: CoreFailure) {
         let timestamp = rfc3339(now_ms());
         for (id, link) in &mut self.sessions {

@@ -4,7 +4,7 @@
 //! The driver never waits and never drops an item. Back-pressure works the other
 //! way round: while more than [`FULL`] items wait, the effects of the session or
 //! job hold back what they have streamed, down to the TCP window or the pipe, and
-//! a core with work of its own is stepped no further.
+//! a core that has work to do is stepped no further.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

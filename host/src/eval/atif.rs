@@ -384,7 +384,7 @@ impl Trajectory {
             steps.push(self.step(at + 1, step, &agent.model));
         }
         if steps.is_empty() {
-            // The format wants one; an agent that never began has none of its own.
+            // The format wants one; an agent that never began has none.
             steps.push(
                 json!({"step_id": 1, "source": "system", "message": "the agent did not begin"}),
             );

@@ -1,5 +1,5 @@
 //! Evaluation: suites of tasks, trials of agents on them, checkers, and what comes
-//! of a run as files. A trial has instances of its own; nothing that an agent does
+//! of a run as files. Each trial has separate instances; nothing that an agent does
 //! reaches another trial or its checker.
 //!
 //! [`Eval::run`] runs a suite, [`regrade`](regrade()) its checkers alone; [`merge`](merge()) and

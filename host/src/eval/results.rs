@@ -274,7 +274,7 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Row>, String> {
 /// A line, and who waits until the disk has it.
 type Line = (Vec<u8>, oneshot::Sender<Result<(), String>>);
 
-/// Adds rows, on a thread of its own.
+/// Adds rows, on a separate thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     lines: Option<mpsc::Sender<Line>>,

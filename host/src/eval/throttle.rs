@@ -1,6 +1,6 @@
 //! How many calls a provider gets at the same time: more and more until it answers
 //! 429 or gets slow, then fewer. The rule is TCP's: slow start, additive growth,
-//! halving; each server (origin) has a count of its own.
+//! halving; each server (origin) has a separate count.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,7 +21,7 @@ const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// A command for the sandbox out of a WebAssembly module. Clones share it.
 ///
-/// A call is an instance of its own, with the files of the sandbox that calls it,
+/// Each call is a new instance, with the files of the sandbox that calls it,
 /// standard streams, a clock and random bytes. Its memory ends at 1 GiB, its output at
 /// 64 MiB per stream. Relative paths start at the working directory; one that begins
 /// with the name of a directory at the root is taken for that.

@@ -1,5 +1,5 @@
-//! `Runner`: runs the calls of a lent program: an instance of its own for each, on a
-//! thread of its own, over the files of the sandbox, which stay between calls.
+//! `Runner`: runs the calls of a lent program: a new instance for each, on a
+//! separate thread, over the files of the sandbox, which stay between calls.
 
 use std::sync::Arc;
 

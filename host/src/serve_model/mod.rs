@@ -33,7 +33,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use tokio::sync::Notify;
 
-/// A scripted model that listens on `127.0.0.1`, on a thread of its own.
+/// A scripted model that listens on `127.0.0.1`, on a separate thread.
 /// Dropping it stops it and breaks its connections.
 #[derive(Debug)]
 pub struct ServeModel {

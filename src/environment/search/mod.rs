@@ -94,8 +94,8 @@ pub async fn grep_files(
     Ok(found)
 }
 
-/// Facts of the path where a search starts; its absence is told in the words of
-/// every environment with a search of its own.
+/// Facts of the path where a search starts; its absence has the wording of
+/// every environment that can search.
 async fn start(environment: &Environment, root: &str) -> Result<Metadata, EnvironmentError> {
     environment
         .stat(root)

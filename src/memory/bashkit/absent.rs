@@ -10,7 +10,7 @@ use bashkit::{Builtin, BuiltinContext, BuiltinRegistry, ExecResult, async_trait}
 /// Exit code of a command that does not exist.
 const NOT_FOUND: i32 = 127;
 
-/// bashkit's git keeps a format of its own in `.git` (it would damage a real
+/// bashkit's git keeps another format in `.git` (it would damage a real
 /// repository), never looks whether a file changed, invents its diffs and
 /// ignores most options, all with exit code 0. A model that believes it loses
 /// work.

@@ -4,7 +4,7 @@
 //! is as long as the longest `head -c`, or as long as it may be where that number is
 //! known only later.
 //!
-//! Seen in bashkit 0.20.2; no test: bashkit streams devices of its own, and ours are
+//! Seen in bashkit 0.20.2; no test: bashkit streams its devices itself, and ours are
 //! files of the tree.
 
 use bashkit::parser::SimpleCommand;

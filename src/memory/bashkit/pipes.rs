@@ -1,6 +1,6 @@
 //! What the pipes of a command lead to.
 //!
-//! bashkit gives the whole pipe to a builtin that reads piece by piece, also where
+//! bashkit gives the whole pipe to a builtin that reads piece by piece, even if
 //! others read the same: see `head`. And what a pipe leads to still has to start when
 //! the time of the command is over: see `last_words`.
 //!

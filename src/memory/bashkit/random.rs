@@ -6,7 +6,7 @@
 //! Seen in bashkit 0.20.2; two runs of one seed, without this file.
 
 /// What has to run before a command. Assigning is the only way to seed it; in front of
-/// the command it costs a tenth of what a run of its own does.
+/// the command it costs a tenth of what a separate run does.
 pub(in crate::memory) fn preamble(seed: u32) -> String {
     format!("RANDOM={seed} SECONDS=0; ")
 }

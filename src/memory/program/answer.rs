@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::environment::{FileChange, FileNode};
 use crate::memory::tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
 
-/// `changes` at the paths to which the links lead that the program was told and
+/// `changes` at the paths to which the links lead that the program got and
 /// has not replaced: what something else has made of links is not its doing.
 pub(super) fn resolved(told: &Tree, mut changes: Vec<FileChange>) -> Vec<FileChange> {
     let mut replaced: BTreeSet<String> = BTreeSet::new();
@@ -36,7 +36,7 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && path.split('/').all(|name| name != "..")
 }
 
-/// Paths among `changes`, of a program that was told `told`, at which something
+/// Paths among `changes`, of a program that got `told`, at which something
 /// else has made another version in `now`: the program's takes its place.
 pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) -> Vec<&'a str> {
     if told.is_same(now) {
@@ -68,7 +68,7 @@ pub(super) fn overtaken<'a>(told: &Tree, now: &Tree, changes: &'a [FileChange]) 
     overtaken.map(|change| change.path.as_str()).collect()
 }
 
-/// `changes` without what the program was told of the same path, permission bits
+/// `changes` without what the program got of the same path, permission bits
 /// and content: it has not made them, and something else may have made others in
 /// `now`.
 pub(super) fn without_told(

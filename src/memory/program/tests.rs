@@ -1,4 +1,4 @@
-//! What programs are told, and what becomes of what they answer.
+//! The changes that programs get, and what becomes of those that they return.
 
 use bytes::Bytes;
 

@@ -73,7 +73,7 @@ impl Tree {
         to: &str,
         now_us: u64,
     ) -> Result<(), TreeError> {
-        // What is not there is told before directories are made for it.
+        // A missing file is reported before directories are made for it.
         self.get(from)?;
         self.all_or_nothing(|tree| {
             tree.make_parents(to, now_us)?;

@@ -38,7 +38,7 @@ pub enum AgentCall {
     /// A message: for the next gap between tool rounds of one that works, the
     /// next input of one that rests.
     Steer(Content),
-    /// Ends what it is doing; it can be told something new.
+    /// Ends what it is doing; it takes new messages.
     Interrupt,
     /// Ends it for good. One that has ended stays as it is.
     Close,

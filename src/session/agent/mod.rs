@@ -1,6 +1,6 @@
 //! Subagents (spec 7): sessions that a session's model starts for a part of
 //! its task. They run beside it in the same instance, on the same files, with
-//! histories and limits of their own.
+//! separate histories and limits.
 //!
 //! A subagent has no rights that its parent lacks: it gets the parent's tools,
 //! approvals and limits, and it ends when the parent does.
@@ -139,7 +139,7 @@ pub enum Status {
     Failed,
 }
 
-/// What the parent's model is told about a subagent (spec 7.3 `SubAgentResult`).
+/// What the parent's model reads about a subagent (spec 7.3 `SubAgentResult`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) agent_id: Rc<str>,

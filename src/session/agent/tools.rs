@@ -20,7 +20,7 @@ use crate::tool::{
     CallContext, Declared, Invocation, RegisterError, Schema, Tool, ToolError, ToolOutput, compile,
 };
 
-/// What the model is told of each, in order, with the executor behind it.
+/// The declaration of each, in order, with its executor.
 const DECLARATIONS: &str = include_str!("tools.json");
 
 /// By provider: what starts a subagent in the native toolset, where the

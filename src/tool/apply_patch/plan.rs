@@ -216,7 +216,7 @@ pub(super) async fn plan(
 }
 
 impl Plan {
-    /// What the model is told: the letters and the order that codex uses.
+    /// What the model reads: the letters and the order that codex uses.
     pub(super) fn summary(&self) -> String {
         let mut summary = "Patch applied. Changed files:".to_owned();
         for (change, paths) in &self.changed {

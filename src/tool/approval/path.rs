@@ -75,7 +75,7 @@ impl WritePaths {
     }
 
     /// Whether a glob holds `absolute`. A glob means what lies in its directory,
-    /// also where `links` says that this directory leads elsewhere.
+    /// even if `links` says that this directory leads elsewhere.
     fn holds(&self, root: &str, absolute: &str, links: &BTreeMap<String, String>) -> bool {
         self.globs.iter().any(|(base, glob)| match base {
             Base::Relative => below(absolute, root).is_some_and(|path| glob.is_match(path)),

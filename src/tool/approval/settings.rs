@@ -34,7 +34,7 @@ pub enum ToolRule {
     Allow,
     /// Each needs approval.
     Ask,
-    /// None runs; the model is told, nobody is asked.
+    /// None runs; the model reads why, nobody is asked.
     Deny,
 }
 

@@ -330,7 +330,7 @@ impl fmt::Display for HostList {
 }
 
 /// Whether a host is inside a network by what it is called. A name that leads
-/// inside only when it is looked up cannot be told from here.
+/// inside only when it is looked up cannot be known here.
 fn is_inside(host: &str) -> bool {
     if let Some([a, b, ..]) = ipv4(host) {
         return match (a, b) {

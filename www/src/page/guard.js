@@ -1,4 +1,4 @@
-// What goes wrong in an action is told to the user.
+// Shows the user what goes wrong in an action.
 
 import { sentence } from "./explain.js";
 import { toast } from "./toast.js";

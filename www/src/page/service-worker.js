@@ -18,7 +18,7 @@ self.addEventListener("install", (event) => {
   const fill = async () => {
     const cache = await caches.open(CACHE);
     // It takes over when the last tab of the version before is closed: until then
-    // that one may ask for files of its own, which no host has any more.
+    // that one may ask for its old files, which no host has any more.
     await cache.addAll(["./", ...FILES].map(asked));
   };
   event.waitUntil(fill());

@@ -32,7 +32,7 @@ export class Project extends EventTarget {
   }
 
   /**
-   * A project in a sandbox of its own.
+   * A project in a separate sandbox.
    * @param {string} name @param {import("../../../js/project/projects.js").ProjectOptions & {files?: object}} options
    */
   static async open(name, options) {
@@ -161,7 +161,7 @@ export class Project extends EventTarget {
 
   /** Saves, leaves the project to others and gives the sandbox back. */
   async close() {
-    // What went wrong with saving has been told.
+    // What went wrong with saving has been shown.
     await this.kept.close().catch(() => {});
     await this.sandbox.dispose();
   }
@@ -241,7 +241,7 @@ export class Project extends EventTarget {
       else if (type === "5" && path !== "" && path !== ".") entries.push([path, null]);
       else if (type === "2") links.push(path);
     }
-    // They are shown as what they lead to, if there is something.
+    // They show what they lead to, if there is something.
     for (const path of links) {
       const content = await this.#read(this.absolute(path));
       if (content !== undefined) entries.push([path, content]);

@@ -76,7 +76,7 @@ export class SavedProjects {
    */
   async open(name, options = {}) {
     let opened;
-    // What is told before it is open is told again then.
+    // What is reported before it is open is reported again then.
     const onStatus = (status) => opened && opened === this.#project?.kept && this.#tell(status);
     let project;
     try {

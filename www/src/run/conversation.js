@@ -36,7 +36,7 @@ export class Conversation extends EventTarget {
   #anew = false;
   /** What was asked of it before: one thing at a time, so that one session is opened. */
   #turn = Promise.resolve(true);
-  /** When what was told to stop has. @type {Promise<void> | undefined} */
+  /** When the stopped run has ended. @type {Promise<void> | undefined} */
   #stopping;
   /** The session that another one goes on with. */
   #continued;

@@ -208,7 +208,7 @@ export class Run extends EventTarget {
         if (data.error) return this.#add(lane, { type: "notice", kind: "warning", text: sentence(`The conversation was not compacted: ${data.error}`) });
         return this.#add(lane, { type: "notice", kind: "info", text: "The older part of the conversation was replaced by a summary." });
       case "LOOP_DETECTION":
-        return this.#add(lane, { type: "notice", kind: "warning", text: "The last tool calls repeat; the model has been told." });
+        return this.#add(lane, { type: "notice", kind: "warning", text: "The last tool calls repeat; the model got a warning." });
       case "TURN_LIMIT":
         return this.#add(lane, { type: "notice", kind: "warning", text: `A limit ended the work: ${Object.hasOwn(LIMITS, data.limit) ? LIMITS[data.limit] : data.limit} (${data.value}).` });
       case "ERROR":

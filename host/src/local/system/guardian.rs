@@ -97,7 +97,7 @@ impl Drop for Guardian {
     }
 }
 
-/// A session of its own, so that signals of terminals and groups pass it by, and
+/// A new session, so that signals of terminals and groups pass it by, and
 /// nothing open but the pipe: whoever reads the host's output sees its end.
 fn leave_everything(kept: RawFd) {
     let _ = setsid();

@@ -23,7 +23,7 @@ impl Kin {
     }
 
     /// Sends `signal` to the group and to all who left it: `timeout` and
-    /// `set -m` make groups of their own.
+    /// `set -m` make new groups.
     pub(super) fn signal(&mut self, signal: Signal) {
         // Listed first: killing a parent hides the children that left.
         self.look();

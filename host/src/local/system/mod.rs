@@ -59,7 +59,7 @@ const SMALL: u64 = 256 * 1024;
 /// Runs tools on this machine, in one working directory.
 ///
 /// Commands run under `/bin/bash -c` (`/bin/sh -c` where there is no bash), each
-/// in a session of its own without a terminal, with an empty standard input.
+/// in a new session without a terminal, with an empty standard input.
 /// What a command leaves in the background after it has ended by itself lives
 /// on, as in a shell, but its output is read for at most about 100 ms of silence
 /// more: redirect the output of a server to a file. A command that is ended by

@@ -393,7 +393,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// Ends a large file early, also where nothing matches.
+/// Ends a large file early, even if nothing matches.
 struct Stoppable<'a> {
     file: File,
     stop: &'a Stop,

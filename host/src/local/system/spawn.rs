@@ -1,10 +1,10 @@
-//! Starts a process in a session of its own, without forking the host.
+//! Starts a process in a new session, without forking the host.
 //!
 //! `posix_spawn` with `POSIX_SPAWN_SETSID`, called directly because std reaches
 //! `setsid` only through `pre_exec`, which forks: measured on 2 cores, a command
 //! takes 0.8 ms here and 10 ms by `pre_exec` when the host holds 40 MB, 33 ms at
 //! 150 MB. A process group alone (what std's `process_group` gives) is not
-//! enough: without a session of its own a command that asks for a password opens
+//! enough: without a new session a command that asks for a password opens
 //! the user's terminal and is stopped there until the time limit, and what
 //! leaves the group, as everything under coreutils `timeout` does, cannot be
 //! found again to be killed.

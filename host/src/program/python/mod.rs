@@ -1,5 +1,5 @@
-//! `Python`: CPython for sandboxes. One compiled module, an instance of its own
-//! per call, on a thread of its own; the files of a sandbox stay between calls.
+//! `Python`: CPython for sandboxes. One compiled module, a new instance
+//! per call, on a separate thread; the files of a sandbox stay between calls.
 
 mod image;
 
@@ -33,7 +33,7 @@ const BOOT: &str = include_str!("boot.py");
 /// CPython 3.14 with most of its standard library, as a program to lend. Clones
 /// share it.
 ///
-/// A call is an interpreter of its own, without subprocesses, threads, sockets
+/// Each call is a new interpreter, without subprocesses, threads, sockets
 /// and native packages. It sees the files of the sandbox that calls it, and
 /// nothing of the machine. Its memory ends at 1 GiB, with a `MemoryError`, its
 /// output at 64 MiB per stream; it may add 512 MiB to the files.

@@ -1,4 +1,4 @@
-//! What a tree is told, and what has become of it.
+//! The changes that a tree gets, and those that a program made.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Trees: what they are told, what a program does, what they tell.
+//! Trees: the changes that they get, what a program does, the changes that they give.
 
 use bytes::Bytes;
 use hermitcrab::environment::{FileChange, FileNode};
@@ -156,7 +156,7 @@ fn links_are_told_as_links() {
         tree.unlink(w, name, 2);
         tree.create(w, name, kind, 2).expect("room");
     }
-    // A link in the place of another is told alone, what is in that of
+    // A link in the place of another is sent alone, what is in that of
     // something else after its removal.
     check(
         &mut tree,

@@ -3,7 +3,7 @@
 use super::reference::decode;
 use super::tag::{Tag, attribute};
 
-/// Elements that stand on lines of their own.
+/// Elements that stand on separate lines.
 const BLOCKS: [&str; 29] = [
     "address",
     "article",
@@ -36,7 +36,7 @@ const BLOCKS: [&str; 29] = [
     "ul",
 ];
 
-/// Text as it grows: white space collapsed, blocks on lines of their own.
+/// Text as it grows: white space collapsed, blocks on separate lines.
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,

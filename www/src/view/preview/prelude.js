@@ -7,7 +7,7 @@
 
 /** Ways to the network that no policy of a page's covers. */
 const UNCOVERED = ["RTCPeerConnection", "webkitRTCPeerConnection", "RTCDataChannel", "RTCIceTransport"];
-/** Lines of the console that are told. */
+/** Lines of the console that are shown. */
 const MOST_LINES = 500;
 
 /**

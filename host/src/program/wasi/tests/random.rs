@@ -1,5 +1,5 @@
 //! Whatever a program does to its files: what the tree tells of it makes the
-//! same of the files that were told.
+//! same of the files that were sent.
 
 use super::*;
 use crate::program::tree::Kind;
