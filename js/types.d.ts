@@ -176,6 +176,8 @@ export interface SessionSettings extends ChangeableSettings {
   webFetchHosts?: string[];
   /** Whether `apply_patch` takes freeform text where the provider has freeform tools. */
   freeformTools?: boolean;
+  /** Whether the model may leave commands running, such as a server; default `false`. */
+  backgroundCommands?: boolean;
   /** The session runs in a web page: which providers want to know; default: whether it does. */
   browser?: boolean;
 }

@@ -78,9 +78,7 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
       process.emit("uncaughtException", error, "uncaughtException");
       return;
     }
-    // One without frames of the program is shown in brackets.
-    const shown = error instanceof Error ? inspect(error).replace(/^\[(.*)\]$/s, "$1") : `Uncaught ${inspect(error)}`;
-    print("stderr", `${shown}\n\nNode.js ${VERSION} (sandbox)\n`);
+    print("stderr", `${uncaught(error)}\n\nNode.js ${VERSION} (sandbox)\n`);
     process.exitCode = 1;
     exit(1);
   };
@@ -327,6 +325,14 @@ export function makeRuntime({ tree, args, env, cwd, stdin, write, end }) {
       process.emit("beforeExit", Number(process.exitCode ?? 0));
     },
   };
+}
+
+/** An error that nobody caught. One without frames of the program is not in brackets, unlike elsewhere. */
+function uncaught(error) {
+  const shown = inspect(error);
+  if (!(error instanceof Error)) return `Uncaught ${shown}`;
+  const head = `[${Error.prototype.toString.call(error)}]`;
+  return shown.startsWith(head) ? head.slice(1, -1) + shown.slice(head.length) : shown;
 }
 
 /** @template T @param {() => T} make */
