@@ -22,7 +22,9 @@ use hermitcrab::environment::{
     OutputSink, Scope,
 };
 use hermitcrab::llm::ToolDefinition;
-use hermitcrab::tool::{ApplyPatch, CallContext, FileLocks, KnownFiles, Timeouts};
+use hermitcrab::tool::{
+    ApplyPatch, BackgroundCommands, CallContext, FileLocks, KnownFiles, Timeouts,
+};
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn run(directory: &str) -> Result<String, String> {
         max_captured_bytes: usize::MAX,
         files: FileLocks::default(),
         known: KnownFiles::default(),
+        background: BackgroundCommands::default(),
         gate: None,
         progress: Rc::new(|_, _| ()),
     };

@@ -3,6 +3,9 @@
 
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+#[path = "run/background.rs"]
+mod background;
 #[path = "run/chat.rs"]
 mod chat;
 #[path = "run/compare.rs"]

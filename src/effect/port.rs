@@ -18,6 +18,7 @@ type Account = (Rc<str>, Option<Rc<str>>);
 #[derive(Default)]
 struct Slot {
     account: Account,
+    in_background: bool,
     arrived: VecDeque<OutcomeKind>,
     done: bool,
     cancel_sent: bool,
@@ -62,6 +63,7 @@ impl EffectPort {
         self.0.next_id.set(id);
         let slot = Rc::new(RefCell::new(Slot {
             account: (scope.owner.clone(), scope.agent.clone()),
+            in_background: scope.in_background,
             ..Slot::default()
         }));
         self.0.pending.borrow_mut().insert(id, slot.clone());
@@ -135,15 +137,16 @@ impl EffectPort {
     }
 
     /// Resolves when every effect of this scope's session, or subagent of a
-    /// session, has had its final outcome.
+    /// session, has had its final outcome, but for those in the background.
     pub async fn settled(&self, scope: &Scope) {
         let account = (scope.owner.clone(), scope.agent.clone());
         poll_fn(|cx| {
             let pending = self.0.pending.borrow();
-            if !pending
-                .values()
-                .any(|slot| slot.borrow().account == account)
-            {
+            let is_awaited = |slot: &Rc<RefCell<Slot>>| {
+                let slot = slot.borrow();
+                slot.account == account && !slot.in_background
+            };
+            if !pending.values().any(is_awaited) {
                 return Poll::Ready(());
             }
             self.0.settled.borrow_mut().push(cx.waker().clone());

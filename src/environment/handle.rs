@@ -28,6 +28,11 @@ impl Environment {
         &self.scope
     }
 
+    /// The same environment, seen from `scope`.
+    pub(crate) fn within(&self, scope: Scope) -> Self {
+        Self::new(self.inner.clone(), scope)
+    }
+
     /// The same environment for the same owner, out of reach of the scope's
     /// cancellation: for what must be put back in order after an interrupt.
     pub(crate) fn detached(&self) -> Self {

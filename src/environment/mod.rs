@@ -74,6 +74,9 @@ pub struct Scope {
     pub agent: Option<Rc<str>>,
     /// Ends the call early.
     pub cancel: Cancel,
+    /// The call may go on when the input that began it has ended; then nobody waits for
+    /// it but the end of the session.
+    pub in_background: bool,
 }
 
 impl Scope {
@@ -83,6 +86,7 @@ impl Scope {
             owner: owner.into(),
             agent: None,
             cancel: Cancel::new(),
+            in_background: false,
         }
     }
 }

@@ -14,12 +14,12 @@ use super::*;
 use crate::effect::{EffectKind, Executor, HostToolResult, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
 use crate::environment::{
-    EnvironmentCall, EnvironmentError, EnvironmentInfo, EnvironmentReply, ExecRequest, ExecStatus,
-    ExecutionEnvironment, OutputSink, OutputStream, Scope,
+    Cancel, EnvironmentCall, EnvironmentError, EnvironmentInfo, EnvironmentReply, ExecRequest,
+    ExecStatus, ExecutionEnvironment, OutputSink, OutputStream, Scope,
 };
 use crate::llm::ToolDefinition;
-use crate::tool::HostTool;
 use crate::tool::testing::{call, pipeline_of};
+use crate::tool::{BackgroundCommands, HostTool};
 
 const TOOLSETS: [Toolset; 2] = [Toolset::Spec, Toolset::Native];
 
@@ -44,6 +44,7 @@ fn everything(profile: &Profile, toolset: Toolset) -> Registry {
     let offers = Offers {
         host_tools: &[host_tool("web_search")],
         web_fetch_hosts: &["docs.rs".to_owned()],
+        background_commands: true,
         freeform: false,
     };
     profile
@@ -93,7 +94,12 @@ fn names_of_the_spec() {
         "grep",
         "glob",
     ];
-    check_names("anthropic", Toolset::Spec, &core, &["web_fetch"]);
+    check_names(
+        "anthropic",
+        Toolset::Spec,
+        &core,
+        &["web_fetch", "command_output", "stop_command"],
+    );
     check_names(
         "openai",
         Toolset::Spec,
@@ -105,7 +111,7 @@ fn names_of_the_spec() {
             "grep",
             "glob",
         ],
-        &["web_fetch"],
+        &["web_fetch", "command_output", "stop_command"],
     );
     check_names(
         "gemini",
@@ -120,7 +126,7 @@ fn names_of_the_spec() {
             "glob",
             "list_dir",
         ],
-        &["web_fetch", "web_search"],
+        &["web_fetch", "web_search", "command_output", "stop_command"],
     );
     check_names(
         "chat",
@@ -134,7 +140,7 @@ fn names_of_the_spec() {
             "glob",
             "list_dir",
         ],
-        &["web_fetch"],
+        &["web_fetch", "command_output", "stop_command"],
     );
 }
 
@@ -144,13 +150,13 @@ fn names_of_the_providers_own_agents() {
         "anthropic",
         Toolset::Native,
         &["Bash", "Read", "Edit", "Write"],
-        &["WebFetch", "WebSearch"],
+        &["WebFetch", "WebSearch", "TaskOutput", "TaskStop"],
     );
     check_names(
         "openai",
         Toolset::Native,
         &["exec_command", "apply_patch", "view_image"],
-        &["web_fetch"],
+        &["web_fetch", "command_output", "stop_command"],
     );
     check_names(
         "gemini",
@@ -164,13 +170,18 @@ fn names_of_the_providers_own_agents() {
             "grep_search",
             "list_directory",
         ],
-        &["web_fetch", "google_web_search"],
+        &[
+            "web_fetch",
+            "google_web_search",
+            "read_background_output",
+            "stop_command",
+        ],
     );
     check_names(
         "chat",
         Toolset::Native,
         &["bash", "read", "edit", "write", "glob", "grep"],
-        &["webfetch"],
+        &["webfetch", "command_output", "stop_command"],
     );
 }
 
@@ -224,19 +235,20 @@ fn parameters_that_differ_between_providers() {
         "anthropic",
         Native,
         "Bash",
-        "command:string timeout?:number description?:string",
+        "command:string timeout?:number description?:string run_in_background?:boolean",
     );
     check(
         "openai",
         Spec,
         "shell",
-        "command:string timeout_ms?:integer working_dir?:string description?:string",
+        "command:string timeout_ms?:integer working_dir?:string description?:string \
+         run_in_background?:boolean",
     );
     check(
         "openai",
         Native,
         "exec_command",
-        "cmd:string workdir?:string max_output_tokens?:number",
+        "cmd:string workdir?:string max_output_tokens?:number run_in_background?:boolean",
     );
     check("openai", Native, "view_image", "path:string");
     check(
@@ -564,6 +576,8 @@ struct Case {
     toolset: Toolset,
     tool: String,
     arguments: Value,
+    /// Arguments of the shell, called before.
+    before: Option<Value>,
     /// The whole output, as the event has it.
     output: String,
     /// What the model gets, where that is not the output.
@@ -626,9 +640,17 @@ fn play_case(case: &Case) -> Result<(), String> {
     pipeline.timeouts.profile_ms = Some(profile.default_command_timeout_ms(case.toolset));
     let result = Rc::new(RefCell::new(None));
     let mut executor = Executor::new();
+    pipeline.background = BackgroundCommands::new(executor.spawner(), Cancel::new());
+    let before = case.before.as_ref().map(|arguments| {
+        let shell = pipeline.registry.vocabulary().tool("shell");
+        call(shell.expect("a shell"), &arguments.to_string())
+    });
     let (running, slot) = (pipeline.clone(), result.clone());
     let called = call(&case.tool, &case.arguments.to_string());
     executor.spawner().spawn(async move {
+        if let Some(before) = before {
+            running.run(&Scope::new("s"), &before).await;
+        }
         slot.replace(Some(running.run(&Scope::new("s"), &called).await));
     });
     loop {

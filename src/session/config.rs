@@ -113,6 +113,9 @@ pub struct SessionConfig {
     /// Hosts that `web_fetch` may ask, such as `docs.rs` or `*.python.org`;
     /// the tool is not there when there are none.
     pub web_fetch_hosts: Vec<String>,
+    /// Whether the model may leave commands running in the background, such as a server
+    /// or a watcher; they end with the session.
+    pub background_commands: bool,
     /// Whether `apply_patch` takes freeform text instead of JSON where the
     /// provider has freeform tools.
     pub freeform_tools: bool,
@@ -196,6 +199,7 @@ impl Default for SessionConfig {
             toolset: Toolset::default(),
             tool_declarations: None,
             web_fetch_hosts: Vec::new(),
+            background_commands: false,
             freeform_tools: false,
             tools: Vec::new(),
             approval: ApprovalSettings::default(),
@@ -210,7 +214,7 @@ impl Default for SessionConfig {
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Fields that are fixed once a session is open.
-const FIXED: [&str; 13] = [
+const FIXED: [&str; 14] = [
     "provider",
     "profiles",
     "credential",
@@ -221,6 +225,7 @@ const FIXED: [&str; 13] = [
     "toolset",
     "tool_declarations",
     "web_fetch_hosts",
+    "background_commands",
     "freeform_tools",
     "tools",
     "browser",
@@ -356,6 +361,7 @@ impl SessionConfig {
         let offers = Offers {
             host_tools: &self.tools,
             web_fetch_hosts: &self.web_fetch_hosts,
+            background_commands: self.background_commands,
             freeform: self.freeform_tools,
         };
         match &self.tool_declarations {

@@ -516,6 +516,7 @@ fn fail(session: &Shared, error: &LlmError) {
 async fn shut_down(session: &Shared, reason: CloseReason) {
     session.control.life.cancel();
     session.agents.close().await;
+    session.background.ended().await;
     // Not the session's scope: that one may be cancelled already.
     let scope = session.scope(Cancel::new());
     session.port.settled(&scope).await;

@@ -60,6 +60,7 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
         environment: session.place.inner(),
         files: session.place.files(),
         known: session.known.clone(),
+        background: session.background.clone(),
         port: session.port.clone(),
         limits: OutputLimits {
             chars: limits(

@@ -14,7 +14,7 @@ use crate::effect::{EffectPort, Random, Spawner};
 use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{EndReason, EventKind, SessionState};
 use crate::profile::Profile;
-use crate::tool::{KnownFiles, Registry, Tool};
+use crate::tool::{BackgroundCommands, KnownFiles, Registry, Tool};
 
 /// Everything a session consists of. Shared by its handle and its task.
 pub(super) struct Shared {
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) agents: Agents,
     /// What it knows of files.
     pub(super) known: KnownFiles,
+    /// Commands that it has left running.
+    pub(super) background: BackgroundCommands,
 }
 
 /// Who a session is.
@@ -81,9 +83,11 @@ pub(super) struct Parts {
 
 impl Shared {
     pub(super) fn new(parts: Parts) -> Self {
+        let control = Control::default();
+        let background = BackgroundCommands::new(parts.spawner.clone(), control.life.clone());
         Self {
             identity: parts.identity,
-            control: Control::default(),
+            control,
             transcript: Transcript::default(),
             profile: parts.profile,
             place: parts.place,
@@ -96,6 +100,7 @@ impl Shared {
             registry: RefCell::new(parts.registry),
             agents: Agents::default(),
             known: KnownFiles::default(),
+            background,
         }
     }
 
@@ -135,6 +140,7 @@ impl Shared {
             owner: self.identity.id.clone(),
             agent: self.identity.agent.clone(),
             cancel,
+            in_background: false,
         }
     }
 

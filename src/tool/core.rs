@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::apply_patch::ApplyPatch;
+use super::background::{CommandOutput, StopCommand};
 use super::declaration::{Declaration, Declared};
 use super::edit_file::EditFile;
 use super::executor::Presented;
@@ -18,8 +19,8 @@ use super::vocabulary::Vocabulary;
 use super::web_fetch::WebFetch;
 use super::write_file::WriteFile;
 use super::{
-    HostTool, RegisterError, Registry, Tool, apply_patch, edit_file, glob, grep, list_dir,
-    read_file, read_many_files, shell, web_fetch, write_file,
+    HostTool, RegisterError, Registry, Tool, apply_patch, background, edit_file, glob, grep,
+    list_dir, read_file, read_many_files, shell, web_fetch, write_file,
 };
 use crate::llm::ToolDefinition;
 
@@ -44,6 +45,8 @@ const EXECUTORS: &[Entry] = &[
     Entry { key: "write_file", parameters: write_file::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, WriteFile)) },
     Entry { key: "edit_file", parameters: edit_file::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, EditFile)) },
     Entry { key: "shell", parameters: shell::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Shell)) },
+    Entry { key: COMMAND_OUTPUT, parameters: background::OUTPUT_PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, CommandOutput)) },
+    Entry { key: STOP_COMMAND, parameters: background::STOP_PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, StopCommand)) },
     Entry { key: "grep", parameters: grep::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Grep)) },
     Entry { key: "glob", parameters: glob::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, Glob)) },
     Entry { key: "list_dir", parameters: list_dir::PARAMETERS, make: |declared, _| Rc::new(Presented::new(declared, ListDir)) },
@@ -53,6 +56,12 @@ const EXECUTORS: &[Entry] = &[
 
 /// Only declared where the configuration names hosts.
 const WEB_FETCH: &str = "web_fetch";
+
+/// Only declared where commands may run in the background, as the parameter of `shell` that
+/// starts one.
+const COMMAND_OUTPUT: &str = "command_output";
+const STOP_COMMAND: &str = "stop_command";
+const RUN_IN_BACKGROUND: &str = "run_in_background";
 
 /// Before the name of a tool that the host runs.
 const HOST: &str = "host:";
@@ -65,6 +74,8 @@ pub struct Offers<'a> {
     /// Hosts that `web_fetch` may ask, as [`super::HostList`] reads them; the
     /// tool is not declared when there are none.
     pub web_fetch_hosts: &'a [String],
+    /// Whether commands may go on in the background.
+    pub background_commands: bool,
     /// Whether tools that have a freeform format use it.
     pub freeform: bool,
 }
@@ -104,6 +115,7 @@ impl Plain {
     fn is_changed_by(&self, offers: &Offers<'_>) -> bool {
         let presented = |tool: &ToolDefinition| self.presents.contains(&tool.name);
         offers.freeform
+            || offers.background_commands
             || !offers.web_fetch_hosts.is_empty()
             || offers.host_tools.iter().any(presented)
     }
@@ -132,11 +144,18 @@ impl Registry {
         let declarations = Declaration::parse_list(json)?;
         let offered = |declaration: &Declaration| match declaration.executor.strip_prefix(HOST) {
             Some(name) => offers.host_tools.iter().any(|tool| tool.name == name),
-            None => declaration.executor != WEB_FETCH || !offers.web_fetch_hosts.is_empty(),
+            None => match declaration.executor.as_str() {
+                WEB_FETCH => !offers.web_fetch_hosts.is_empty(),
+                COMMAND_OUTPUT | STOP_COMMAND => offers.background_commands,
+                _ => true,
+            },
         };
         let mut declarations: Vec<_> = declarations.into_iter().filter(offered).collect();
         for declaration in &mut declarations {
             present(declaration, offers)?;
+            if declaration.executor == "shell" && !offers.background_commands {
+                declaration.leave_out(RUN_IN_BACKGROUND);
+            }
         }
         for (index, declaration) in declarations.iter().enumerate() {
             let name = &declaration.definition.name;
@@ -313,6 +332,7 @@ mod tests {
         let offers = Offers {
             host_tools,
             web_fetch_hosts: &[],
+            background_commands: false,
             freeform: false,
         };
         let mut registry = Registry::offered(&json.to_string(), &offers).expect("valid");

@@ -185,6 +185,27 @@ impl Declaration {
         })
     }
 
+    /// Without the properties that become `parameter` of the executor.
+    pub(super) fn leave_out(&mut self, parameter: &str) {
+        let properties = self.definition.parameters.get_mut("properties");
+        let Some(properties) = properties.and_then(Value::as_object_mut) else {
+            return;
+        };
+        let map = &mut self.map;
+        properties.retain(|name, _| {
+            let rule = map.get(name);
+            let to = rule.and_then(|rule| rule.as_str().or_else(|| rule["to"].as_str()));
+            let is_kept = match rule {
+                Some(Value::Null) => true,
+                _ => to.unwrap_or(name) != parameter,
+            };
+            if !is_kept {
+                map.shift_remove(name);
+            }
+            is_kept
+        });
+    }
+
     /// The way of arguments to an executor that takes `parameters`; an empty
     /// list stands for a tool of the host, which takes anything.
     pub(super) fn route(&self, parameters: &'static [Parameter]) -> Result<Route, RegisterError> {

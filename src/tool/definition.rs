@@ -6,7 +6,7 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{FileLocks, Gate, KnownFiles};
+use super::{BackgroundCommands, FileLocks, Gate, KnownFiles};
 use crate::effect::EffectPort;
 use crate::environment::{
     Environment, EnvironmentError, EnvironmentErrorKind, OutputStream, Scope,
@@ -97,6 +97,8 @@ pub struct CallContext {
     pub files: FileLocks,
     /// What the agent knows of files.
     pub known: KnownFiles,
+    /// Commands that the session has left running.
+    pub background: BackgroundCommands,
     /// Judges what the host does on behalf of the call; without it the host has
     /// no environment.
     pub gate: Option<Gate>,

@@ -21,6 +21,7 @@ mod vocabulary;
 pub(crate) mod testing;
 
 pub mod apply_patch;
+mod background;
 mod edit_file;
 mod glob;
 mod grep;
@@ -31,6 +32,7 @@ mod shell;
 mod web_fetch;
 mod write_file;
 
+pub use background::BackgroundCommands;
 pub use core::Offers;
 pub use declaration::Declared;
 pub use definition::{

@@ -12,8 +12,8 @@ use super::approval::ApprovalPolicy;
 use super::gate::{Barred, Deed, Gate};
 use super::registry::Registered;
 use super::{
-    CallContext, FileLocks, Invocation, KnownFiles, OutputLimits, Registry, Timeouts, ToolError,
-    ToolOutput,
+    BackgroundCommands, CallContext, FileLocks, Invocation, KnownFiles, OutputLimits, Registry,
+    Timeouts, ToolError, ToolOutput,
 };
 use crate::effect::EffectPort;
 use crate::environment::{CancelReason, Environment, ExecutionEnvironment, OutputStream, Scope};
@@ -54,6 +54,8 @@ pub struct Pipeline {
     pub files: FileLocks,
     /// What the agent knows of files; one for each agent.
     pub known: KnownFiles,
+    /// Commands that its session has left running.
+    pub background: BackgroundCommands,
     /// Where its events go.
     pub events: Rc<dyn PipelineEvents>,
 }
@@ -214,6 +216,7 @@ impl Pipeline {
             max_captured_bytes: self.max_captured_bytes,
             files: self.files.clone(),
             known: self.known.clone(),
+            background: self.background.clone(),
             gate: Some(gate),
             progress: Rc::new(move |stream, bytes| progress.push(stream, bytes)),
         };

@@ -16,6 +16,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     optional("timeout_ms", Kind::Count),
     optional("working_dir", Kind::Text),
     optional("max_output_chars", Kind::Count),
+    optional("run_in_background", Kind::Flag),
     // For people: the event of the call shows it.
     optional("description", Kind::Text),
 ];
@@ -30,6 +31,8 @@ pub(super) struct Arguments {
     /// Absent: the working directory of the environment.
     working_dir: Option<String>,
     max_output_chars: Option<u64>,
+    #[serde(default)]
+    run_in_background: bool,
 }
 
 #[async_trait(?Send)]
@@ -62,6 +65,10 @@ impl Executor for Shell {
                 .map(|path| call.environment.absolute(&path)),
             env: BTreeMap::new(),
         };
+        if arguments.run_in_background {
+            let number = call.background.start(call, request)?;
+            return Ok(ToolOutput::text(left_running(declared, number)));
+        }
         let mut output = Combined::new(call.max_captured_bytes);
         let result = call
             .environment
@@ -91,8 +98,23 @@ impl Executor for Shell {
     }
 }
 
+/// What the model reads of a command that it left running.
+fn left_running(declared: &Declared, number: u64) -> String {
+    let mut text =
+        format!("Command {number} runs in the background; it ends with the session at the latest.");
+    for (executor, does) in [
+        ("command_output", "says what it prints"),
+        ("stop_command", "ends it"),
+    ] {
+        if let Some(name) = declared.others(&[executor]) {
+            text += &format!(" {name} {does}.");
+        }
+    }
+    text
+}
+
 /// Exit code and duration.
-fn last_line(status: &ExecStatus) -> String {
+pub(super) fn last_line(status: &ExecStatus) -> String {
     let (exit_code, tenths) = (status.exit_code, status.duration_ms / 100);
     format!(
         "[exit code: {exit_code}, duration: {}.{} s]",
@@ -142,14 +164,14 @@ fn report(
 }
 
 /// Standard output, then standard error, within one limit.
-struct Combined {
+pub(super) struct Combined {
     max_bytes: usize,
     stdout: CapturedOutput,
     stderr: CapturedOutput,
 }
 
 impl Combined {
-    fn new(max_bytes: usize) -> Self {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
             stdout: CapturedOutput::new(max_bytes),
@@ -157,14 +179,14 @@ impl Combined {
         }
     }
 
-    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+    pub(super) fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         match stream {
             OutputStream::Stdout => self.stdout.push(bytes),
             OutputStream::Stderr => self.stderr.push(bytes),
         }
     }
 
-    fn finish(mut self) -> ToolOutput {
+    pub(super) fn finish(mut self) -> ToolOutput {
         // Each may have half of the limit, and what the other leaves of its half.
         let (out, err) = (self.stdout.kept(), self.stderr.kept());
         let err_limit = err.min((self.max_bytes / 2).max(self.max_bytes.saturating_sub(out)));

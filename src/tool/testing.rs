@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::core::CORE_TOOLS;
 use super::{
-    Executed, FileLocks, KnownFiles, OutputLimits, Pipeline, PipelineEvents, Registry, Timeouts,
+    BackgroundCommands, Executed, FileLocks, KnownFiles, OutputLimits, Pipeline, PipelineEvents,
+    Registry, Timeouts,
 };
 use crate::effect::{EffectKind, EffectPort, Executor, Outcome, OutcomeKind};
 use crate::environment::testing::TreeEnvironment;
@@ -63,6 +64,7 @@ pub(crate) fn pipeline_of(
         max_captured_bytes: crate::text::DEFAULT_MAX_CAPTURED_BYTES,
         files: FileLocks::default(),
         known: KnownFiles::default(),
+        background: BackgroundCommands::default(),
         events: log.clone(),
     };
     (pipeline, log)

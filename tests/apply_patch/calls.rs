@@ -41,6 +41,7 @@ fn call(arguments: Value) -> Result<String, String> {
         max_captured_bytes: pipeline.max_captured_bytes,
         files: pipeline.files,
         known: pipeline.known,
+        background: pipeline.background,
         progress: Rc::new(|_, _| ()),
     };
     let tool = freeform();

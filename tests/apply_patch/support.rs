@@ -7,8 +7,8 @@ use hermitcrab::effect::EffectPort;
 use hermitcrab::environment::{ExecutionEnvironment, OutputStream, Scope};
 use hermitcrab::llm::{ToolCall, ToolDefinition};
 use hermitcrab::tool::{
-    ApplyPatch, Executed, FileLocks, KnownFiles, OutputLimits, Pipeline, PipelineEvents, Registry,
-    Timeouts, Tool,
+    ApplyPatch, BackgroundCommands, Executed, FileLocks, KnownFiles, OutputLimits, Pipeline,
+    PipelineEvents, Registry, Timeouts, Tool,
 };
 use serde_json::Value;
 
@@ -36,6 +36,7 @@ pub(crate) fn pipeline(environment: Rc<dyn ExecutionEnvironment>) -> Pipeline {
         max_captured_bytes: 1 << 20,
         files: FileLocks::default(),
         known: KnownFiles::default(),
+        background: BackgroundCommands::default(),
         events: Rc::new(Silent),
     }
 }

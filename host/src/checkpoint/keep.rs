@@ -141,12 +141,15 @@ impl Keeper {
 
     /// A command has run.
     pub(super) fn after_command(&mut self, command: &str) {
-        let line: String = command.lines().next().unwrap_or_default().to_owned();
-        let mut shown: String = line.chars().take(SHOWN).collect();
-        if shown.len() < command.trim_end().len() {
-            shown.push('…');
-        }
-        self.look(Some(&format!("`{shown}`")));
+        self.look(Some(&shown(command)));
+    }
+
+    /// A command has ended that began in an earlier round.
+    pub(super) fn after_background(&mut self, command: &str) {
+        self.uncovered(format!(
+            "what {} changed in the background is not noted",
+            shown(command)
+        ));
     }
 
     /// Looks through the tree and keeps what is new there. What differs from the last
@@ -219,4 +222,14 @@ impl Keeper {
         }
         self.tree = Tree::TooLarge(why);
     }
+}
+
+/// The first line of a command, as texts name it.
+fn shown(command: &str) -> String {
+    let line = command.lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().take(SHOWN).collect();
+    if shown.len() < command.trim_end().len() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
 }

@@ -45,6 +45,8 @@ pub struct Checkpointed {
 #[derive(Default)]
 struct Running {
     count: AtomicUsize,
+    /// The round in which one began last, plus one.
+    round: AtomicU64,
     /// One ended without being looked after.
     cut_off: AtomicBool,
 }
@@ -207,11 +209,15 @@ impl HostEnvironment for Checkpointed {
         io: ExecIo<'_>,
     ) -> Result<ExecStatus, EnvironmentError> {
         let running = self.running.clone();
+        let began = self.round.load(Ordering::SeqCst);
         let mut run = self
             .keep(move |keeper| {
-                // While another one runs, what differs may be its doing: it is noted with
-                // the first that ends.
-                if running.count.fetch_add(1, Ordering::SeqCst) == 0 {
+                // While another one of the round runs, what differs may be its doing: it is
+                // noted with the first that ends. One of an earlier round goes on in the
+                // background, and what differs may as well be the user's.
+                let is_alone = running.count.fetch_add(1, Ordering::SeqCst) == 0;
+                let is_first = running.round.swap(began + 1, Ordering::SeqCst) != began + 1;
+                if is_alone || is_first {
                     let cut_off = running.cut_off.swap(false, Ordering::SeqCst);
                     keeper.before_command(cut_off);
                 }
@@ -223,8 +229,12 @@ impl HostEnvironment for Checkpointed {
             .await?;
         let command = request.command.clone();
         let ran = self.local.exec(request, io).await;
-        self.keep(move |keeper| keeper.after_command(&command))
-            .await?;
+        let is_late = self.round.load(Ordering::SeqCst) != began;
+        self.keep(move |keeper| match is_late {
+            true => keeper.after_background(&command),
+            false => keeper.after_command(&command),
+        })
+        .await?;
         run.looked_after = true;
         ran
     }

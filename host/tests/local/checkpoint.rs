@@ -289,6 +289,35 @@ async fn what_a_command_did_that_was_cut_off_is_noted_with_the_next() {
 }
 
 #[tokio::test]
+async fn what_changes_while_a_command_is_in_the_background_is_not_the_agents() {
+    let place = Place::new();
+    let environment = place.open("s");
+    let served = run(
+        &environment,
+        "echo 1 > made; while [ ! -e stop ]; do sleep 0.02; done; echo 2 > made",
+    );
+    let meanwhile = async {
+        while !place.path("made").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        environment.answered();
+        fs::write(place.path("src/a.rs"), "mine\n").unwrap();
+        run(&environment, "echo agent > src/b.rs").await;
+        environment.answered();
+        fs::write(place.path("src/a.rs"), "mine, too\n").unwrap();
+        fs::write(place.path("stop"), "").unwrap();
+    };
+    futures_util::future::join(served, meanwhile).await;
+    drop(environment);
+    let undone = place.undo(None, false).unwrap();
+    assert_eq!(undone.paths.len(), 1);
+    assert_eq!(undone.uncovered.len(), 1, "{:?}", undone.uncovered);
+    assert_eq!(fs::read(place.path("src/a.rs")).unwrap(), b"mine, too\n");
+    assert_eq!(fs::read(place.path("src/b.rs")).unwrap(), b"fn b() {}\r\n");
+    assert_eq!(fs::read(place.path("made")).unwrap(), b"2\n");
+}
+
+#[tokio::test]
 async fn changes_of_others_between_commands_are_theirs() {
     let place = Place::new();
     let environment = place.open("s");

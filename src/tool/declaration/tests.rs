@@ -164,13 +164,13 @@ fn fields_that_make_no_sense() {
     check(
         json!({"executor": "x"}),
         "no executor `x`; known are read_file, view_image, read_many_files, write_file, \
-         edit_file, shell, grep, glob, list_dir, web_fetch, apply_patch, and host:NAME for a tool of the host",
+         edit_file, shell, command_output, stop_command, grep, glob, list_dir, web_fetch, apply_patch, and host:NAME for a tool of the host",
     );
     let parameters = json!({"type": "object", "properties": {"cmd": {"type": "string"}}});
     check(
         json!({"parameters": parameters}),
         "run: property `cmd`: executor shell has no parameter `cmd`; it has command, timeout_ms, \
-         working_dir, max_output_chars, description",
+         working_dir, max_output_chars, run_in_background, description",
     );
     check(
         json!({"parameters": parameters, "map": {"cmd": null}}),
@@ -188,7 +188,7 @@ fn fields_that_make_no_sense() {
     check(
         json!({"map": {"command": "cmd"}}),
         "run: `map.command`: executor shell has no parameter `cmd`; it has command, timeout_ms, \
-         working_dir, max_output_chars, description",
+         working_dir, max_output_chars, run_in_background, description",
     );
     check(
         json!({"map": {"command": 1}}),
@@ -214,7 +214,7 @@ fn fields_that_make_no_sense() {
     check(
         json!({"defaults": {"x": 1}}),
         "run: `defaults.x`: executor shell has no parameter `x`; it has command, timeout_ms, \
-         working_dir, max_output_chars, description",
+         working_dir, max_output_chars, run_in_background, description",
     );
     let two = json!({"type": "object", "properties": {"command": {}, "cmd": {}}});
     check(

@@ -186,13 +186,15 @@ fn below(home: Option<&Path>, text: &str) -> PathBuf {
     }
 }
 
-/// The settings of a session that the files name, over the built-in ones.
+/// The settings of a session in `place` that the files name, over the built-in ones.
 ///
 /// # Errors
 /// A name or a value is wrong.
-pub(crate) fn over(fields: Map<String, Value>) -> Result<SessionConfig, Failure> {
+pub(crate) fn over(fields: Map<String, Value>, place: Place) -> Result<SessionConfig, Failure> {
     let config = SessionConfig {
         provider: String::new(),
+        // People start servers on their machines.
+        background_commands: place == Place::Local,
         ..SessionConfig::default()
     };
     if fields.is_empty() {

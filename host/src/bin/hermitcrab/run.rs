@@ -61,7 +61,8 @@ pub(crate) fn run_from(
     past: Past,
 ) -> Result<Code, Failure> {
     let directory = ground::directory(&options.dir)?;
-    let defaults = defaults::over(defaults::apply(&mut options, &directory)?)?;
+    let defaults = defaults::apply(&mut options, &directory)?;
+    let defaults = defaults::over(defaults, options.place())?;
     let options = &options;
     let Past { history, edits } = past;
     let memory = options.place() == Place::Memory;
