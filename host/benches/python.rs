@@ -95,7 +95,8 @@ for path, _, names in os.walk(\"src\"):
         "the same once they are there",
         repeated(&sandbox, walk).await?,
     );
-    let (written, scanned) = in_a_directory(&files)?;
+    let in_place = in_a_directory(&files);
+    let (written, scanned) = in_place.map_err(|error| HostError::Setup(error.to_string()))?;
     row("these files written to a temporary directory", written);
     row("looked through there for what has changed", scanned);
     Ok(())

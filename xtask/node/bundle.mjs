@@ -38,6 +38,7 @@ const { metafile } = await build({
   format: "esm",
   minifySyntax: true,
   minifyWhitespace: true,
+  banner: { js: "// Made from xtask/node/entry.js by `cargo xtask web`; packages.md has the licences." },
   legalComments: "none",
   metafile: true,
   plugins: [instead],
