@@ -111,6 +111,26 @@ async fn a_stopped_child_dies() {
 /// SIGTERM comes first: what a command does about it within the 2 s of grace is
 /// done, and its output arrives. Gives the time that it took.
 async fn check_clean_up(handler: &str) -> Duration {
+    let (ran, took) = clean_up(handler).await;
+    assert_eq!(ran, cleaned());
+    took
+}
+
+/// A command that did what its handler says.
+fn cleaned() -> Ran {
+    Ran {
+        status: ExecStatus {
+            exit_code: 3,
+            cancelled: true,
+            ..ExecStatus::default()
+        },
+        stdout: "cleaned\n".to_owned(),
+        stderr: String::new(),
+    }
+}
+
+/// Cancels a command with this handler; gives what came of it and the time that it took.
+async fn clean_up(handler: &str) -> (Ran, Duration) {
     let (directory, environment) = fresh();
     let ready = directory.path().join("ready");
     // The signal reaches the whole group. Where it meets a `sleep`, bash reports that.
@@ -131,18 +151,8 @@ async fn check_clean_up(handler: &str) -> Duration {
         canceller
     );
     let took = cancelled.elapsed();
-    let expected = Ran {
-        status: ExecStatus {
-            exit_code: 3,
-            cancelled: true,
-            ..ExecStatus::default()
-        },
-        stdout: "cleaned\n".to_owned(),
-        stderr: String::new(),
-    };
-    assert_eq!(ran, expected);
-    assert!(directory.path().join("clean").exists());
-    took
+    assert!(ran != cleaned() || directory.path().join("clean").exists());
+    (ran, took)
 }
 
 #[tokio::test]
@@ -155,8 +165,15 @@ async fn sigterm_gives_time_to_clean_up() {
 
 #[tokio::test]
 async fn the_grace_is_not_cut_short() {
-    let took = check_clean_up("sleep 1; echo cleaned; : > clean; exit 3").await;
-    assert!(took >= Duration::from_millis(1_000), "{took:?}");
+    // On a busy machine a handler of a second may take two, and is then cut off rightly.
+    for _ in 0..10 {
+        let (ran, took) = clean_up("sleep 1; echo cleaned; : > clean; exit 3").await;
+        if ran == cleaned() {
+            assert!(took >= Duration::from_millis(1_000), "{took:?}");
+            return;
+        }
+    }
+    panic!("a handler of 1 s never came to its end");
 }
 
 #[tokio::test]
