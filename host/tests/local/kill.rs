@@ -265,13 +265,12 @@ async fn a_background_process_does_not_hold_the_call() {
 #[tokio::test]
 async fn a_noisy_background_process_does_not_hold_the_call() {
     let (_directory, environment) = fresh();
-    let started = Instant::now();
+    // Held, it would run into its time limit.
     let ran = run(&environment, command("yes & echo started >&2")).await;
     assert_eq!(
         (ran.status, ran.stderr.as_str()),
         (ExecStatus::default(), "started\n")
     );
-    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
