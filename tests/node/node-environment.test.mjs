@@ -62,8 +62,8 @@ for (const [what, command, mark, code] of ENDS) {
 
 test("what a command leaves in the background lives on and holds nobody up", { timeout: 20_000 }, async (t) => {
   const { env } = await place(t);
-  const { stdout, took } = await run(env, "sleep 5 & echo $!");
-  assert.ok(took < 2_000, `${took} ms`);
+  // Held up, it would run into the time limit of this test.
+  const { stdout } = await run(env, "sleep 300 & echo $!");
   process.kill(Number(stdout), "SIGKILL");
 });
 
