@@ -84,7 +84,7 @@ pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
 
 /// Bytes of the stack of a thread that runs a program, half of it for the program:
 /// CPython recurses in C, once per level of nested JSON for example, and has no
-/// limit of its own there. The system gives memory only to the part that is used.
+/// limit there. The system gives memory only to the part that is used.
 pub(crate) const PROGRAM_STACK: usize = 64 << 20;
 
 fn make(more: impl FnOnce(&mut Config)) -> Result<Engine, EngineError> {

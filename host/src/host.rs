@@ -484,7 +484,7 @@ impl Host {
     }
 
     /// Starts a core without a driver, for whoever steps it and performs its
-    /// effects in a way of their own.
+    /// effects.
     ///
     /// # Errors
     /// No memory left.

@@ -238,7 +238,7 @@ impl EnvironmentHandle {
     /// a fresh core gets the inputs of this one again. Sandbox only.
     ///
     /// # Errors
-    /// The instance lives, or was told more than
+    /// The instance lives, or its inputs were more than
     /// [`CoreLimits::journal_bytes`](crate::CoreLimits::journal_bytes).
     pub async fn recover_tar(&self) -> Result<Bytes, HostError> {
         let number = self.number;

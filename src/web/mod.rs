@@ -5,10 +5,9 @@
 //! The JavaScript in `js/` is the only user of these exports; its API is the
 //! public one. Calls that cannot be carried out throw `{kind, message}`.
 //!
-//! An export that gives JavaScript an object returns a `Result`, also where
-//! nothing can fail. V8 takes a call that returns one reference and nothing else
-//! into the code of its caller, and up to Node 22 ends the process where that
-//! code is given up in the middle of the call (`tests/node/exports.test.mjs`).
+//! Exports that return objects return a `Result`, even if nothing can fail: V8 (Node ≤ 22)
+//! ends the process when an inlined export that returns a bare reference is
+//! deoptimised (`tests/node/exports.test.mjs`).
 
 #[cfg(feature = "sandbox")]
 mod containment;

@@ -35,7 +35,7 @@ pub struct CoreLimits {
     /// How long one call into the core may take before it counts as stalled.
     /// Steps return after some 4 ms of work by themselves.
     pub step_timeout: Duration,
-    /// How much of what an instance is told is kept, in bytes, to bring its
+    /// How much of the inputs of an instance is kept, in bytes, to bring its
     /// sandboxes back when a command has ended it
     /// ([`EnvironmentHandle::recover_tar`](crate::EnvironmentHandle::recover_tar)):
     /// archives and files that it was given, answers of models and of lent

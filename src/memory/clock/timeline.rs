@@ -43,7 +43,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a command that may take `timeout_us` of its own time and
+    /// The timeline of a command that may take `timeout_us` of virtual time and
     /// `work_bound` units of work in one go.
     pub fn start(clock: &Rc<Clock>, timeout_us: u64, work_bound: u64, random: Random) -> Rc<Self> {
         let runner = clock.begin();
