@@ -545,7 +545,7 @@ test("the modules that are packages are what they are in Node", async (t) => {
   assert.deepEqual(await run(env, "node modules.cjs"), [0, stdout, ""]);
 });
 
-check("a module that is wrong is told with its place", {
+check("the error of a wrong module names its place", {
   files: { "a.mjs": "import fs from 'fs';\nconst a = ;\n" },
   command: "node a.mjs",
   exitCode: 1,

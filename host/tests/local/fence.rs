@@ -56,8 +56,8 @@ impl Place {
 }
 
 /// Runs `line` in a folder that has one beside it, `$OUTSIDE`, outside of the
-/// temporary directories; `ends_well` says whether it exits with 0. A command that
-/// was refused is told what is allowed.
+/// temporary directories; `ends_well` says whether it exits with 0. The output of
+/// a refused command says what is allowed.
 async fn check(sandbox: Sandbox, line: &str, ends_well: bool) {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
