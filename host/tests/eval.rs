@@ -16,7 +16,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// How a command ended.
 #[derive(Debug, PartialEq)]
@@ -223,6 +226,11 @@ fn a_run_from_suite_to_report() {
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     let report = place.read("out/report.html");
     assert!(!report.contains("/*DATA*/null"));
+    // Its policy lets this script run and no other.
+    let script = report.split_once("<script>").expect("a script").1;
+    let script = script.split_once("</script>").expect("its end").0;
+    let hash = STANDARD.encode(Sha256::digest(script));
+    assert!(report.contains(&format!("script-src 'sha256-{hash}'")));
     let data = report_data(&report);
     assert_eq!(
         data["summary"]["outcomes"],

@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::results::{self, Row};
 use super::settings;
@@ -19,8 +21,19 @@ use super::timeline;
 const TEMPLATE: &str = include_str!("report.html");
 /// What the data replaces.
 const PLACE: &str = "/*DATA*/null";
+/// What the SHA-256 of the page's script replaces: the only script that its policy lets
+/// run.
+const HASH: &str = "/*HASH*/";
 /// Trials whose timelines are in the page; beyond them it would not open.
 const DETAILED: usize = 5_000;
+
+/// The page without data, with the hash of its script.
+fn template() -> String {
+    let script = TEMPLATE.split_once("<script>");
+    let script = script.and_then(|(_, rest)| rest.split_once("</script>"));
+    let script = script.map_or("", |(script, _)| script);
+    TEMPLATE.replacen(HASH, &STANDARD.encode(Sha256::digest(script)), 1)
+}
 
 /// Writes the report of the run in `directory`.
 pub(super) fn write(directory: &Path) -> io::Result<()> {
@@ -28,7 +41,8 @@ pub(super) fn write(directory: &Path) -> io::Result<()> {
     let settings = settings::read(directory).unwrap_or_default();
     let aside = directory.join(".report.html.new");
     let mut file = BufWriter::with_capacity(1 << 16, File::create(&aside)?);
-    let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
+    let template = template();
+    let (before, after) = template.split_once(PLACE).unwrap_or((&template, ""));
     file.write_all(before.as_bytes())?;
     let mut sums = Sums::default();
     let mut wall_ms = 0;
