@@ -31,6 +31,7 @@ mod model_client;
 mod native_core;
 mod prepare;
 mod program;
+mod remote;
 mod resume;
 pub mod serve_model;
 mod session;
@@ -63,6 +64,7 @@ pub use memory::{EnvironmentChoice, EnvironmentHandle, ExecOutput, MemoryOptions
 pub use model_client::ModelClient;
 pub use native_core::NativeCore;
 pub use program::{ProgramCall, ProgramFn, Python, PythonBuilder, WasiCommand};
+pub use remote::{Remote, RemoteEnvironment};
 pub use session::{Controller, Session, SessionOptions, TakeoverOptions};
 pub use state_dir::{STATE_DIR, state_dir};
 pub use tokio_util::sync::CancellationToken;

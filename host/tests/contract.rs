@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         };
         for subject in SUBJECTS {
             let fits = clause.needs.iter().all(|need| subject.has.contains(need));
-            if fits {
+            if fits && subject.world.is_none_or(World::is_there) {
                 let clause = clause.clone();
                 trials.push(Trial::new(format!("{}::{name}", subject.name), move || {
                     check(&clause, subject)
@@ -40,6 +40,8 @@ type MakeBench = for<'a> fn(&'a Clause, Wrap) -> BoxFuture<'a, Result<Box<dyn Be
 /// An environment behind a core.
 struct Subject {
     name: &'static str,
+    /// Where it needs something that not every machine has.
+    world: Option<World>,
     has: &'static [Need],
     bench: MakeBench,
 }
@@ -47,21 +49,43 @@ struct Subject {
 static SUBJECTS: &[Subject] = &[
     Subject {
         name: "native_local",
+        world: None,
         has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(async { boxed(DirectBench::new(&clause.files(), wrap)) }),
     },
     Subject {
         name: "component_local",
+        world: None,
         has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(component(World::Local, clause, wrap)),
     },
     Subject {
         name: "component_own",
+        world: None,
         has: &[Need::Commands, Need::Local],
         bench: |clause, wrap| Box::pin(component(World::Own, clause, wrap)),
     },
     Subject {
+        name: "component_container",
+        world: Some(World::Container),
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
+        bench: |clause, wrap| Box::pin(component(World::Container, clause, wrap)),
+    },
+    Subject {
+        name: "component_busybox",
+        world: Some(World::BusyBox),
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
+        bench: |clause, wrap| Box::pin(component(World::BusyBox, clause, wrap)),
+    },
+    Subject {
+        name: "component_ssh",
+        world: Some(World::Ssh),
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
+        bench: |clause, wrap| Box::pin(component(World::Ssh, clause, wrap)),
+    },
+    Subject {
         name: "component_memory",
+        world: None,
         has: &[Need::Commands, Need::RealPath, Need::ReadPart],
         bench: |clause, wrap| Box::pin(component(World::Memory, clause, wrap)),
     },

@@ -100,7 +100,7 @@ pub struct SessionConfig {
     pub instructions: Option<String>,
     /// JSON Schema of the final answer of each input, which `PROCESSING_END` then bears
     /// as `output`; absent: the answer is text. A question to the user is no final
-    /// answer. Subagents answer with text.
+    /// answer. Subagents have the form that their call asks for.
     pub output_schema: Option<Value>,
     /// What the host knows of the project around the working directory, where
     /// the session works on a part of it; absent: nothing.

@@ -288,6 +288,56 @@ fn failures_are_results() {
 }
 
 #[test]
+fn a_child_answers_in_the_form_that_its_call_asks_for() {
+    let schema = json!({"type": "array", "items": {"type": "integer"}});
+    let asked = |task| {
+        call(
+            "spawn_agent",
+            json!({"task": task, "output_schema": schema}),
+        )
+    };
+    let bench = play(
+        &[
+            parent(asked("primes")),
+            child("primes", json!({"text": "They are 2 and 3."})),
+            child("primes", json!({"text": "```json\n[2, 3]\n```"})),
+            parent(call("wait", json!({"agent_id": "agent-1"}))),
+            parent(asked("never")),
+            child("never", json!({"text": "No."})),
+            child("never", json!({"text": "{}"})),
+            child("never", json!({"text": "[\"2\"]"})),
+            parent(call("wait", json!({"agent_id": "agent-2"}))),
+            parent(call(
+                "spawn_agent",
+                json!({"task": "x", "output_schema": {"type": 1}}),
+            )),
+            parent(json!({"text": "done"})),
+        ],
+        json!({}),
+    );
+    let outputs = outputs(&bench);
+    assert_eq!(
+        outputs[1],
+        "agent_id: agent-1\nstatus: completed\nsuccess: true\nturns_used: 2\n\n[2,3]"
+    );
+    assert!(
+        outputs[3].starts_with("agent_id: agent-2\nstatus: failed")
+            && outputs[3].contains("does not follow `output_schema`, after 2 corrections"),
+        "{}",
+        outputs[3]
+    );
+    assert!(
+        outputs[4].starts_with("Tool error (spawn_agent): output_schema: "),
+        "{}",
+        outputs[4]
+    );
+    let first = children_bodies(&bench).swap_remove(0);
+    assert!(first["system"].to_string().contains("JSON Schema"));
+    // The session's own answer is text.
+    assert_eq!(bench.session.state(), SessionState::Idle);
+}
+
+#[test]
 fn turns_are_limited_unless_told_otherwise() {
     let mut steps = vec![parent(call("spawn_agent", json!({"task": "endless"})))];
     steps.extend((0..51).map(|n| child("endless", call("quick", json!({"n": n})))));

@@ -13,7 +13,7 @@ use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
 use hermitcrab_host::{
     AgentInfo, ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice,
     EnvironmentHandle, Host, HostError, HostTool, Instance, LocalEnvironment, MemoryOptions,
-    ProgramFn, SessionOptions, ToolDefinition, ToolInvocation,
+    ProgramFn, Remote, RemoteEnvironment, SessionOptions, ToolDefinition, ToolInvocation,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -41,6 +41,13 @@ pub enum World {
     /// The same directory behind an environment of the consumer's.
     Own,
     Memory,
+    /// A directory of this machine, reached like one of a container: by an engine that runs
+    /// its calls here.
+    Container,
+    /// The same with the tools of BusyBox alone, as small containers have them.
+    BusyBox,
+    /// A directory of this machine, reached through SSH.
+    Ssh,
 }
 
 /// A face of the host crate.
@@ -81,10 +88,46 @@ impl Hosted {
     }
 }
 
+/// Stands in for an engine of containers.
+fn container(engine: &str) -> Remote {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support");
+    Remote::container(path.join(engine).to_string_lossy(), "box")
+}
+
+/// Whether `program` is on this machine.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+impl World {
+    /// Whether this machine has what it needs.
+    pub fn is_there(self) -> bool {
+        match self {
+            Self::BusyBox => is_there("busybox"),
+            Self::Ssh => ssh().is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// The server of SSH that `HERMITCRAB_TEST_SSH` names with the options that lead to it
+/// (`cargo xtask test elsewhere`).
+pub fn ssh() -> Option<Remote> {
+    let words = std::env::var("HERMITCRAB_TEST_SSH").ok()?;
+    let mut options: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let destination = options.pop()?;
+    Some(Remote::Ssh {
+        destination,
+        options,
+    })
+}
+
 /// The ground that a core stands on: a directory on disk, or files for a sandbox.
 enum Ground {
     Local(LocalTree),
     Own(LocalTree),
+    Remote(LocalTree, Remote),
     Memory(Tree),
 }
 
@@ -94,12 +137,15 @@ impl Ground {
             World::Local => Self::Local(LocalTree::new(files)?),
             World::Own => Self::Own(LocalTree::new(files)?),
             World::Memory => Self::Memory(files.clone()),
+            World::Container => Self::Remote(LocalTree::new(files)?, container("engine.sh")),
+            World::BusyBox => Self::Remote(LocalTree::new(files)?, container("busybox.sh")),
+            World::Ssh => Self::Remote(LocalTree::new(files)?, ssh().ok_or("no server")?),
         })
     }
 
     fn directory(&self) -> &str {
         match self {
-            Self::Local(tree) | Self::Own(tree) => tree.directory(),
+            Self::Local(tree) | Self::Own(tree) | Self::Remote(tree, _) => tree.directory(),
             Self::Memory(_) => SANDBOX,
         }
     }
@@ -116,6 +162,10 @@ impl Ground {
                     .secrets(secrets.secrets())
                     .build()?;
                 instance.add_environment(Arc::new(environment)).await
+            }
+            Self::Remote(tree, remote) => {
+                let connected = RemoteEnvironment::connect(remote.clone(), tree.directory());
+                instance.add_environment(Arc::new(connected.await?)).await
             }
             Self::Own(tree) => {
                 let environment = OwnEnvironment::new(tree.directory());
@@ -138,7 +188,7 @@ impl Ground {
 
     async fn tree(&self, environment: Option<&EnvironmentHandle>) -> Result<Tree, String> {
         match (self, environment) {
-            (Self::Local(tree) | Self::Own(tree), _) => tree.read(),
+            (Self::Local(tree) | Self::Own(tree) | Self::Remote(tree, _), _) => tree.read(),
             (Self::Memory(files), None) => Ok(files.clone()),
             (Self::Memory(_), Some(environment)) => {
                 let archive = environment

@@ -12,6 +12,7 @@ mod tools;
 use std::rc::Rc;
 
 use serde::Serialize;
+use serde_json::Value;
 
 pub use lead::{AgentCall, AgentInfo};
 pub(super) use spawn::{Task, spawn};
@@ -89,12 +90,14 @@ impl Agent {
         } else {
             Status::Failed
         };
+        let value = outcome.output.as_ref().map(Value::to_string);
+        let text = || history.last_answer().unwrap_or_default().to_owned();
         Report {
             agent_id: self.id.clone(),
             status,
             closed: session.control.state() == SessionState::Closed,
             trouble: trouble(session, status),
-            output: history.last_answer().unwrap_or_default().to_owned(),
+            output: value.unwrap_or_else(text),
             turns_used: history.assistant_turns(),
         }
     }

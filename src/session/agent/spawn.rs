@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::try_join3;
+use serde_json::Value;
 
 use crate::environment::{EnvironmentErrorKind, absolute_path, is_within};
 use crate::llm::model_info;
@@ -12,7 +13,7 @@ use crate::session::config::{AwaitingInput, SessionConfig};
 use crate::session::ground::Place;
 use crate::session::open;
 use crate::session::state::{Agent, Identity, Parts, Shared};
-use crate::tool::{CallContext, RegisterError, Registry, ToolError};
+use crate::tool::{CallContext, RegisterError, Registry, Schema, ToolError};
 
 /// Turn limit where the call sets none (spec 7.2).
 const DEFAULT_MAX_TURNS: u32 = 50;
@@ -23,6 +24,8 @@ pub(in crate::session) struct Task {
     pub(in crate::session) working_dir: Option<String>,
     pub(in crate::session) model: Option<String>,
     pub(in crate::session) max_turns: Option<u32>,
+    /// JSON Schema of its final answer; absent: the answer is text.
+    pub(in crate::session) output_schema: Option<Value>,
 }
 
 /// Starts a subagent of `parent` on `task`.
@@ -36,6 +39,10 @@ pub(in crate::session) async fn spawn(
             "task is empty; say what the subagent is to do",
         ));
     }
+    if let Some(schema) = &task.output_schema {
+        let refused = |error| ToolError::new(format!("output_schema: {error}"));
+        Schema::compile(schema).map_err(refused)?;
+    }
     let place = place(parent, call, task.working_dir.as_deref()).await?;
     let limit = parent.config.borrow().max_subagents;
     let working = parent.agents.working();
@@ -47,7 +54,6 @@ pub(in crate::session) async fn spawn(
     }
     let (profile, mut config) = settings(parent, &task)?;
     let (from, to) = (parent.place.info(), place.info());
-    config.output_schema = None;
     config.approval = config
         .approval
         .moved(&from.working_directory, &to.working_directory);
@@ -126,6 +132,7 @@ fn settings(parent: &Shared, task: &Task) -> Result<(Arc<Profile>, SessionConfig
         max_turns: task.max_turns.unwrap_or(DEFAULT_MAX_TURNS),
         // Nobody could answer (DESIGN §6).
         awaiting_input: AwaitingInput::Never,
+        output_schema: task.output_schema.clone(),
         ..parent.config.borrow().clone()
     };
     let Some(model) = task.model.as_deref().filter(|model| !model.is_empty()) else {

@@ -134,6 +134,7 @@ struct SpawnArguments {
     working_dir: Option<String>,
     model: Option<String>,
     max_turns: Option<u32>,
+    output_schema: Option<Value>,
     /// Of `Run`: do not wait.
     #[serde(default)]
     run_in_background: bool,
@@ -182,6 +183,7 @@ impl Tool for LeadTool {
                         working_dir: arguments.working_dir,
                         model: arguments.model,
                         max_turns: arguments.max_turns,
+                        output_schema: arguments.output_schema,
                     },
                 }
             }

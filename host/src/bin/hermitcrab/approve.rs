@@ -163,7 +163,7 @@ pub(crate) fn approver(
     }
     let directory = Arc::new(match ground {
         Ground::Local(machine) => Some(machine.directory.clone()),
-        Ground::Memory(..) => None,
+        Ground::Memory(..) | Ground::Elsewhere(..) => None,
     });
     let known = Known::default();
     let (sender, waiting) = mpsc::unbounded_channel();

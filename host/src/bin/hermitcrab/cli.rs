@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hermitcrab_host::Remote;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use compare::CompareOptions;
@@ -192,6 +193,8 @@ pub(crate) struct RunOptions {
     /// Where tools act: on this machine, or in a sandbox that DIR is loaded into [default: local]
     #[arg(long, value_enum)]
     pub(crate) env: Option<Place>,
+    #[command(flatten)]
+    pub(crate) elsewhere: ElsewhereOptions,
     /// With --env memory: write the resulting tree here, instead of printing the diff. A run
     /// that was cut short writes what there is; one that failed only if it changed anything
     #[arg(long, value_name = "FILE.tar")]
@@ -239,6 +242,53 @@ pub(crate) struct RunOptions {
     pub(crate) chat: Option<std::sync::Arc<crate::chat::Chat>>,
 }
 
+/// Another place than this machine and the sandbox.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ElsewhereOptions {
+    /// Tools act on another machine, in its directory DIR: a destination that `ssh` reaches
+    /// without a question, such as user@host (docs/elsewhere.md)
+    #[arg(long, value_name = "DESTINATION", conflicts_with_all = ELSEWHERE_WITHOUT)]
+    pub(crate) ssh: Option<String>,
+    /// Tools act in a container that runs, in its directory DIR
+    #[arg(long, value_name = "NAME", conflicts_with = "ssh", conflicts_with_all = ELSEWHERE_WITHOUT)]
+    pub(crate) container: Option<String>,
+    /// With --container: the command of the engine, such as podman
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        default_value = "docker",
+        requires = "container"
+    )]
+    pub(crate) engine: String,
+}
+
+/// Options that are of this machine or of the sandbox.
+const ELSEWHERE_WITHOUT: [&str; 12] = [
+    "env",
+    "out",
+    "python",
+    "pass_env",
+    "sandbox",
+    "net",
+    "allow_write",
+    "save",
+    "restore",
+    "resume",
+    "continue",
+    "no_checkpoints",
+];
+
+impl ElsewhereOptions {
+    /// Where it is, if there is another place.
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        match (&self.ssh, &self.container) {
+            (Some(destination), _) => Some(Remote::ssh(destination)),
+            (None, Some(name)) => Some(Remote::container(&self.engine, name)),
+            (None, None) => None,
+        }
+    }
+}
+
 /// What local tools may do.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -283,7 +333,10 @@ impl FenceOptions {
 impl RunOptions {
     /// Where tools act.
     pub(crate) fn place(&self) -> Place {
-        self.env.unwrap_or(Place::Local)
+        match self.elsewhere.remote() {
+            Some(_) => Place::Elsewhere,
+            None => self.env.unwrap_or(Place::Local),
+        }
     }
 }
 
@@ -452,6 +505,9 @@ pub(crate) enum Place {
     Local,
     /// In the sandbox.
     Memory,
+    /// Where [`ElsewhereOptions`] say.
+    #[value(skip)]
+    Elsewhere,
 }
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use hermitcrab::llm::Content;
 use hermitcrab_host::{
     Continuation, Controller, CoreLimits, EnvironmentChoice, Guardian, Host, HostBuilder,
     HostEnvironment, HostError, Instance, InstanceOptions, LocalEnvironment, MemoryOptions,
-    Sandbox, SessionOptions, log::CoreId,
+    RemoteEnvironment, Sandbox, SessionOptions, log::CoreId,
 };
 
 use crate::cli::SandboxMode;
@@ -84,6 +84,11 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
             let local = local(&machine, &providers, held.as_ref(), &mut undo)?;
             guardian = Some(machine.guardian);
             EnvironmentChoice::Host(local)
+        }
+        Ground::Elsewhere(remote, directory) => {
+            let there = RemoteEnvironment::connect(remote, &directory).await;
+            let there = there.map_err(|error| Failure::usage(error.to_string()))?;
+            EnvironmentChoice::Host(Arc::new(there))
         }
         Ground::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
             archive: Some(archive),

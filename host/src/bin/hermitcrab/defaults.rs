@@ -52,16 +52,17 @@ pub(crate) fn fence(options: &mut RunOptions) -> Result<(), Failure> {
         // Whoever needs it says so.
         return Ok(());
     };
-    fence_of(&mut merged(&directory)?, options)
+    fence_of(&mut merged(Some(&directory))?, options)
 }
 
-/// Applies the files to `options`, and returns the settings of a session that they name.
+/// Applies the user's file and that of the project around `directory` to `options`, and
+/// returns the settings of a session that they name.
 ///
 /// # Errors
 /// A file cannot be read, or says what cannot be.
 pub(crate) fn apply(
     options: &mut RunOptions,
-    directory: &Path,
+    directory: Option<&Path>,
 ) -> Result<Map<String, Value>, Failure> {
     let mut fields = merged(directory)?;
     fence_of(&mut fields, options)?;
@@ -97,7 +98,7 @@ fn wrong_value(name: &str, value: &Value) -> Failure {
 }
 
 /// What the files say together.
-fn merged(directory: &Path) -> Result<Map<String, Value>, Failure> {
+fn merged(directory: Option<&Path>) -> Result<Map<String, Value>, Failure> {
     let mut fields = Map::new();
     let mut trusted = Vec::new();
     let user = user_file();
@@ -107,10 +108,10 @@ fn merged(directory: &Path) -> Result<Map<String, Value>, Failure> {
         trusted = trusted_in(path, &user)?;
         fields = user;
     }
-    if let Some(path) = project_file(directory)
+    if let Some(path) = directory.and_then(project_file)
         && let Some(project) = read(&path)?
     {
-        let home = path.parent().unwrap_or(directory);
+        let home = path.parent().unwrap_or(&path);
         let is_trusted = trusted.iter().any(|one| one == home);
         let mut ignored = Vec::new();
         for (name, value) in project {
@@ -146,7 +147,7 @@ fn fence_of(fields: &mut Map<String, Value>, options: &mut RunOptions) -> Result
         };
         match (name, &value) {
             // A fence is of this machine.
-            _ if options.place() == Place::Memory => {}
+            _ if options.place() != Place::Local => {}
             ("sandbox", Value::String(mode)) => {
                 let mode = SandboxMode::from_str(mode, false).map_err(|_| {
                     Failure::usage(format!(
@@ -194,7 +195,7 @@ pub(crate) fn over(fields: Map<String, Value>, place: Place) -> Result<SessionCo
     let config = SessionConfig {
         provider: String::new(),
         // People start servers on their machines.
-        background_commands: place == Place::Local,
+        background_commands: place != Place::Memory,
         ..SessionConfig::default()
     };
     if fields.is_empty() {

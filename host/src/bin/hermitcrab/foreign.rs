@@ -36,8 +36,7 @@ pub(crate) fn fork(
     }
     let message = options.steer.take().or(options.run.prompt.take()).or(first);
     options.run.prompt = message;
-    let is_local = options.run.place() == Place::Local;
-    if is_local && !options.edit.is_empty() {
+    if options.run.place() != Place::Memory && !options.edit.is_empty() {
         return Err(Failure::usage(
             "--edit needs --env memory: edit the file itself",
         ));

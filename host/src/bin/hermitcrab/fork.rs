@@ -198,6 +198,7 @@ pub(crate) fn go_on(
                 }
             }
             Ground::Memory(_, programs) => with.programs = programs,
+            Ground::Elsewhere(..) => return Err(Failure::usage(NOT_ELSEWHERE)),
         }
         let fork = origin.fork(&host, with).await?;
         let before = match is_local {
@@ -237,7 +238,14 @@ pub(crate) fn go_on(
 }
 
 /// Sets the place of the run to that of the log.
+/// Why `--ssh` and `--container` do not fit what goes on with a log or a saved session.
+pub(crate) const NOT_ELSEWHERE: &str =
+    "what goes on with a log works where its run did: leave --ssh and --container out";
+
 fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
+    if options.place() == Place::Elsewhere {
+        return Err(Failure::usage(NOT_ELSEWHERE));
+    }
     if options.dir != Path::new(".") {
         return Err(Failure::usage(
             "--dir is that of the run, which its history names: leave it out",

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use hermitcrab_host::Guardian;
+use hermitcrab_host::{Guardian, Remote};
 
 use crate::cli::{FenceOptions, Place, RunOptions, SandboxMode};
 use crate::failure::{Failure, reason};
@@ -23,6 +23,8 @@ pub(crate) enum Ground {
     Local(Machine),
     /// The sandbox, with this tar loaded and these programs lent.
     Memory(Bytes, Programs),
+    /// This directory of another machine or of a container.
+    Elsewhere(Remote, String),
 }
 
 /// Where local tools act.

@@ -63,8 +63,9 @@ pub(crate) struct Keep {
 impl Keep {
     /// As the options say; none: it is not kept.
     pub(crate) fn of(options: &RunOptions, directory: &Path, prompt: &Content) -> Option<Self> {
-        // What a sandbox holds is in --record and --save.
-        if options.journal.no_journal || options.place() == Place::Memory {
+        // What a sandbox holds is in --record and --save; a session elsewhere has no
+        // directory here by which it would be found.
+        if options.journal.no_journal || options.place() != Place::Local {
             return None;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

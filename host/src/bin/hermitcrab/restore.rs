@@ -15,6 +15,7 @@ use crate::cli::{Place, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::defaults;
 use crate::failure::{Code, Failure, reason};
+use crate::fork;
 use crate::ground::{self, Ground, Machine};
 use crate::journal::{Held, Keep};
 use crate::output;
@@ -130,6 +131,7 @@ pub(crate) fn with(
                 with.environment = Some(EnvironmentChoice::Host(local));
             }
             Ground::Memory(_, programs) => with.programs = programs,
+            Ground::Elsewhere(..) => return Err(Failure::usage(fork::NOT_ELSEWHERE)),
         }
         let session = instance
             .restore(bytes.clone(), with)

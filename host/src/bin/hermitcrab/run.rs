@@ -60,8 +60,14 @@ pub(crate) fn run_from(
     secrets: &Secrets,
     past: Past,
 ) -> Result<Code, Failure> {
-    let directory = ground::directory(&options.dir)?;
-    let defaults = defaults::apply(&mut options, &directory)?;
+    let elsewhere = options.elsewhere.remote();
+    let directory = match &elsewhere {
+        None => ground::directory(&options.dir)?,
+        Some(_) => options.dir.clone(),
+    };
+    // A project that is elsewhere has no file here.
+    let project = elsewhere.is_none().then_some(&*directory);
+    let defaults = defaults::apply(&mut options, project)?;
     let defaults = defaults::over(defaults, options.place())?;
     let options = &options;
     let Past { history, edits } = past;
@@ -95,16 +101,22 @@ pub(crate) fn run_from(
         .transpose()?;
 
     let mut before = Tree::new();
-    let ground = match options.place() {
+    let ground = match (options.place(), elsewhere) {
+        (_, Some(remote)) => {
+            let directory = directory.to_str().ok_or_else(|| {
+                Failure::usage("--dir is not UTF-8: name the directory that it is there")
+            })?;
+            Ground::Elsewhere(remote, directory.to_owned())
+        }
         // SAFETY: nothing so far has started a thread.
-        Place::Local => Ground::Local(Machine {
+        (Place::Local | Place::Elsewhere, None) => Ground::Local(Machine {
             directory: directory.clone(),
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
             checkpoints: !options.journal.no_checkpoints,
         }),
-        Place::Memory => {
+        (Place::Memory, None) => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
             let archive = Bytes::from(archive::to_tar(&before)?);

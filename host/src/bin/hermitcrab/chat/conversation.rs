@@ -109,7 +109,8 @@ impl<'a> Conversation<'a> {
             editor: Editor::with_history(history),
             proposals: Proposals::default(),
             no_proposals: false,
-            files: None,
+            // What is elsewhere is not looked through.
+            files: options.elsewhere.remote().map(|_| Vec::new()),
             looking: false,
             dialog: None,
             waiting: VecDeque::new(),
