@@ -13,6 +13,9 @@ mod compare;
 #[path = "run/defaults.rs"]
 mod defaults;
 #[cfg(target_os = "linux")]
+#[path = "run/elsewhere.rs"]
+mod elsewhere;
+#[cfg(target_os = "linux")]
 #[path = "run/fence.rs"]
 mod fence;
 #[path = "run/foreign.rs"]

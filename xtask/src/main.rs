@@ -8,6 +8,7 @@ mod build;
 mod component;
 mod count;
 mod demo;
+mod elsewhere;
 #[cfg(test)]
 mod events;
 mod floor;

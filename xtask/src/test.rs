@@ -11,7 +11,7 @@ use xshell::{Shell, cmd};
 use crate::workspace::{
     NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
 };
-use crate::{browser, build, component, matrix, native, npm, python, web, www};
+use crate::{browser, build, component, elsewhere, matrix, native, npm, python, web, www};
 
 /// What to test.
 #[derive(Args)]
@@ -51,6 +51,8 @@ enum Suite {
     Ray,
     /// An evaluation under faults: of the provider, of agents, of the driver and of the disk.
     Chaos,
+    /// Environments on another machine (through a server of SSH here) and in containers.
+    Elsewhere,
     /// apply_patch against codex's own (downloads it).
     Peers,
     /// Everything, also what is slow or needs downloads.
@@ -58,13 +60,14 @@ enum Suite {
 }
 
 /// What runs only by its name or with [`Suite::All`].
-const EXTRA: [Suite; 7] = [
+const EXTRA: [Suite; 8] = [
     Suite::Engines,
     Suite::Sdk,
     Suite::Llama,
     Suite::Atif,
     Suite::Ray,
     Suite::Chaos,
+    Suite::Elsewhere,
     Suite::Peers,
 ];
 
@@ -148,6 +151,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wants(Suite::Chaos) {
         timed("chaos", || chaos(&shell, &binary))?;
+    }
+    if wants(Suite::Elsewhere) {
+        timed("elsewhere", || elsewhere::test(&shell))?;
     }
     if wants(Suite::Peers) {
         check_node(&shell)?;
@@ -413,7 +419,15 @@ mod tests {
             })
             .collect();
         let expected = [
-            "engines", "sdk", "llama", "atif", "ray", "chaos", "peers", "all",
+            "engines",
+            "sdk",
+            "llama",
+            "atif",
+            "ray",
+            "chaos",
+            "elsewhere",
+            "peers",
+            "all",
         ];
         assert_eq!(left_out, expected);
     }

@@ -1,0 +1,107 @@
+//! Runs whose tools act in a container or on another machine.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{CANARY, command, finish, scratch, serve, shell};
+
+/// What stands in for an engine of containers: it runs calls on this machine.
+const ENGINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/engine.sh");
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"tool_calls": [{"name": name, "arguments": arguments}]})
+}
+
+fn run(directory: &Path, steps: Value, arguments: &[&str]) -> super::Ran {
+    let model = serve(steps);
+    finish(command(&model.url(), directory, arguments), b"")
+}
+
+#[test]
+fn tools_act_in_the_directory_of_a_container() {
+    let here = scratch();
+    let there = scratch();
+    fs::write(there.path().join("AGENTS.md"), "Speak of crabs.\n").expect("a file");
+    let at = there.path().to_str().expect("UTF-8");
+    let steps = json!([
+        {"match": {"contains": "Speak of crabs."}, "tool_calls": [
+            {"name": "write_file", "arguments": {"file_path": "src/a.txt", "content": "one\n"}},
+        ]},
+        call("edit_file", json!({"file_path": "src/a.txt", "old_string": "one", "new_string": "two"})),
+        call("grep", json!({"pattern": "tw."})),
+        {"expect": {"last_tool_result_contains": "src/a.txt"}, "tool_calls": [
+            {"name": "shell", "arguments": {"command": "pwd; env; exit 3"}},
+        ]},
+        {"expect": {"last_tool_result_contains": at}, "text": "Done."},
+    ]);
+    let ran = run(
+        here.path(),
+        steps,
+        &["--container", "box", "--engine", ENGINE, "--dir", at, "go"],
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = fs::read_to_string(there.path().join("src/a.txt"));
+    assert_eq!(text.expect("the file"), "two\n");
+    assert_eq!(fs::read_dir(here.path()).expect("it").count(), 0);
+    assert!(ran.stderr.contains(at), "{}", ran.stderr);
+    // The engine gets what it needs of this process, and no key.
+    assert!(!format!("{ran:?}").contains(CANARY), "{ran:?}");
+}
+
+#[test]
+fn a_command_elsewhere_ends_with_all_that_it_started() {
+    let there = scratch();
+    let at = there.path().to_str().expect("UTF-8");
+    let steps = json!([
+        {"tool_calls": [{"name": "shell", "arguments": {
+            "command": "setsid sleep 300 & echo $! > pid; sleep 300", "timeout_ms": 1000,
+        }}]},
+        shell("while kill -0 $(cat pid) 2> /dev/null; do sleep 0.02; done; echo all gone"),
+        {"expect": {"last_tool_result_contains": "all gone"}, "text": "Done."},
+    ]);
+    let arguments = ["--container", "box", "--engine", ENGINE, "--dir", at, "go"];
+    let ran = run(there.path(), steps, &arguments);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], said: &str) {
+    let here = scratch();
+    let ran = run(here.path(), json!([]), arguments);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    check_refused(
+        &[
+            "--container",
+            "box",
+            "--engine",
+            ENGINE,
+            "--dir",
+            "/nowhere/at/all",
+            "go",
+        ],
+        "cannot work in `/nowhere/at/all`: no such file or directory",
+    );
+    check_refused(
+        &["--container", "box", "--engine", "no-such-engine", "go"],
+        "cannot reach `no-such-engine exec box`",
+    );
+    check_refused(&["--ssh", "-oProxyCommand=id", "go"], "--ssh");
+    for more in [
+        &["--sandbox", "read-only"][..],
+        &["--env", "memory"],
+        &["--pass-env", "X"],
+        &["--save", "s"],
+        &["--ssh", "host"],
+    ] {
+        let arguments = [&["--container", "box"][..], more, &["go"]].concat();
+        check_refused(&arguments, "cannot be used with");
+    }
+    check_refused(&["--engine", "podman", "go"], "--container");
+}
