@@ -29,6 +29,8 @@ pub mod log;
 mod memory;
 mod model_client;
 mod native_core;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub mod overlay;
 mod prepare;
 mod program;
 mod remote;

@@ -26,6 +26,8 @@ mod fork;
 mod git;
 #[path = "run/limits.rs"]
 mod limits;
+#[path = "run/overlay.rs"]
+mod overlay;
 #[path = "run/people.rs"]
 mod people;
 #[path = "run/record.rs"]

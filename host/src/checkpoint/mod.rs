@@ -13,6 +13,7 @@ mod state;
 mod store;
 mod undo;
 
+pub(crate) use scan::{Mark, scan};
 pub use store::{CheckpointStore, Checkpoints, Limits, Step};
 pub use undo::{NotRestored, Restored, UndoError};
 

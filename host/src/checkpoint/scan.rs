@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ignore::WalkBuilder;
+use serde::{Deserialize, Serialize};
+
+use nix::libc;
 
 use super::state::changed_ns;
 use super::store::Limits;
@@ -21,8 +24,8 @@ const MAX_DEPTH: usize = 256;
 const SETTLED_NS: i128 = 50_000_000;
 
 /// What tells whether a file has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
     length: u64,
     inode: u64,
     mode: u32,
@@ -46,6 +49,14 @@ impl Mark {
         }
     }
 
+    /// Whether nothing has happened between the two that its times tell. What a directory
+    /// holds is no part of it.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let both = |it: &Self| (it.length, it.inode, it.modified_ns, it.changed_ns);
+        let is_dir = self.mode & libc::S_IFMT == libc::S_IFDIR;
+        self.mode == other.mode && (is_dir || both(self) == both(other))
+    }
+
     /// Whether nothing has happened between the two.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         !self.unsettled
@@ -61,10 +72,10 @@ pub(super) fn now_ns() -> i128 {
 }
 
 /// Files, links and directories of a tree.
-pub(super) type Marks = BTreeMap<PathBuf, Mark>;
+pub(crate) type Marks = BTreeMap<PathBuf, Mark>;
 
 /// Looks through `root`. An error says why it was left.
-pub(super) fn scan(root: &Path, limits: &Limits, until: Instant) -> Result<Marks, String> {
+pub(crate) fn scan(root: &Path, limits: &Limits, until: Instant) -> Result<Marks, String> {
     let mut marks = Marks::new();
     let now = now_ns();
     let walk = WalkBuilder::new(root)

@@ -13,12 +13,12 @@ use super::fork::bodies;
 use super::{CANARY, Ran, finish, serve, shell};
 
 /// A working directory and one beside it, outside of the temporary directories.
-struct Place {
+pub(super) struct Place {
     root: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let is_temporary = ["/tmp", "/var/tmp"].map(|path| target.starts_with(path));
         let base = match is_temporary.contains(&true) {
@@ -33,7 +33,7 @@ impl Place {
         Self { root }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         // As the program sees it.
         fs::canonicalize(self.root.path()).expect("it").join(name)
     }
@@ -42,7 +42,7 @@ impl Place {
         fs::write(self.path("config/hermitcrab/hermitcrab.toml"), text).expect("a file");
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
         command
             .args(arguments)

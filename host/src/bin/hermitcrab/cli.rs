@@ -54,6 +54,8 @@ pub(crate) enum Command {
     /// Give files back what was in them before a local run changed them
     #[command(after_help = UNDO_EXIT_CODES)]
     Undo(UndoOptions),
+    /// Show, commit or discard what runs with --env overlay have changed
+    Overlay(OverlayOptions),
     /// Show a whole run on a small broken repository, without a key
     Demo,
     /// List the models that are known; others work, too
@@ -190,7 +192,8 @@ pub(crate) struct RunOptions {
     /// Working directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Where tools act: on this machine, or in a sandbox that DIR is loaded into [default: local]
+    /// Where tools act: on this machine, there in a copy of DIR, or in a sandbox that DIR is loaded
+    /// into [default: local]
     #[arg(long, value_enum)]
     pub(crate) env: Option<Place>,
     #[command(flatten)]
@@ -289,6 +292,30 @@ impl ElsewhereOptions {
     }
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct OverlayOptions {
+    #[command(subcommand)]
+    pub(crate) command: OverlayCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OverlayCommand {
+    /// List the overlays, the newest first
+    List,
+    /// Print what a commit would change, as a patch
+    Diff(OneOverlay),
+    /// Bring the changes to the directory, unless it has changed there, too
+    Commit(OneOverlay),
+    /// Drop an overlay with its changes
+    Discard(OneOverlay),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OneOverlay {
+    /// The overlay [default: the newest of this directory]
+    pub(crate) id: Option<String>,
+}
+
 /// What local tools may do.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -327,6 +354,13 @@ impl FenceOptions {
     /// Whether there is one.
     pub(crate) fn is_on(&self) -> bool {
         self.sandbox.is_some_and(|mode| mode != SandboxMode::Off)
+    }
+}
+
+impl Place {
+    /// Whether tools act on this machine.
+    pub(crate) fn is_here(self) -> bool {
+        matches!(self, Self::Local | Self::Overlay)
     }
 }
 
@@ -505,6 +539,8 @@ pub(crate) enum Place {
     Local,
     /// In the sandbox.
     Memory,
+    /// On this machine, in a copy of DIR whose changes you take or leave (docs/overlay.md).
+    Overlay,
     /// Where [`ElsewhereOptions`] say.
     #[value(skip)]
     Elsewhere,

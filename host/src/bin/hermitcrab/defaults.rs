@@ -147,7 +147,7 @@ fn fence_of(fields: &mut Map<String, Value>, options: &mut RunOptions) -> Result
         };
         match (name, &value) {
             // A fence is of this machine.
-            _ if options.place() != Place::Local => {}
+            _ if !options.place().is_here() => {}
             ("sandbox", Value::String(mode)) => {
                 let mode = SandboxMode::from_str(mode, false).map_err(|_| {
                     Failure::usage(format!(

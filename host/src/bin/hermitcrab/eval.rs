@@ -56,6 +56,11 @@ fn suite(options: EvalOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let (Some(suite), Some(out)) = (options.suite, options.out) else {
         return Err(Failure::usage("name a suite and --out"));
     };
+    if !matches!(options.env, Place::Local | Place::Memory) {
+        return Err(Failure::usage(
+            "an evaluation has --env memory or local: a local trial works in a copy anyway",
+        ));
+    }
     let local = options.env == Place::Local;
     if local && options.machine.python.is_some() {
         return Err(Failure::usage(

@@ -238,12 +238,11 @@ pub(crate) fn go_on(
 }
 
 /// Sets the place of the run to that of the log.
-/// Why `--ssh` and `--container` do not fit what goes on with a log or a saved session.
-pub(crate) const NOT_ELSEWHERE: &str =
-    "what goes on with a log works where its run did: leave --ssh and --container out";
+/// Why another place does not fit what goes on with a log or a saved session.
+pub(crate) const NOT_ELSEWHERE: &str = "what goes on with a log works where its run did: leave --ssh, --container and --env overlay out";
 
 fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
-    if options.place() == Place::Elsewhere {
+    if matches!(options.place(), Place::Elsewhere | Place::Overlay) {
         return Err(Failure::usage(NOT_ELSEWHERE));
     }
     if options.dir != Path::new(".") {

@@ -13,6 +13,11 @@ mod archive;
 mod attach;
 mod edits;
 mod output;
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "macos")),
+    path = "overlay_unsupported.rs"
+)]
+mod overlay;
 mod preview;
 mod programs;
 mod render;
@@ -94,6 +99,7 @@ fn main() -> ExitCode {
         Command::Eval(options) => eval::eval(*options, &secrets),
         Command::Sessions(options) => sessions::sessions(&options),
         Command::Undo(options) => undo::undo(&options),
+        Command::Overlay(options) => overlay::overlay(&options),
         Command::Demo => demo::demo(),
         Command::Models(options) => models::models(&options),
         Command::ServeModel(options) => serve::serve(&options),

@@ -176,6 +176,9 @@ pub(crate) fn with(
 
 /// Sets the place of the run to that of the session.
 fn place(options: &mut RunOptions, saved: &SavedSession) -> Result<(), Failure> {
+    if options.place() == Place::Overlay {
+        return Err(Failure::usage(fork::NOT_ELSEWHERE));
+    }
     if !saved.has_sandbox {
         if options.env == Some(Place::Memory) {
             return Err(Failure::usage(

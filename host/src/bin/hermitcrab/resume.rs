@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hermitcrab_host::log::{self, ReplayError};
 
-use crate::cli::RunOptions;
+use crate::cli::{Place, RunOptions};
 use crate::connect;
 use crate::failure::{Code, Failure};
 use crate::fork::{self, Origin};
@@ -20,6 +20,10 @@ use crate::secrets::Secrets;
 /// # Errors
 /// There is none.
 pub(crate) fn wanted(options: &RunOptions) -> Result<Option<String>, Failure> {
+    let is_wanted = options.journal.r#continue || options.journal.resume.is_some();
+    if is_wanted && options.place() == Place::Overlay {
+        return Err(Failure::usage(fork::NOT_ELSEWHERE));
+    }
     if options.journal.r#continue {
         let directory = ground::directory(&options.dir)?;
         return Ok(Some(journal::newest(&directory)?.about.id));

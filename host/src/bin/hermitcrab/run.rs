@@ -17,6 +17,7 @@ use crate::failure::{Code, Failure};
 use crate::ground::{self, Ground, Machine};
 use crate::journal::Keep;
 use crate::output::{self, Output};
+use crate::overlay::{self, Working};
 use crate::plan::Plan;
 use crate::programs;
 use crate::provider;
@@ -101,6 +102,10 @@ pub(crate) fn run_from(
         .transpose()?;
 
     let mut before = Tree::new();
+    let overlay = match options.place() {
+        Place::Overlay => Some(overlay::begin(&directory)?),
+        _ => None,
+    };
     let ground = match (options.place(), elsewhere) {
         (_, Some(remote)) => {
             let directory = directory.to_str().ok_or_else(|| {
@@ -108,6 +113,17 @@ pub(crate) fn run_from(
             })?;
             Ground::Elsewhere(remote, directory.to_owned())
         }
+        (Place::Overlay, None) => Ground::Local(Machine {
+            directory: overlay
+                .as_ref()
+                .map_or(directory.clone(), Working::directory),
+            // SAFETY: nothing so far has started a thread.
+            guardian: unsafe { ground::guardian() }?,
+            variables: passed,
+            fence: Working::fence(&options.fence),
+            // The directory itself is as it was.
+            checkpoints: false,
+        }),
         // SAFETY: nothing so far has started a thread.
         (Place::Local | Place::Elsewhere, None) => Ground::Local(Machine {
             directory: directory.clone(),

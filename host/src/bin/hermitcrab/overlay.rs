@@ -1,0 +1,171 @@
+//! `--env overlay` and `hermitcrab overlay`: runs in a copy of a directory, and what
+//! becomes of their changes.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use hermitcrab_host::overlay::{Overlay, OverlayError, OverlayLimits, Overlays};
+use hermitcrab_host::state_dir;
+use hermitcrab_host::tree::Diff;
+
+use crate::cli::{FenceOptions, OverlayCommand, OverlayOptions, SandboxMode};
+use crate::failure::{Code, Failure, reason};
+use crate::ground;
+use crate::harmless::harmless;
+use crate::render::{Renderer, Style};
+
+/// The overlay that a run works in.
+pub(crate) struct Working(Overlay);
+
+/// Copies `directory`, for a run.
+///
+/// # Errors
+/// It cannot be copied.
+pub(crate) fn begin(directory: &Path) -> Result<Working, Failure> {
+    let made = overlays()?.create(directory);
+    made.map(Working)
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+impl Working {
+    /// Where it works.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.0.directory()
+    }
+
+    /// `options` with the fence of an overlay where none is asked for: commands could reach
+    /// the directory itself by its absolute path.
+    pub(crate) fn fence(options: &FenceOptions) -> FenceOptions {
+        let mut fence = options.clone();
+        if fence.sandbox.is_none() {
+            fence.sandbox = Some(SandboxMode::WorkspaceWrite);
+            fence.net = true;
+        }
+        fence
+    }
+
+    /// Says on stderr what has changed and what can be done with it; without changes it is
+    /// gone.
+    fn end(&self) {
+        let id = &self.0.info().id;
+        match self.0.diff() {
+            Ok(diff) if diff == Diff::default() => {
+                drop(self.0.discard());
+                eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
+            }
+            Ok(diff) => {
+                let (files, added, removed) = diff.counts();
+                let directories = diff.left_out.iter().filter(|path| path.ends_with('/'));
+                let files = files + directories.count();
+                eprintln!(
+                    "hermitcrab: {files} changed (+{added} -{removed}) in overlay {id}, {} is as \
+                     it was: `hermitcrab overlay diff {id}` shows it, `commit {id}` brings it \
+                     there, `discard {id}` drops it",
+                    harmless(&self.0.info().directory.to_string_lossy())
+                );
+            }
+            Err(error) => eprintln!("hermitcrab: overlay {id}: {}", harmless(&error.to_string())),
+        }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Lists overlays, or does with one what the options say.
+///
+/// # Errors
+/// There is no such overlay, or it cannot be read or committed.
+pub(crate) fn overlay(options: &OverlayOptions) -> Result<Code, Failure> {
+    match &options.command {
+        OverlayCommand::List => list()?,
+        OverlayCommand::Diff(one) => {
+            let overlay = wanted(one.id.as_deref())?;
+            let diff = overlay.diff().map_err(failed)?;
+            if !diff.left_out.is_empty() {
+                eprintln!(
+                    "hermitcrab: binary files and empty directories are in no diff: {}",
+                    harmless(&diff.left_out.join(", "))
+                );
+            }
+            let mut out = io::BufWriter::new(io::stdout());
+            let shown = match io::stdout().is_terminal() {
+                true => {
+                    let mut renderer = Renderer::new(&mut out, Style::of_stdout(false));
+                    renderer.diff(&diff.patch).and_then(|()| renderer.flush())
+                }
+                // Whole, for git apply.
+                false => out
+                    .write_all(diff.patch.as_bytes())
+                    .and_then(|()| out.flush()),
+            };
+            shown.map_err(|error| {
+                Failure::failed(format!("cannot write the diff: {}", reason(&error)))
+            })?;
+        }
+        OverlayCommand::Commit(one) => {
+            let overlay = wanted(one.id.as_deref())?;
+            let directory = overlay.info().directory.clone();
+            let paths = overlay.commit().map_err(failed)?;
+            for path in &paths {
+                eprintln!("  {}", harmless(&path.to_string_lossy()));
+            }
+            eprintln!(
+                "hermitcrab: {} paths of {} are as they were in the overlay; it is gone",
+                paths.len(),
+                harmless(&directory.to_string_lossy())
+            );
+        }
+        OverlayCommand::Discard(one) => {
+            wanted(one.id.as_deref())?.discard().map_err(failed)?;
+        }
+    }
+    Ok(Code::DONE)
+}
+
+fn list() -> Result<(), Failure> {
+    let all = overlays()?.list().map_err(failed)?;
+    if all.is_empty() {
+        eprintln!("hermitcrab: there are no overlays");
+    }
+    for overlay in all {
+        let info = overlay.info();
+        let line = format!("{}  {}", info.id, info.directory.display());
+        println!("{}", harmless(&line));
+    }
+    Ok(())
+}
+
+/// The overlay of this name, else the newest of this directory.
+fn wanted(id: Option<&str>) -> Result<Overlay, Failure> {
+    let overlays = overlays()?;
+    if let Some(id) = id {
+        return overlays.open(id).map_err(failed);
+    }
+    let here = ground::directory(Path::new("."))?;
+    let all = overlays.list().map_err(failed)?;
+    let mut of_here = all.into_iter().filter(|one| one.info().directory == here);
+    of_here.next().ok_or_else(|| {
+        Failure::usage("there is no overlay of this directory: `hermitcrab overlay list` has all")
+    })
+}
+
+fn overlays() -> Result<Overlays, Failure> {
+    let state = state_dir().ok_or_else(|| {
+        Failure::usage("you have no home directory: set HERMITCRAB_STATE_DIR to one for overlays")
+    })?;
+    Ok(Overlays::new(
+        state.join("overlays"),
+        OverlayLimits::default(),
+    ))
+}
+
+fn failed(error: OverlayError) -> Failure {
+    match error {
+        OverlayError::Unknown(_) => Failure::usage(error.to_string()),
+        error => Failure::failed(error.to_string()),
+    }
+}

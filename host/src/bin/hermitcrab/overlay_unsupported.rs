@@ -1,0 +1,39 @@
+//! `--env overlay` where there is no local environment yet.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{FenceOptions, OverlayOptions};
+use crate::failure::{Code, Failure};
+
+const WHY: &str = "there are no overlays on this platform: use --env memory";
+
+/// No overlay.
+pub(crate) enum Working {}
+
+/// Fails on this platform.
+///
+/// # Errors
+/// Always.
+pub(crate) fn begin(_: &Path) -> Result<Working, Failure> {
+    Err(Failure::usage(WHY))
+}
+
+impl Working {
+    /// Nowhere.
+    pub(crate) fn directory(&self) -> PathBuf {
+        match *self {}
+    }
+
+    /// `options` as they are.
+    pub(crate) fn fence(options: &FenceOptions) -> FenceOptions {
+        options.clone()
+    }
+}
+
+/// Fails on this platform.
+///
+/// # Errors
+/// Always.
+pub(crate) fn overlay(_: &OverlayOptions) -> Result<Code, Failure> {
+    Err(Failure::usage(WHY))
+}

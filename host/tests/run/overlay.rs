@@ -1,0 +1,168 @@
+//! `--env overlay`: a run in a copy of a directory, and what becomes of its changes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Ran, command, finish, scratch, serve, shell};
+
+/// What the run does: it changes, makes, removes, and builds something that is ignored.
+const WORK: &str = "cd src && printf 'two\\n' > a.txt && mkdir new && echo x > new/run.sh && \
+    chmod 755 new/run.sh && rm gone.txt && ln -s a.txt link && mkdir ../target && echo o > ../target/o";
+
+fn project() -> tempfile::TempDir {
+    let directory = scratch();
+    let at = |path: &str| directory.path().join(path);
+    fs::create_dir(at("src")).expect("a directory");
+    for (path, text) in [
+        (".gitignore", "target\n"),
+        ("src/a.txt", "one\n"),
+        ("src/gone.txt", "old\n"),
+        ("src/kept.txt", "kept\n"),
+    ] {
+        fs::write(at(path), text).expect("a file");
+    }
+    directory
+}
+
+/// A run in an overlay of `directory` that does [`WORK`]; and the id of the overlay.
+fn worked(directory: &Path, state: &Path) -> String {
+    let model = serve(json!([shell(WORK), {"text": "Done."}]));
+    let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+    run.env("HERMITCRAB_STATE_DIR", state);
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (_, after) = ran.stderr.split_once("in overlay ").expect("an overlay");
+    let id = after.split(',').next().expect("its name");
+    id.to_owned()
+}
+
+fn overlay(directory: &Path, state: &Path, arguments: &[&str]) -> Ran {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
+    command
+        .arg("overlay")
+        .args(arguments)
+        .current_dir(directory)
+        .env("HERMITCRAB_STATE_DIR", state)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    finish(command, b"")
+}
+
+fn read(directory: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(directory.join(path)).ok()
+}
+
+#[test]
+fn changes_wait_until_they_are_committed() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let id = worked(directory, state);
+    assert_eq!(read(directory, "src/a.txt").as_deref(), Some("one\n"));
+    assert!(read(directory, "src/gone.txt").is_some());
+    let shown = overlay(directory, state, &["diff", &id]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for part in [
+        "-one\n+two\n",
+        "new file mode 100755",
+        "deleted file",
+        "new file mode 120000",
+    ] {
+        assert!(shown.stdout.contains(part), "{part} in {}", shown.stdout);
+    }
+    assert!(!shown.stdout.contains("target"), "{}", shown.stdout);
+    // Without a name: the newest of this directory.
+    let committed = overlay(directory, state, &["commit"]);
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert_eq!(read(directory, "src/a.txt").as_deref(), Some("two\n"));
+    assert_eq!(read(directory, "src/gone.txt"), None);
+    assert_eq!(read(directory, "src/kept.txt").as_deref(), Some("kept\n"));
+    assert_eq!(
+        read(directory, "target/o"),
+        None,
+        "ignored files stay behind"
+    );
+    let link = fs::read_link(directory.join("src/link")).expect("a link");
+    assert_eq!(link, Path::new("a.txt"));
+    let mode = fs::metadata(directory.join("src/new/run.sh")).expect("it");
+    assert_eq!(mode.permissions().mode() & 0o777, 0o755);
+    let gone = overlay(directory, state, &["commit", &id]);
+    assert_eq!(gone.code, Some(2), "{gone:?}");
+}
+
+#[test]
+fn what_changed_in_both_is_refused() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let id = worked(directory, state);
+    fs::write(directory.join("src/a.txt"), "mine\n").expect("a file");
+    fs::write(directory.join("src/kept.txt"), "mine, too\n").expect("a file");
+    let refused = overlay(directory, state, &["commit", &id]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("nothing was committed"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("src/a.txt"), "{refused:?}");
+    assert!(!refused.stderr.contains("kept"), "{refused:?}");
+    assert!(
+        read(directory, "src/gone.txt").is_some(),
+        "nothing was committed"
+    );
+    // The one change that both made alike is none.
+    fs::write(directory.join("src/a.txt"), "two\n").expect("a file");
+    let committed = overlay(directory, state, &["commit", &id]);
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert_eq!(
+        read(directory, "src/kept.txt").as_deref(),
+        Some("mine, too\n")
+    );
+}
+
+#[test]
+fn an_overlay_can_be_dropped_and_goes_by_itself_without_changes() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let id = worked(directory, state);
+    let listed = overlay(directory, state, &["list"]);
+    assert!(listed.stdout.contains(&id), "{listed:?}");
+    let dropped = overlay(directory, state, &["discard", &id]);
+    assert_eq!(dropped.code, Some(0), "{dropped:?}");
+    assert_eq!(read(directory, "src/a.txt").as_deref(), Some("one\n"));
+    let model = serve(json!([{"text": "Nothing to do."}]));
+    let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+    run.env("HERMITCRAB_STATE_DIR", state);
+    let ran = finish(run, b"");
+    assert!(
+        ran.stderr.contains("nothing has changed in the overlay"),
+        "{ran:?}"
+    );
+    let listed = overlay(directory, state, &["list"]);
+    assert_eq!(listed.stdout, "");
+    let unknown = overlay(directory, state, &["diff", "../../etc"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_cannot_reach_the_directory_itself() {
+    // Outside of the temporary directories, which commands may change.
+    let place = super::fence::Place::new();
+    let file = place.path("work").join("a.txt");
+    fs::write(&file, "one\n").expect("a file");
+    let model = serve(json!([
+        shell(&format!("echo two > a.txt; echo reached > '{}'", file.display())),
+        {"text": "Done."},
+    ]));
+    let url = model.url();
+    let ran = finish(
+        place.command(&["run", "--base-url", &url, "--env", "overlay", "go"]),
+        b"",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("1 changed"), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).expect("it"), "one\n");
+}
