@@ -81,7 +81,10 @@ fn what_does_not_fit_is_refused() {
         &["--container", "box", "--engine", "no-such-engine", "go"],
         "cannot reach `no-such-engine exec box`",
     );
-    check_refused(&["--ssh", "-oProxyCommand=id", "go"], "--ssh");
+    check_refused(
+        &["--ssh=-oProxyCommand=id", "go"],
+        "has no name of a machine",
+    );
     for more in [
         &["--sandbox", "read-only"][..],
         &["--env", "memory"],
