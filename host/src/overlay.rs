@@ -195,7 +195,7 @@ impl Overlays {
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut all: Vec<Overlay> = names.filter_map(|name| self.open(&name).ok()).collect();
-        all.sort_by(|a, b| b.about.created_ms.cmp(&a.about.created_ms));
+        all.sort_by_key(|one| std::cmp::Reverse(one.about.created_ms));
         Ok(all)
     }
 }
