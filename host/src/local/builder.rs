@@ -18,6 +18,7 @@ pub struct LocalBuilder {
     pub(super) extra: BTreeMap<OsString, OsString>,
     pub(super) guardian: Option<Table>,
     pub(super) bounds: Bounds,
+    pub(super) terminal: bool,
 }
 
 impl LocalBuilder {
@@ -54,6 +55,14 @@ impl LocalBuilder {
     /// killed. Without one they go on.
     pub fn guardian(mut self, guardian: &Guardian) -> Self {
         self.guardian = Some(guardian.table());
+        self
+    }
+
+    /// Gives commands a terminal of 80 columns for standard output and standard error, which
+    /// then arrive as one: programs that look for one write as they do for a person. It
+    /// translates nothing, and nobody types: standard input stays empty.
+    pub fn terminal(mut self) -> Self {
+        self.terminal = true;
         self
     }
 

@@ -8,6 +8,7 @@ mod fence;
 mod files;
 mod kill;
 mod search;
+mod terminal;
 
 use std::path::Path;
 use std::time::Duration;

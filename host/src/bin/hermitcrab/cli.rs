@@ -231,6 +231,9 @@ pub(crate) struct RunOptions {
     /// Let commands see this variable, though it looks like a secret; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
+    /// Let the commands of a local run write to a terminal of 80 columns, as some programs want it
+    #[arg(long, conflicts_with_all = ["ssh", "container"])]
+    pub(crate) tty: bool,
     /// Which calls need your approval on the terminal. ask: commands that are not known to be
     /// harmless, and writes outside of DIR. Without a terminal what needs approval is refused
     /// [default: never, or what hermitcrab.toml, --config or a session that goes on says]

@@ -172,6 +172,9 @@ pub(crate) fn local(
     if fence.net {
         builder = builder.network();
     }
+    if machine.terminal {
+        builder = builder.terminal();
+    }
     for path in &fence.allow_write {
         builder = builder.writable(path);
     }

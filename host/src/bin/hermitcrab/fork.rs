@@ -161,6 +161,7 @@ pub(crate) fn go_on(
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
+            terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
         false => Ground::Memory(Bytes::new(), lent),

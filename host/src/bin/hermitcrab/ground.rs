@@ -36,6 +36,8 @@ pub(crate) struct Machine {
     /// What commands get of the variables that look like secrets.
     pub(crate) variables: Variables,
     pub(crate) fence: FenceOptions,
+    /// Whether commands write to a terminal.
+    pub(crate) terminal: bool,
     /// Whether what changes is noted, so that it can be undone.
     pub(crate) checkpoints: bool,
 }
@@ -57,6 +59,7 @@ pub(crate) fn check(options: &RunOptions) -> Result<(), Failure> {
             () if fence.is_on() => "--sandbox",
             () if fence.net => "--net",
             () if !fence.allow_write.is_empty() => "--allow-write",
+            () if options.tty => "--tty",
             () => return Ok(()),
         };
         return Err(Failure::usage(format!(

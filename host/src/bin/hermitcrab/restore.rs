@@ -94,6 +94,7 @@ pub(crate) fn with(
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
+            terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
         false => Ground::Memory(Bytes::new(), lent),

@@ -121,6 +121,7 @@ pub(crate) fn run_from(
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
             fence: Working::fence(&options.fence),
+            terminal: options.tty,
             // The directory itself is as it was.
             checkpoints: false,
         }),
@@ -130,6 +131,7 @@ pub(crate) fn run_from(
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
+            terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
         (Place::Memory, None) => {

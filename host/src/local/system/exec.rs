@@ -5,7 +5,6 @@
 //! is taken and the pipes are closed. Source: spec 4.2, 5.4; DEMAND "Traps".
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
 use std::process::ExitStatus;
@@ -50,6 +49,7 @@ pub(super) struct Command<'a> {
     pub(super) directory: &'a CStr,
     pub(super) guardian: Option<&'a Table>,
     pub(super) fence: Option<&'a Fence>,
+    pub(super) terminal: bool,
     /// None: no limit.
     pub(super) timeout: Option<Duration>,
 }
@@ -94,13 +94,18 @@ pub(super) async fn run(command: Command<'_>, io: ExecIo<'_>) -> std::io::Result
         command.directory,
         command.guardian,
         command.fence,
+        command.terminal,
     )?;
     let mut family = Family::new(pid, watched);
     let mut watch = Watch::new(pid)?;
     let flow = Flow::default();
     let pump = pump(
-        pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?,
-        pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?,
+        match command.terminal {
+            // Made for that: it does not block.
+            true => pipe::Receiver::from_owned_fd_unchecked(stdout)?,
+            false => pipe::Receiver::from_owned_fd(stdout)?,
+        },
+        pipe::Receiver::from_owned_fd(stderr)?,
         io.output,
         &flow,
     );

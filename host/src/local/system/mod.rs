@@ -21,6 +21,7 @@ mod real;
 mod search;
 mod spawn;
 mod stop;
+mod terminal;
 mod watch;
 mod write;
 
@@ -76,6 +77,8 @@ pub struct LocalEnvironment {
     environment: Vec<CString>,
     guardian: Option<Table>,
     fence: Option<Arc<Fence>>,
+    /// Whether commands write to a terminal.
+    terminal: bool,
     /// Who changes files, if there is a fence.
     hands: Option<Hands>,
     /// What the fence lets through.
@@ -199,6 +202,7 @@ impl LocalBuilder {
             environment: policy::strings(&variables),
             variables,
             guardian: self.guardian,
+            terminal: self.terminal,
         })
     }
 }
@@ -372,6 +376,7 @@ impl HostEnvironment for LocalEnvironment {
             directory: &directory,
             guardian: self.guardian.as_ref(),
             fence: self.fence.as_deref(),
+            terminal: self.terminal,
             timeout: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
         };
         let ran = match self.fence {

@@ -10,15 +10,16 @@
 //! found again to be killed.
 
 use std::ffi::{CStr, CString, c_char};
-use std::io::{self, PipeReader};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use nix::libc;
 
 use super::fence::Fence;
 use super::guardian::{Entry, Table};
+use super::terminal;
 
 #[cfg(target_os = "linux")]
 const NEW_SESSION: libc::c_short = libc::POSIX_SPAWN_SETSID;
@@ -29,8 +30,9 @@ const NEW_SESSION: libc::c_short = 0x0400;
 /// A process that has just been started: leader of its session and group.
 pub(super) struct Spawned {
     pub(super) pid: libc::pid_t,
-    pub(super) stdout: PipeReader,
-    pub(super) stderr: PipeReader,
+    pub(super) stdout: OwnedFd,
+    /// Of a terminal: nothing.
+    pub(super) stderr: OwnedFd,
     /// Its entry at the guardian.
     pub(super) watched: Option<Entry>,
 }
@@ -38,15 +40,17 @@ pub(super) struct Spawned {
 /// Runs `words`, a program and its arguments, with exactly the
 /// variables of `environment` (`NAME=value`) in `directory`. Standard input is
 /// `/dev/null`; signals have their default meaning and none is blocked. `guardian`
-/// watches it from before its first moment; `fence` bounds it from then on.
+/// watches it from before its first moment; `fence` bounds it from then on. With `terminal`
+/// it writes to one, and not to pipes.
 pub(super) fn spawn(
     words: &[&CStr],
     environment: &[CString],
     directory: &CStr,
     guardian: Option<&Table>,
     fence: Option<&Fence>,
+    terminal: bool,
 ) -> io::Result<Spawned> {
-    let start = || unfenced(words, environment, directory, guardian);
+    let start = || unfenced(words, environment, directory, guardian, terminal);
     let Some(fence) = fence else { return start() };
     // A fence binds a thread for good, and what it starts: this one ends at once.
     std::thread::scope(|scope| {
@@ -67,14 +71,22 @@ fn unfenced(
     environment: &[CString],
     directory: &CStr,
     guardian: Option<&Table>,
+    terminal: bool,
 ) -> io::Result<Spawned> {
-    let (stdout, stdout_writer) = io::pipe()?;
+    let (stdout, stdout_writer) = match terminal {
+        true => terminal::open()?,
+        false => pipe()?,
+    };
     let watched = guardian.map(|table| table.enter(&stdout));
-    let (stderr, stderr_writer) = io::pipe()?;
+    let (stderr, stderr_writer) = pipe()?;
+    let to_stderr = match terminal {
+        true => &stdout_writer,
+        false => &stderr_writer,
+    };
     let mut actions = FileActions::new()?;
     actions.null_stdin()?;
     actions.duplicate(stdout_writer.as_raw_fd(), libc::STDOUT_FILENO)?;
-    actions.duplicate(stderr_writer.as_raw_fd(), libc::STDERR_FILENO)?;
+    actions.duplicate(to_stderr.as_raw_fd(), libc::STDERR_FILENO)?;
     actions.change_directory(directory)?;
     let attributes = Attributes::new_session()?;
     let argv = pointers(words.iter().copied());
@@ -101,6 +113,11 @@ fn unfenced(
         stderr,
         watched,
     })
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
 }
 
 fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut c_char> {

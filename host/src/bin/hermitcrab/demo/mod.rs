@@ -80,6 +80,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             guardian,
             variables: Vec::new(),
             fence: FenceOptions::default(),
+            terminal: false,
             checkpoints: false,
         }),
         approver: None,
