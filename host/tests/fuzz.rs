@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use hermitcrab::llm::SseDecoder;
 use hermitcrab::log::LogReader;
@@ -318,11 +317,6 @@ fn begun(store: &FileStore) -> String {
 /// A saved session.
 fn saved_sessions(input: &[u8]) {
     let _ = SavedSession::read(input);
-    let mut plain = Vec::new();
-    let _ = std::io::Read::read_to_end(
-        &mut std::io::Read::take(GzDecoder::new(input), 1 << 20),
-        &mut plain,
-    );
 }
 
 /// A command line: what it is judged as does not depend on who asks first.

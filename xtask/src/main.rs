@@ -12,12 +12,14 @@ mod elsewhere;
 #[cfg(test)]
 mod events;
 mod floor;
+mod fuzz;
 mod matrix;
 mod native;
 mod npm;
 mod order;
 mod packages;
 mod python;
+mod soak;
 mod test;
 mod usage;
 mod web;
@@ -30,6 +32,10 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
+    /// Try whatever reads bytes of others on damaged ones.
+    Fuzz(fuzz::Options),
+    /// Run session after session, and look for what they leave behind.
+    Soak(soak::Options),
     /// Build everything and let the agent fix a small broken repository.
     Demo,
     /// Run the tests.
@@ -58,6 +64,8 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Demo => demo::run(),
         Command::Test(options) => test::run(&options),
         Command::Build(options) => build::run(&options),
