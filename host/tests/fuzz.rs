@@ -222,6 +222,10 @@ fn archives(input: &[u8]) {
     if import_tar(&mut first, "/work", input, 0).is_err() {
         return;
     }
+    if first.get("/work").is_err() {
+        // It held nothing.
+        return;
+    }
     let again = export_tar(&first, "/work").expect("what was taken");
     let mut second = Tree::new(TreeLimits::default());
     import_tar(&mut second, "/work", &again, 0).expect("what was given");

@@ -240,7 +240,7 @@ fn sessions(until: Until) -> Result<(), String> {
         let (mut done, mut told) = (0, Instant::now());
         while !until.is_over(done) {
             // A model of its own keeps no requests of those before.
-            let steps = both.repeat(WARM / 2);
+            let steps = vec![both.clone(); WARM / 2].concat();
             let model = model(&steps);
             let host = host(&model)?;
             for _ in 0..WARM / 2 {

@@ -14,7 +14,7 @@ use nix::pty::{PtyMaster, grantpt, posix_openpt, unlockpt};
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 
 /// What programs are told of its size.
-const SIZE: libc::winsize = libc::winsize {
+static SIZE: libc::winsize = libc::winsize {
     ws_row: 24,
     ws_col: 80,
     ws_xpixel: 0,
