@@ -16,6 +16,9 @@ mod defaults;
 #[path = "run/elsewhere.rs"]
 mod elsewhere;
 #[cfg(target_os = "linux")]
+#[path = "run/faults.rs"]
+mod faults;
+#[cfg(target_os = "linux")]
 #[path = "run/fence.rs"]
 mod fence;
 #[path = "run/foreign.rs"]

@@ -15,23 +15,23 @@ use super::fork::bodies;
 use super::{CANARY, GUARD, Ran, finish, scratch, serve, shell};
 
 /// A state directory and a working directory.
-struct Place {
+pub(super) struct Place {
     root: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let root = scratch();
         fs::create_dir(root.path().join("work")).expect("a directory");
         Self { root }
     }
 
-    fn work(&self) -> PathBuf {
+    pub(super) fn work(&self) -> PathBuf {
         // As the program sees it.
         fs::canonicalize(self.root.path().join("work")).expect("a directory")
     }
 
-    fn state(&self) -> PathBuf {
+    pub(super) fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }
 
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// The only session.
-    fn session(&self) -> PathBuf {
+    pub(super) fn session(&self) -> PathBuf {
         let [session] = &self.sessions()[..] else {
             panic!("one session: {:?}", self.sessions());
         };
@@ -58,7 +58,7 @@ impl Place {
         name.expect("a name").to_owned()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
         command
             .args(arguments)
@@ -72,12 +72,12 @@ impl Place {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub(super) fn run(&self, arguments: &[&str]) -> Ran {
         finish(self.command(arguments), b"")
     }
 
     /// `hermitcrab run` on a model.
-    fn ask(&self, model: &ServeModel, arguments: &[&str]) -> Ran {
+    pub(super) fn ask(&self, model: &ServeModel, arguments: &[&str]) -> Ran {
         let url = model.url();
         let mut all = vec!["run", "--base-url", &url];
         all.extend(arguments);
@@ -85,7 +85,7 @@ impl Place {
     }
 }
 
-fn requests(model: &ServeModel) -> Vec<Value> {
+pub(super) fn requests(model: &ServeModel) -> Vec<Value> {
     let bodies = bodies(model);
     let parsed = bodies.iter().map(|body| serde_json::from_slice(body));
     parsed.collect::<Result<_, _>>().expect("JSON")
@@ -107,7 +107,7 @@ fn blocks(message: &Value) -> Vec<Value> {
 }
 
 /// Every call has one result, in the message behind it.
-fn assert_valid(request: &Value) {
+pub(super) fn assert_valid(request: &Value) {
     let messages = messages(request);
     for (index, message) in messages.iter().enumerate() {
         let ids = |message: &Value, kind: &str, id: &str| -> Vec<String> {
@@ -126,7 +126,7 @@ fn assert_valid(request: &Value) {
 
 /// Ten rounds of every kind of call; each answer is for the request that has the results
 /// of the one before.
-fn ten_rounds() -> Value {
+pub(super) fn ten_rounds() -> Value {
     let calls = [
         json!({"name": "shell", "arguments": {"command": "echo 1 > one.txt; cat one.txt"}}),
         json!({"name": "write_file", "arguments": {"file_path": "two.txt", "content": "two\n"}}),
