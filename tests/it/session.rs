@@ -1,7 +1,7 @@
 //! The session on its own. What needs a real environment is in `tests/cases/`.
 
 use bytes::Bytes;
-use hermitcrab::effect::{Effect, EffectKind, Outcome, OutcomeKind};
+use hermitcrab::effect::{Effect, EffectKind, HostToolResult, Outcome, OutcomeKind};
 use hermitcrab::environment::{EnvironmentCall, EnvironmentInfo, EnvironmentReply};
 use hermitcrab::event::SessionState;
 use hermitcrab::session::{Instance, SessionConfig, SessionErrorKind};
@@ -185,6 +185,45 @@ fn the_wall_clock_ends_an_input() {
         &json!({"limit": "wall_time", "value": 5_000, "round": 1, "total_turns": 1})
     );
     assert_eq!(bench.session.state(), SessionState::Idle);
+}
+
+/// The host's clock shows `shown_ms` while a tool works: no limit of time is reached by
+/// that, and no time is below zero.
+#[track_caller]
+fn check_clock_jump(shown_ms: u64) {
+    let script =
+        json!({"steps": [{"tool_calls": [{"name": "wait", "arguments": {}}]}, {"text": "ok"}]});
+    let config = json!({
+        "tools": [tool("wait")], "max_wall_ms": 5_000, "stream_idle_timeout_ms": 700,
+    });
+    let mut bench = Bench::new(&script, config);
+    bench.now_ms = 1_700_000_000_000;
+    bench.stuck = vec!["wait"];
+    bench.submit("go");
+    bench.now_ms = shown_ms;
+    let is_call = |effect: &Effect| matches!(effect.kind, EffectKind::CallTool { .. });
+    let open = bench.open.iter().position(is_call).expect("an open call");
+    let id = bench.open.remove(open).id;
+    bench.queue.push_back(Outcome {
+        id,
+        kind: OutcomeKind::ToolEnd(HostToolResult::ok("done")),
+    });
+    bench.run();
+    assert_eq!(bench.data("PROCESSING_END")[0]["reason"], "completed");
+    let took = bench.data("TOOL_CALL_END")[0]["duration_ms"].as_u64();
+    assert_eq!(took, Some(shown_ms.saturating_sub(1_700_000_000_000)));
+}
+
+#[test]
+fn a_clock_that_jumps_back() {
+    check_clock_jump(1_600_000_000_000);
+    check_clock_jump(0);
+}
+
+#[test]
+fn a_clock_that_jumps_ahead() {
+    check_clock_jump(1_700_086_400_000);
+    check_clock_jump(u64::from(u32::MAX) * 1_000);
 }
 
 #[test]
