@@ -53,6 +53,8 @@ enum Suite {
     Chaos,
     /// Environments on another machine (through a server of SSH here) and in containers.
     Elsewhere,
+    /// The native host as the compiler sees it for Windows (needs MinGW's C compiler).
+    Windows,
     /// apply_patch against codex's own (downloads it).
     Peers,
     /// Everything, also what is slow or needs downloads.
@@ -60,7 +62,7 @@ enum Suite {
 }
 
 /// What runs only by its name or with [`Suite::All`].
-const EXTRA: [Suite; 8] = [
+const EXTRA: [Suite; 9] = [
     Suite::Engines,
     Suite::Sdk,
     Suite::Llama,
@@ -68,6 +70,7 @@ const EXTRA: [Suite; 8] = [
     Suite::Ray,
     Suite::Chaos,
     Suite::Elsewhere,
+    Suite::Windows,
     Suite::Peers,
 ];
 
@@ -154,6 +157,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wants(Suite::Elsewhere) {
         timed("elsewhere", || elsewhere::test(&shell))?;
+    }
+    if wants(Suite::Windows) {
+        timed("windows", || windows(&shell))?;
     }
     if wants(Suite::Peers) {
         check_node(&shell)?;
@@ -286,6 +292,17 @@ fn chaos(shell: &Shell, binary: &Path) -> Result<()> {
     cmd!(shell, "python3 {script} {binary} {place}")
         .run()
         .context("an evaluation does not stand the faults around it")
+}
+
+/// The host for Windows compiles; there is no machine here to run it.
+fn windows(shell: &Shell) -> Result<()> {
+    const TARGET: &str = "x86_64-pc-windows-gnu";
+    cmd!(shell, "rustup target add {TARGET}").quiet().run()?;
+    cargo(shell)
+        .args(["clippy", "--package", "hermitcrab-host", "--target", TARGET])
+        .args(["--", "-D", "warnings"])
+        .run()
+        .context("the host does not compile for Windows")
 }
 
 /// llama.cpp has no wheel for every machine: where it cannot be had, that is
@@ -426,6 +443,7 @@ mod tests {
             "ray",
             "chaos",
             "elsewhere",
+            "windows",
             "peers",
             "all",
         ];

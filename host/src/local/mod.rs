@@ -18,9 +18,16 @@ pub(in crate::local) use system::Table;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use system::{Guardian, LocalEnvironment};
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(in crate::local) use windows::Table;
+#[cfg(windows)]
+pub use windows::{Guardian, LocalEnvironment};
+
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 mod unsupported;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 pub(in crate::local) use unsupported::Table;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 pub use unsupported::{Guardian, LocalEnvironment};

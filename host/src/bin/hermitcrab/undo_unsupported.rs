@@ -11,7 +11,7 @@ use crate::journal::Held;
 
 /// Undoes nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Undo;
+pub(crate) struct Undo {}
 
 /// What came of it.
 pub(crate) struct Undone {
