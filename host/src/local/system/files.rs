@@ -26,6 +26,12 @@ pub(super) fn open_regular(path: &Path, shown: &str) -> Result<(File, u64), Envi
     let fail = |error: io::Error| failure("read", shown, &error);
     // Looked at first: opening some devices has effects.
     refuse_special("read", shown, &fs::metadata(path).map_err(fail)?)?;
+    open_found(path, shown)
+}
+
+/// Opens what was a regular file a moment ago, as [`open_regular`] does.
+pub(super) fn open_found(path: &Path, shown: &str) -> Result<(File, u64), EnvironmentError> {
+    let fail = |error: io::Error| failure("read", shown, &error);
     let file = OpenOptions::new()
         .read(true)
         // Something else may have taken the name by now; a pipe would block.

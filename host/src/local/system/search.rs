@@ -27,12 +27,14 @@ use ignore::{WalkBuilder, WalkState};
 
 use super::Stop;
 use super::failure::failure;
-use super::files::{modified_ms, open_regular};
+use super::files::{modified_ms, open_found};
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 /// Larger files are not searched, bytes.
 const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;
+/// Up to this size, in bytes, a file is read whole and then searched.
+const SMALL_FILE_BYTES: usize = 256 * 1024;
 /// Where a NUL byte makes a file binary: in its first bytes.
 const BINARY_WINDOW: u64 = 8 * 1024;
 /// Bytes of a line that a match carries; what is beyond is cut off.
@@ -58,11 +60,12 @@ pub(super) fn grep(
     let scope = Scope::new(working_directory, &request.path);
     let filter = request.glob_filter.as_deref().map(PathGlob::new);
     let filter = filter.transpose()?;
-    let (files, complete) = scope.files(stop, Hidden::Skip, |path| {
+    let (mut files, complete) = scope.files(stop, Hidden::Skip, Facts::None, |path| {
         filter
             .as_ref()
             .is_none_or(|filter| matches(filter, path, &[&scope.root, scope.working_directory]))
     })?;
+    files.sort_unstable_by(|a, b| a.shown.cmp(&b.shown));
     let search = Search {
         files: &files,
         matcher: &matcher,
@@ -113,8 +116,13 @@ pub(super) fn glob(
         true => Hidden::Show,
         false => Hidden::Skip,
     };
-    let (files, complete) =
-        scope.files(stop, hidden, |path| matches(&pattern, path, &[&scope.root]))?;
+    let (mut files, complete) = scope.files(stop, hidden, Facts::All, |path| {
+        matches(&pattern, path, &[&scope.root])
+    })?;
+    files.sort_unstable_by(|a, b| {
+        let newest = b.modified_ms.cmp(&a.modified_ms);
+        newest.then_with(|| a.shown.cmp(&b.shown))
+    });
     let mut entries: Vec<DirEntry> = files
         .into_iter()
         .map(|file| DirEntry {
@@ -124,8 +132,6 @@ pub(super) fn glob(
             modified_ms: file.modified_ms,
         })
         .collect();
-    // The files come sorted by path and the sort is stable.
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified_ms));
     let limit = match request.max_results {
         0 => usize::MAX,
         limit => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -173,12 +179,34 @@ enum Hidden {
     Show,
 }
 
+/// What is asked of a file that the walk finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Facts {
+    /// Nothing: whoever opens it sees.
+    None,
+    /// Its size and time, which takes a call of the system.
+    All,
+}
+
 /// A file to search, with its path as results show it.
 struct Found {
     path: PathBuf,
     shown: String,
     size: u64,
     modified_ms: Option<u64>,
+}
+
+/// What one thread of a walk has found, for all of them when it ends.
+struct Part<'a> {
+    found: Vec<Found>,
+    all: &'a Mutex<Vec<Found>>,
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.append(&mut self.found);
+    }
 }
 
 /// Where to search and how to show what is found there.
@@ -208,17 +236,18 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The wanted files, sorted by path, and whether the walk was complete.
+    /// The wanted files, in no order, and whether the walk was complete.
     fn files(
         &self,
         stop: &Stop,
         hidden: Hidden,
+        facts: Facts,
         wanted: impl Fn(&Path) -> bool + Sync,
     ) -> Result<(Vec<Found>, bool), EnvironmentError> {
         let fail = |error: io::Error| failure("search", &self.shown_root(), &error);
         let metadata = std::fs::metadata(&self.root).map_err(fail)?;
         if !metadata.is_dir() {
-            return Ok((vec![self.found(self.root.clone(), &metadata)], true));
+            return Ok((vec![self.found(self.root.clone(), Some(&metadata))], true));
         }
         std::fs::read_dir(&self.root).map_err(fail)?;
         let files = Mutex::new(Vec::new());
@@ -233,36 +262,43 @@ impl<'a> Scope<'a> {
             .threads(thread_count())
             .build_parallel();
         walk.run(|| {
-            Box::new(|entry| {
+            let mut part = Part {
+                found: Vec::new(),
+                all: &files,
+            };
+            let (wanted, scope) = (&wanted, self);
+            Box::new(move |entry| {
                 if stop.reached() {
                     return WalkState::Quit;
                 }
                 if let Ok(entry) = entry
-                    && entry.file_type().is_some_and(|kind| !kind.is_dir())
+                    && let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir())
                     && wanted(entry.path())
-                    && let Ok(metadata) = std::fs::metadata(entry.path())
-                    && metadata.is_file()
                 {
-                    let found = self.found(entry.into_path(), &metadata);
-                    files
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(found);
+                    // Where a link leads is not known yet.
+                    let metadata = match facts == Facts::None && kind.is_file() {
+                        true => None,
+                        false => match std::fs::metadata(entry.path()) {
+                            Ok(metadata) if metadata.is_file() => Some(metadata),
+                            _ => return WalkState::Continue,
+                        },
+                    };
+                    part.found
+                        .push(scope.found(entry.into_path(), metadata.as_ref()));
                 }
                 WalkState::Continue
             })
         });
-        let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
-        files.sort_by(|a, b| a.shown.cmp(&b.shown));
+        let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((files, !stop.reached()))
     }
 
-    fn found(&self, path: PathBuf, metadata: &std::fs::Metadata) -> Found {
+    fn found(&self, path: PathBuf, metadata: Option<&std::fs::Metadata>) -> Found {
         Found {
             shown: self.shown(&path),
             path,
-            size: metadata.len(),
-            modified_ms: modified_ms(metadata),
+            size: metadata.map_or(0, std::fs::Metadata::len),
+            modified_ms: metadata.and_then(modified_ms),
         }
     }
 }
@@ -309,12 +345,13 @@ impl Search<'_> {
             .line_terminator(LineTerminator::crlf())
             .bom_sniffing(false)
             .build();
+        let mut whole = Vec::with_capacity(SMALL_FILE_BYTES + 1);
         while !self.full() && !self.stop.reached() {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = self.files.get(index) else {
                 return;
             };
-            let lines = self.search_file(&mut searcher, file);
+            let lines = self.search_file(&mut searcher, &mut whole, file);
             if !lines.is_empty() {
                 self.lines.fetch_add(lines.len() as u64, Ordering::Relaxed);
                 self.found
@@ -331,14 +368,32 @@ impl Search<'_> {
     }
 
     /// A file that cannot be read, is binary or too large has no matches.
-    fn search_file(&self, searcher: &mut Searcher, file: &Found) -> Vec<Match> {
+    /// `whole` is used again for each small one.
+    fn search_file(
+        &self,
+        searcher: &mut Searcher,
+        whole: &mut Vec<u8>,
+        file: &Found,
+    ) -> Vec<Match> {
         let mut lines = Lines {
             search: self,
             path: &file.shown,
             matches: Vec::new(),
         };
-        if file.size <= MAX_FILE_BYTES
-            && let Ok((mut open, _)) = open_regular(&file.path, &file.shown)
+        let Ok((mut open, size)) = open_found(&file.path, &file.shown) else {
+            return lines.matches;
+        };
+        if size <= SMALL_FILE_BYTES as u64 {
+            whole.clear();
+            let most = SMALL_FILE_BYTES as u64 + 1;
+            let read = Read::take(&mut open, most).read_to_end(whole);
+            // One that has grown meanwhile is searched as it was.
+            if read.is_ok()
+                && let Some(text) = text_of(whole)
+            {
+                let _ = searcher.search_slice(self.matcher, text, &mut lines);
+            }
+        } else if size <= MAX_FILE_BYTES
             && let Ok(Some(start)) = text_start(&mut open)
         {
             let rest = Stoppable {
@@ -350,6 +405,14 @@ impl Search<'_> {
         }
         lines.matches
     }
+}
+
+/// The text of a file without a byte order mark; none if it is binary.
+fn text_of(whole: &[u8]) -> Option<&[u8]> {
+    let window = usize::try_from(BINARY_WINDOW).unwrap_or(usize::MAX);
+    let is_binary = whole[..whole.len().min(window)].contains(&0);
+    let text = whole.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(whole);
+    (!is_binary).then_some(text)
 }
 
 /// The first bytes of a file without a byte order mark; none if it is binary.
