@@ -209,6 +209,20 @@ impl<F: FnMut(OutputStream, Bytes) + Send> OutputWriter for F {
     }
 }
 
+/// Refuses a path that no system has.
+///
+/// # Errors
+/// It holds a NUL byte.
+pub(crate) fn without_nul(path: &str) -> Result<&str, EnvironmentError> {
+    match path.contains('\0') {
+        false => Ok(path),
+        true => Err(EnvironmentError::new(
+            EnvironmentErrorKind::InvalidInput,
+            format!("the path `{}` holds a NUL byte", path.replace('\0', "\\0")),
+        )),
+    }
+}
+
 fn unsupported(call: &str, pattern: &str) -> EnvironmentError {
     EnvironmentError::new(
         EnvironmentErrorKind::Unsupported,

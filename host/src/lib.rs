@@ -31,6 +31,7 @@ mod model_client;
 mod native_core;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod overlay;
+mod pipe;
 mod prepare;
 mod program;
 mod remote;

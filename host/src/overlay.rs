@@ -252,7 +252,23 @@ impl Overlay {
         serde_json::from_slice(&base).map_err(|error| at(&path)(error.into()))
     }
 
-    /// What a commit would change.
+    /// The paths that a commit would change, relative: permission bits count, too.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn changes(&self) -> Result<Vec<PathBuf>, OverlayError> {
+        let mut changes = Vec::new();
+        for path in self.changed(&self.base()?)? {
+            let root = &self.about.directory;
+            if node(&root.join(&path))? != node(&self.directory().join(&path))? {
+                changes.push(path);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// What a commit would change, as a patch, which has no permission bits but the
+    /// owner's to run a file.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -311,7 +327,12 @@ impl Overlay {
             let kind = fs::symlink_metadata(&full).map(|metadata| metadata.is_dir());
             let is_dir = new.as_ref().is_some_and(|new| new.kind == Kind::Directory);
             let gone = match (kind, new) {
-                (Ok(true), _) if !is_dir => fs::remove_dir(&full),
+                (Ok(true), None) => fs::remove_dir(&full).or_else(|error| match error.kind() {
+                    // Ignored files are in it, which nobody has seen.
+                    io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                    _ => Err(error),
+                }),
+                (Ok(true), Some(_)) if !is_dir => fs::remove_dir(&full),
                 (Ok(false), None) => fs::remove_file(&full),
                 (Ok(false), Some(_)) if is_dir => fs::remove_file(&full),
                 _ => Ok(()),

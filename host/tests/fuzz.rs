@@ -2,7 +2,7 @@
 //!
 //! Each target has a corpus, `tests/fuzz/TARGET`, of which inputs are made by cutting,
 //! doubling, swapping and flipping, the same ones in every run. `cargo xtask fuzz` goes on
-//! from another seed for as long as it is told; an input that a target does not stand is
+//! from another seed for a time that you choose; an input that a target does not stand is
 //! written into the corpus.
 
 mod support;

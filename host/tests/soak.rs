@@ -2,7 +2,7 @@
 //! or memory stays behind.
 //!
 //! A test has 150 sessions and 600 rounds, with `HERMITCRAB_TEST_ALL` 1,000 and 10,000;
-//! `cargo xtask soak` runs sessions for as long as it is told and prints a line a minute.
+//! `cargo xtask soak` runs sessions for a time that you choose and prints a line a minute.
 
 #![cfg(target_os = "linux")]
 
@@ -239,7 +239,7 @@ fn sessions(until: Until) -> Result<(), String> {
         let (mut warm, mut last) = (None, Held::now());
         let (mut done, mut told) = (0, Instant::now());
         while !until.is_over(done) {
-            // A model of its own keeps no requests of those before.
+            // A new model keeps no requests of those before.
             let steps = vec![both.clone(); WARM / 2].concat();
             let model = model(&steps);
             let host = host(&model)?;

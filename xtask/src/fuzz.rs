@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the targets of `host/tests/fuzz.rs` for as long as it is told.
+//! `cargo xtask fuzz`: the targets of `host/tests/fuzz.rs` for a time that you choose.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the sessions of `host/tests/soak.rs` for as long as it is told.
+//! `cargo xtask soak`: the sessions of `host/tests/soak.rs` for a time that you choose.
 
 use anyhow::{Context, Result};
 use clap::Args;

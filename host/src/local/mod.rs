@@ -3,6 +3,8 @@
 //! Without a [`Sandbox`] a command may do whatever the user may. Source: spec 4.2.
 
 mod env_policy;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod failure;
 pub use env_policy::EnvPolicy;
 mod sandbox;
 pub use sandbox::Sandbox;

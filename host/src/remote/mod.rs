@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 
 pub use carrier::Remote;
 
-use crate::environment::{ExecIo, HostEnvironment};
+use crate::environment::{ExecIo, HostEnvironment, without_nul};
 use carrier::Carrier;
 
 /// File calls at the same time; a server of SSH takes ten over one connection.
@@ -83,14 +83,8 @@ impl RemoteEnvironment {
 
     /// `path` there, absolute.
     fn resolve(&self, path: &str) -> Result<String, EnvironmentError> {
-        if path.contains('\0') {
-            return Err(EnvironmentError::new(
-                Kind::InvalidInput,
-                format!("the path `{}` holds a NUL byte", path.replace('\0', "\\0")),
-            ));
-        }
         let directory = &self.info.working_directory;
-        Ok(match path {
+        Ok(match without_nul(path)? {
             "" => directory.clone(),
             path if path.starts_with('/') => path.to_owned(),
             path => format!("{directory}/{path}"),

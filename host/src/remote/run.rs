@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hermitcrab::environment::{EnvironmentError, ExecRequest, ExecStatus, OutputStream};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::carrier::Carrier;
 use super::failure;
 use crate::environment::{ExecIo, OutputWriter};
+use crate::pipe::read;
 
 /// Largest chunk of output handed over at once, bytes.
 const CHUNK: usize = 32 * 1024;
@@ -228,19 +228,5 @@ impl Flow {
         let line = self.held.get(self.last_line()?..)?;
         let code = line.get(1 + self.mark.len() + 1..)?;
         std::str::from_utf8(code).ok()?.parse().ok()
-    }
-}
-
-/// Bytes read into `buffer`; 0 at the end of the pipe, which is then none.
-async fn read(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
-    let Some(open) = pipe else {
-        return std::future::pending().await;
-    };
-    match open.read(buffer).await {
-        Ok(length) if length > 0 => length,
-        _ => {
-            *pipe = None;
-            0
-        }
     }
 }

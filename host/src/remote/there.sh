@@ -183,7 +183,7 @@ case $operation in
     err=$!
     shell=sh
     ! command -v bash > /dev/null || shell=bash
-    # In a session of its own, without a terminal, where the system has that.
+    # In a new session, without a terminal, where the system has that.
     first=
     ! command -v setsid > /dev/null || first=setsid
     $first env "$@" "HERMITCRAB_COMMAND=$mark" "$shell" -c "$command" \

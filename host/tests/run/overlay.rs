@@ -146,6 +146,37 @@ fn an_overlay_can_be_dropped_and_goes_by_itself_without_changes() {
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
 }
 
+#[test]
+fn permission_bits_alone_are_a_change_and_ignored_files_stay() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    fs::create_dir(directory.join("lib")).expect("a directory");
+    fs::write(directory.join("lib/x.txt"), "x\n").expect("a file");
+    fs::write(directory.join(".gitignore"), "*.o\n").expect("a file");
+    fs::write(directory.join("lib/x.o"), "object").expect("a file");
+    let mode = |path: &str| {
+        let metadata = fs::metadata(directory.join(path)).expect("it");
+        metadata.permissions().mode() & 0o777
+    };
+    for (work, check) in [
+        ("chmod 640 src/a.txt", "src/a.txt"),
+        ("rm -r lib", "lib/x.txt"),
+    ] {
+        let model = serve(json!([shell(work), {"text": "Done."}]));
+        let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+        run.env("HERMITCRAB_STATE_DIR", state);
+        let ran = finish(run, b"");
+        assert!(ran.stderr.contains(" changed in overlay "), "{ran:?}");
+        let committed = overlay(directory, state, &["commit"]);
+        assert_eq!(committed.code, Some(0), "{committed:?}");
+        match check {
+            "src/a.txt" => assert_eq!(mode(check), 0o640),
+            gone => assert_eq!(read(directory, gone), None),
+        }
+    }
+    assert_eq!(read(directory, "lib/x.o").as_deref(), Some("object"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn commands_cannot_reach_the_directory_itself() {

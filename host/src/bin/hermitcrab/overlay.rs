@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use hermitcrab_host::overlay::{Overlay, OverlayError, OverlayLimits, Overlays};
 use hermitcrab_host::state_dir;
-use hermitcrab_host::tree::Diff;
 
 use crate::cli::{FenceOptions, OverlayCommand, OverlayOptions, SandboxMode};
 use crate::failure::{Code, Failure, reason};
@@ -48,19 +47,16 @@ impl Working {
     /// gone.
     fn end(&self) {
         let id = &self.0.info().id;
-        match self.0.diff() {
-            Ok(diff) if diff == Diff::default() => {
+        match self.0.changes() {
+            Ok(changes) if changes.is_empty() => {
                 drop(self.0.discard());
                 eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
             }
-            Ok(diff) => {
-                let (files, added, removed) = diff.counts();
-                let directories = diff.left_out.iter().filter(|path| path.ends_with('/'));
-                let files = files + directories.count();
+            Ok(changes) => {
                 eprintln!(
-                    "hermitcrab: {files} changed (+{added} -{removed}) in overlay {id}, {} is as \
-                     it was: `hermitcrab overlay diff {id}` shows it, `commit {id}` brings it \
-                     there, `discard {id}` drops it",
+                    "hermitcrab: {} changed in overlay {id}, {} is as it was: `hermitcrab overlay \
+                     diff {id}` shows it, `commit {id}` brings it there, `discard {id}` drops it",
+                    changes.len(),
                     harmless(&self.0.info().directory.to_string_lossy())
                 );
             }

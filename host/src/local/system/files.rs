@@ -14,7 +14,7 @@ use hermitcrab::environment::{
 use nix::libc;
 
 use super::Stop;
-use super::failure::failure;
+use crate::local::failure::failure;
 
 /// Reserved before reading, bytes, whatever a (sparse) file says its length is.
 const MAX_RESERVED: u64 = 64 * 1024 * 1024;

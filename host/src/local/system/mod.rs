@@ -8,7 +8,6 @@
 mod denial;
 mod exec;
 mod facts;
-mod failure;
 mod family;
 #[cfg_attr(target_os = "macos", path = "fence_macos.rs")]
 mod fence;
@@ -43,11 +42,11 @@ use hermitcrab::environment::{
 };
 
 use super::LocalBuilder;
+use super::failure::failure;
 use super::sandbox::Bounds;
-use crate::environment::{ExecIo, HostEnvironment, OutputWriter};
+use crate::environment::{ExecIo, HostEnvironment, OutputWriter, without_nul};
 use denial::Signs;
 use exec::Command;
-use failure::failure;
 use fence::Fence;
 pub use guardian::Guardian;
 pub(in crate::local) use guardian::Table;
@@ -108,13 +107,7 @@ impl LocalEnvironment {
 
     /// `path` on the machine; an empty one is the working directory.
     fn resolve(&self, path: &str) -> Result<PathBuf, EnvironmentError> {
-        if path.contains('\0') {
-            return Err(EnvironmentError::new(
-                Kind::InvalidInput,
-                format!("the path `{}` holds a NUL byte", path.replace('\0', "\\0")),
-            ));
-        }
-        Ok(self.directory.join(path))
+        Ok(self.directory.join(without_nul(path)?))
     }
 
     /// Changes files, within the fence if there is one.

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind as Kind};
 
-use super::failure::failure;
+use crate::local::failure::failure;
 
 /// Links followed before it is a loop, as on Linux.
 const MAX_LINKS: u32 = 40;

@@ -26,8 +26,8 @@ use hermitcrab::environment::{
 use ignore::{WalkBuilder, WalkState};
 
 use super::Stop;
-use super::failure::failure;
 use super::files::{modified_ms, open_found};
+use crate::local::failure::failure;
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;

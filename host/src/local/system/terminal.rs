@@ -13,7 +13,7 @@ use nix::libc;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, unlockpt};
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 
-/// What programs are told of its size.
+/// The size that programs see.
 static SIZE: libc::winsize = libc::winsize {
     ws_row: 24,
     ws_col: 80,

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hermitcrab::environment::EnvironmentError;
 use nix::libc;
 
-use super::failure::failure;
 use super::files::{make_parents, refuse_special};
+use crate::local::failure::failure;
 
 /// Replaces or creates the file at `path`.
 pub(super) fn write(path: &Path, shown: &str, content: &[u8]) -> Result<(), EnvironmentError> {

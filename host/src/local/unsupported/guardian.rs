@@ -1,6 +1,7 @@
-//! `Guardian` where there are no commands to end.
+//! `Guardian` where it has nothing to do: no commands run, or, on Windows, the system
+//! ends their Job Objects with the host.
 
-/// Kills the commands of a host that was killed; none run on this platform.
+/// Kills the commands of a host that was killed; on this platform there is nothing to do.
 #[derive(Debug)]
 pub struct Guardian(());
 

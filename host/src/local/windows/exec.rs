@@ -12,12 +12,12 @@ use hermitcrab::environment::{
     EnvironmentError, EnvironmentErrorKind as Kind, ExecRequest, ExecStatus, OutputStream,
 };
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::files::failure;
 use crate::environment::{ExecIo, OutputWriter};
+use crate::local::failure::failure;
+use crate::pipe::read;
 
 /// Largest chunk of output handed over at once, bytes.
 const CHUNK: usize = 32 * 1024;
@@ -130,20 +130,6 @@ impl Flow {
             if !chunk.is_empty() {
                 output.write(stream, chunk).await;
             }
-        }
-    }
-}
-
-/// Bytes read into `buffer`; 0 at the end of the pipe, which is then none.
-async fn read(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
-    let Some(open) = pipe else {
-        return std::future::pending().await;
-    };
-    match open.read(buffer).await {
-        Ok(length) if length > 0 => length,
-        _ => {
-            *pipe = None;
-            0
         }
     }
 }

@@ -11,31 +11,10 @@ use hermitcrab::environment::{
 };
 
 use super::paths;
+use crate::local::failure::failure;
 
 /// More entries than this are cut off a listing.
 const MAX_ENTRIES: usize = 100_000;
-
-/// An [`EnvironmentError`] for `error`, met when doing `verb` to `path`.
-pub(super) fn failure(verb: &str, path: &str, error: &io::Error) -> EnvironmentError {
-    let (kind, reason) = match error.kind() {
-        io::ErrorKind::NotFound => (Kind::NotFound, "no such file or directory".to_owned()),
-        io::ErrorKind::PermissionDenied => (Kind::PermissionDenied, "permission denied".to_owned()),
-        io::ErrorKind::IsADirectory => (Kind::IsDirectory, "it is a directory".to_owned()),
-        io::ErrorKind::NotADirectory => (
-            Kind::NotDirectory,
-            "it or a part of the path is not a directory".to_owned(),
-        ),
-        io::ErrorKind::ReadOnlyFilesystem => {
-            (Kind::ReadOnly, "the file system is read-only".to_owned())
-        }
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
-            (Kind::InvalidInput, error.to_string())
-        }
-        _ => (Kind::Io, error.to_string()),
-    };
-    let reason = reason.trim_end_matches('.');
-    EnvironmentError::new(kind, format!("cannot {verb} `{path}`: {reason}"))
-}
 
 fn regular(path: &Path, shown: &str) -> Result<fs::File, EnvironmentError> {
     let fail = |error: io::Error| failure("read", shown, &error);

@@ -9,6 +9,7 @@
 
 mod exec;
 mod files;
+#[path = "../unsupported/guardian.rs"]
 mod guardian;
 mod paths;
 
@@ -27,6 +28,7 @@ use hermitcrab::environment::{
 
 use super::LocalBuilder;
 use super::env_policy::EnvPolicy;
+use super::failure::failure;
 use super::sandbox::Sandbox;
 use super::secret::looks_secret;
 use crate::environment::{ExecIo, HostEnvironment};
@@ -86,10 +88,10 @@ impl LocalBuilder {
             ));
         }
         let directory = std::fs::canonicalize(&self.directory)
-            .map_err(|error| files::failure("work in", &shown, &error))?;
+            .map_err(|error| failure("work in", &shown, &error))?;
         if !directory.is_dir() {
             let error = io::Error::from(io::ErrorKind::NotADirectory);
-            return Err(files::failure("work in", &shown, &error));
+            return Err(failure("work in", &shown, &error));
         }
         let working_directory = paths::from_windows(&directory).ok_or_else(|| {
             EnvironmentError::new(

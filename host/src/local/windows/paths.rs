@@ -4,16 +4,13 @@ use std::path::{Path, PathBuf};
 
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind as Kind};
 
+use crate::environment::without_nul;
+
 /// `path` as Windows writes it; a relative one is below `directory`.
 pub(super) fn to_windows(directory: &Path, path: &str) -> Result<PathBuf, EnvironmentError> {
-    let invalid = |why: &str| {
-        let shown = path.replace('\0', "\\0");
-        EnvironmentError::new(Kind::InvalidInput, format!("the path `{shown}` {why}"))
-    };
-    if path.contains('\0') {
-        return Err(invalid("holds a NUL byte"));
-    }
-    let Some(rest) = path.strip_prefix('/') else {
+    let invalid =
+        |why: &str| EnvironmentError::new(Kind::InvalidInput, format!("the path `{path}` {why}"));
+    let Some(rest) = without_nul(path)?.strip_prefix('/') else {
         return Ok(directory.join(path.replace('/', "\\")));
     };
     let (drive, rest) = rest.split_once('/').unwrap_or((rest, ""));

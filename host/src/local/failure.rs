@@ -6,7 +6,7 @@ use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind as Kind};
 
 /// An [`EnvironmentError`] for `error`, met when doing `verb` (such as `read`)
 /// to `path`.
-pub(super) fn failure(verb: &str, path: &str, error: &io::Error) -> EnvironmentError {
+pub(in crate::local) fn failure(verb: &str, path: &str, error: &io::Error) -> EnvironmentError {
     let (kind, reason) = match error.kind() {
         io::ErrorKind::NotFound => (Kind::NotFound, "no such file or directory".to_owned()),
         io::ErrorKind::PermissionDenied => (Kind::PermissionDenied, "permission denied".to_owned()),
