@@ -428,7 +428,7 @@ const exitStatus = kind("a whole number from 0 to 255", (value) => Number.isInte
 export function acceptProgramResult(result, mayMiss) {
   // Called again, it would get the same.
   const asks = result?.files === "missing" && !mayMiss;
-  const problem = asks ? "result.files must not be missing where it was told all files, as it is without `since`" : programResult(result, "result");
+  const problem = asks ? "result.files must not be missing where all files were given, as they are without `since`" : programResult(result, "result");
   if (problem) throw new EnvironmentError("io", `what the program returned cannot be used: ${problem}`);
 }
 

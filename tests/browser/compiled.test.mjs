@@ -1,5 +1,5 @@
 // What Chromium keeps of a core that it compiled: written after the warm-up, and
-// used by the next load, whose progress is told.
+// used by the next load, whose progress is reported.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";

@@ -112,7 +112,7 @@ export async function serveFiles(t, root, { policy, answer } = {}) {
 }
 
 /**
- * Opens a page and waits for `window.result`; what goes wrong in the page is told.
+ * Opens a page and waits for `window.result`; what goes wrong in the page is reported.
  * @param {import("playwright-core").Browser} browser @param {string} url
  * @param {number} [timeout] a hang guard, in ms
  */
@@ -120,7 +120,7 @@ export async function resultOf(browser, url, timeout = 120_000) {
   const page = await browser.newPage();
   const told = [];
   page.on("console", (message) => {
-    // Resources that are missing are told below, by name.
+    // Resources that are missing are reported below, by name.
     if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) told.push(message.text());
   });
   page.on("pageerror", (error) => told.push(String(error.stack ?? error)));

@@ -182,7 +182,7 @@ const PAGES = {
   "an error with its file": [{
     "index.html": '<script src="broken.js"></script>', "broken.js": '\n\nnull.x;',
   }, [/Cannot read properties of null/]],
-  "an error that is told with its place": [{
+  "an error that is reported with its place": [{
     "index.html": '<script type="module" src="main.js"></script>', "main.js": '\ntry { null.x } catch (error) { console.log(error.stack.includes("main.js:2") && !error.stack.includes("data:")) }',
   }, ["true"]],
   "modules, each once, and data": [{

@@ -324,7 +324,7 @@ test("denied storage is said once, and everything else works", async (t) => {
   assert.equal(await page.locator("#not-kept").isVisible(), true);
 });
 
-test("a full disk is told with what is needed, and space that comes free is used", async (t) => {
+test("a full disk is reported with what is needed, and space that comes free is used", async (t) => {
   const { context, page } = await open(t);
   await saved(page);
   const devtools = await context.newCDPSession(page);
@@ -398,7 +398,7 @@ test("a project that is not saved yet has its name all the same", async (t) => {
   assert.deepEqual(problems, []);
 });
 
-test("a stored project that is damaged is told, and can be deleted", async (t) => {
+test("a stored project that is damaged is reported, and can be deleted", async (t) => {
   const { page } = await open(t);
   await saved(page);
   await page.evaluate(async () => {

@@ -1,5 +1,5 @@
 // The settings in Chromium: where keys are, with two tabs and without https; which
-// servers the page may ask; what is told while it is tried again.
+// servers the page may ask; what is reported while it is tried again.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -119,7 +119,7 @@ test("this computer's IPv6 address is asked by its name", async (t) => {
   await page.waitForSelector(".answer:has-text('Answered.')");
 });
 
-test("a server that does not answer is told once, and shortly, until it is given up", async (t) => {
+test("a server that does not answer is reported once, and shortly, until it is given up", async (t) => {
   const { page } = await open(t);
   await choose(page, { baseUrl: "http://127.0.0.1:9" });
   await say(page, "hello");
@@ -128,7 +128,7 @@ test("a server that does not answer is told once, and shortly, until it is given
   assert.equal(await page.locator(".notice.warning").count(), 1);
 });
 
-test("a provider that asks to wait is told with its wait", async (t) => {
+test("a provider that asks to wait is reported with its wait", async (t) => {
   const { page } = await open(t);
   const model = await serveModel(t, { steps: [{ error: { status: 429, message: "slow down", headers: { "retry-after": "30" } } }] });
   await choose(page, { baseUrl: model.url });

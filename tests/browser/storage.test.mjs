@@ -104,7 +104,7 @@ for (const [name, options] of [
   });
 }
 
-test("a tab that asks whether it has a project is told so, and at once when it has it no more", async (t) => {
+test("a tab learns whether it has a project, and at once when it has it no more", async (t) => {
   const { open } = await profile(t);
   const [one, two] = [await open(), await open()];
   const lock = (page, takeOver) => page.evaluate(async (takeOver) => {
@@ -248,7 +248,7 @@ for (const face of ["", "worker"]) {
   });
 }
 
-test("a full disk is told with what is needed, and the work goes on", async (t) => {
+test("a full disk is reported with what is needed, and the work goes on", async (t) => {
   const { context, open } = await profile(t);
   const page = await open();
   const devtools = await context.newCDPSession(page);
@@ -275,7 +275,7 @@ test("a full disk is told with what is needed, and the work goes on", async (t) 
   assert.deepEqual(state, { state: "saved" });
 });
 
-test("a full disk is told as one at every attempt", async (t) => {
+test("a full disk is reported as one at every attempt", async (t) => {
   const { context, open } = await profile(t);
   const page = await open();
   const devtools = await context.newCDPSession(page);

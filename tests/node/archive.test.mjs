@@ -392,7 +392,7 @@ for (const [name, children, problem] of [
   ["below", { a: new File(["a"], "a"), d: { x: GONE } }, "cannot read d/: it was moved"],
   ["at a file", { d: { f: () => Promise.reject(GONE) } }, "cannot read d/f: it was moved"],
 ]) {
-  test(`a directory that vanishes ${name} is told by its path, and nothing is taken`, async () => {
+  test(`a directory that vanishes ${name} is reported by its path, and nothing is taken`, async () => {
     const env = await MemoryEnvironment.create({ files: { keep: "k" } });
     await assert.rejects(env.importDirectory(madeUp(children)), (error) => {
       assert.ok(error instanceof EnvironmentError, error.stack);
@@ -403,7 +403,7 @@ for (const [name, children, problem] of [
   });
 }
 
-test("a directory that holds itself is told, and nothing is taken", { timeout: 30_000 }, async () => {
+test("a directory that holds itself is reported, and nothing is taken", { timeout: 30_000 }, async () => {
   const env = await MemoryEnvironment.create();
   const circle = { kind: "directory", name: "circle", entries: async function* () { yield ["again", circle]; } };
   for (const options of [{}, { exclude: ["x"] }, { stripComponents: 1 }]) {
@@ -411,7 +411,7 @@ test("a directory that holds itself is told, and nothing is taken", { timeout: 3
   }
 });
 
-test("what is no directory handle at all is told", async () => {
+test("what is no directory handle at all is reported", async () => {
   const env = await MemoryEnvironment.create({ files: { keep: "k" } });
   for (const entries of [() => 5, () => undefined, () => { throw new Error("boom"); }, async function* () { yield 5; }]) {
     await assert.rejects(env.importDirectory({ entries }), (error) => error instanceof EnvironmentError && error.kind === "io" && /^cannot read the directory: /.test(error.message));
@@ -439,7 +439,7 @@ test("a directory handle comes in and goes out, also of a page's own making", as
 });
 
 for (const [name, content] of [["a text", "just text, and more of it"], ["a long text", "x".repeat(5000)], ["bytes", new Uint8Array(2000).fill(200)]]) {
-  test(`what is no archive is told as such: ${name}`, async () => {
+  test(`what is no archive is reported as such: ${name}`, async () => {
     const env = await MemoryEnvironment.create();
     const archive = new Blob([content]);
     await assert.rejects(env.importArchive(archive), { kind: "invalid_input", message: "the archive is neither a zip nor a tar file, or is damaged" });

@@ -97,7 +97,7 @@ const SANDBOX = [
   [() => MemoryEnvironment.create({ files: { a: moved() } }), `options.files["a"] ${GONE}`],
   [() => env.importFiles({ a: moved() }), `files["a"] ${GONE}`],
   [() => env.importFiles({ a: moved().buffer }), `files["a"] ${GONE}`],
-  // No message to a worker can carry them, which is told with the reason.
+  // No message to a worker can carry them, which is reported with the reason.
   ...(face.inWorker ? [] : [
     [() => env.write("o", moved()), `content ${GONE}`],
     [() => env.importTar(moved()), `archive ${GONE}`],

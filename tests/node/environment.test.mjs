@@ -238,7 +238,7 @@ const NONSENSE = [
 ];
 
 for (const [method, value, step, message] of NONSENSE) {
-  test(`an environment whose ${method} returns ${JSON.stringify(value)} is told by the call`, async (t) => {
+  test(`an environment whose ${method} returns ${JSON.stringify(value)} is reported by the call`, async (t) => {
     const model = await serveModel(t, { steps: [step, { text: "Done." }] });
     const env = { ...mapEnvironment(new Map([["/repo/a", "x"]]), async () => ({ exitCode: 0 })), [method]: async () => value };
     const session = await createSession({ apiKey: KEY, baseUrl: model.url, env });

@@ -49,7 +49,7 @@ test("there is room until a consumer falls behind, and again when it has caught 
   assert.equal(stream.room(), undefined);
 });
 
-test("an iterator ends after its last event, and waiting consumers are told", async () => {
+test("an iterator ends after its last event, also for consumers that wait", async () => {
   const stream = new EventStream();
   const events = stream.subscribe(({ seq }) => seq === 1);
   const waiting = [events.next(), events.next(), events.next()];

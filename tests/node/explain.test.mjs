@@ -31,8 +31,8 @@ check("this computer's IPv6 address goes by its name", () => ["http://[::1]:9999
 check("what may not be asked comes with the way out", () => whyNot("http://192.0.2.1:11434/v1"), "This page may ask https:// addresses and this computer (localhost, 127.0.0.1) only, and not http://192.0.2.1:11434: over plain http a key could be read on the way. Give that server an https:// address, forward a port of this computer to it (ssh -N -L 11434:localhost:11434 192.0.2.1) and use http://localhost:11434, or add it to POLICY in www/vite.config.js of a playground of your own.");
 
 check("another attempt at no answer is short", () => again({ message: door("http://localhost:9"), attempt: 2, delay_ms: 400 }), "No connection to http://localhost:9 yet. Attempt 2 follows.");
-check("a wait is told", () => again({ message: "Anthropic limits the rate (429)", attempt: 2, delay_ms: 30_000 }), "Anthropic limits the rate (429). Attempt 2 follows in 30 s.");
-check("a long wait is told in minutes", () => again({ message: "no", attempt: 3, delay_ms: 300_000 }), "No. Attempt 3 follows in 5 min.");
+check("a wait is reported", () => again({ message: "Anthropic limits the rate (429)", attempt: 2, delay_ms: 30_000 }), "Anthropic limits the rate (429). Attempt 2 follows in 30 s.");
+check("a long wait is reported in minutes", () => again({ message: "no", attempt: 3, delay_ms: 300_000 }), "No. Attempt 3 follows in 5 min.");
 
 // Words of the package's own options.
 check("a zip bomb", () => sentence("the archive unpacks to more than 200 times its 9 bytes, as a zip bomb does; raise maxRatio if it is none"), "The archive unpacks to more than 200 times its 9 bytes, as a zip bomb does; if it is none, unpack it outside and import the folder.");

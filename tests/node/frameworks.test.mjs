@@ -24,7 +24,7 @@ const WAYS = [
 ];
 
 for (const [name, wrap] of WAYS) {
-  test(`objects behind a proxy are told: ${name}`, async () => {
+  test(`objects behind a proxy are reported: ${name}`, async () => {
     const env = await MemoryEnvironment.create({ files: { a: "b" } });
     const session = await createSession({ script, env });
     const project = await openProject("mine", { storage: memory() });

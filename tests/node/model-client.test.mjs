@@ -50,7 +50,7 @@ for (const provider of PROVIDERS) {
     assert.equal(object.legs + 1, 11);
   });
 
-  test(`${provider}: calls are told, and their results go into the next request`, async (t) => {
+  test(`${provider}: calls are reported, and their results go into the next request`, async (t) => {
     const models = await served(t, provider, [callStep("weather", { city: "Kiel" }), { text: "Rain." }]);
     const tools = [{ name: "weather", description: "Tells the weather.", parameters: { type: "object", properties: { city: { type: "string" } } } }];
     const first = await models.generate({ ...asked, tools });

@@ -125,7 +125,7 @@ test("a file that is replaced keeps its permissions, its other names and its lin
   assert.deepEqual((await readdir(root)).sort(), ["link", "other", "run.sh"]);
 });
 
-test("pipes, devices, wrong paths and wrong options are told by name, and hang nobody", async (t) => {
+test("pipes, devices, wrong paths and wrong options are reported by name, and hang nobody", async (t) => {
   const { root, env } = await place(t);
   await run(env, "mkfifo pipe");
   await symlink("round", join(root, "round"));

@@ -460,7 +460,7 @@ const DAMAGES = {
 };
 
 for (const [name, [damage, message]] of Object.entries(DAMAGES)) {
-  test(`a stored project with ${name} is told`, async (t) => {
+  test(`a stored project with ${name} is reported`, async (t) => {
     const directory = await folder(t);
     const storage = directoryStorage(directory);
     const one = await openProject("p", { storage, files: { a: "1" } });
@@ -479,7 +479,7 @@ for (const [name, [damage, message]] of Object.entries(DAMAGES)) {
   });
 }
 
-test("a stored project of another version is told, and not to be deleted", async (t) => {
+test("a stored project of another version is reported, and not to be deleted", async (t) => {
   const storage = directoryStorage(await folder(t));
   await (await openProject("p", { storage })).close();
   const index = JSON.parse(new TextDecoder().decode(await storage.read("p", "project.json")));
@@ -515,7 +515,7 @@ test("a stored project without its index is damaged, unless it never had one", a
   await again.close();
 });
 
-test("a name that no folder can have is told as that", async (t) => {
+test("a name that no folder can have is reported as that", async (t) => {
   const storage = directoryStorage(await folder(t));
   const long = "日".repeat(29);
   await rejectsWith(openProject(long, { storage }), "invalid_input", /^the name 日+ takes 261 bytes as that of a folder, and 255 are the most; give a shorter one/);
@@ -525,7 +525,7 @@ test("a name that no folder can have is told as that", async (t) => {
   assert.deepEqual(await listProjects({ storage }), ["日".repeat(28)]);
 });
 
-test("a storage that throws while it is read is told with a type", async (t) => {
+test("a storage that throws while it is read is reported with a type", async (t) => {
   const files = directoryStorage(await folder(t));
   const storage = { ...files, read: () => { throw new Error("boom"); } };
   await rejectsWith(openProject("p", { storage }), "io", /^the saved project p cannot be read: its storage failed: boom; try again/);
@@ -533,7 +533,7 @@ test("a storage that throws while it is read is told with a type", async (t) => 
   await rejectsWith(openProject("p", { storage: locking }), "storage_denied", /its storage failed: no/);
 });
 
-test("a storage that throws while it lists or deletes is told with a type", async (t) => {
+test("a storage that throws while it lists or deletes is reported with a type", async (t) => {
   const fail = () => { throw Object.assign(new Error("boom"), { code: "EIO" }); };
   const storage = { ...directoryStorage(await folder(t)), list: fail, delete: fail };
   await rejectsWith(listProjects({ storage }), "io", /^the saved projects cannot be listed: its storage failed: boom; try again$/);
@@ -613,7 +613,7 @@ testHere("a project goes on where its core has failed, with what was known of th
   await again.close();
 });
 
-test("a full storage is told, the work goes on, and the next change is saved", async (t) => {
+test("a full storage is reported, the work goes on, and the next change is saved", async (t) => {
   const files = directoryStorage(await folder(t));
   let full = true;
   const storage = {
@@ -640,7 +640,7 @@ test("a full storage is told, the work goes on, and the next change is saved", a
   await again.close();
 });
 
-test("each failed save is told, the next is tried by itself, and what listens may throw", async (t) => {
+test("each failed save is reported, the next is tried by itself, and what listens may throw", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const files = directoryStorage(await folder(t));
   const failures = [
@@ -712,7 +712,7 @@ test("a failed save leaves what was saved before", async (t) => {
   await project.close();
 });
 
-test("storage that is denied or damaged is told", async (t) => {
+test("storage that is denied or damaged is reported", async (t) => {
   const directory = await folder(t);
   // Node has neither of the browser's storages.
   const project = await openProject("p", { files: { a: "1" } });

@@ -216,7 +216,7 @@ test("a lent program sees the files and changes them, also in a pipeline", async
   assert.match(failed.stderr, /broken: it is broken/);
 });
 
-test("a lent program is told permission bits and may set them", async () => {
+test("a lent program gets permission bits and may set them", async () => {
   const told = [];
   const env = await MemoryEnvironment.create({
     files: { "run.sh": "1" },
@@ -285,10 +285,10 @@ const RESULTS = [
   [{ exitCode: 0, changes: [{ path: "/a", type: "file" }] }, "result.changes[0].content must be a string or a Uint8Array, not nothing"],
   [{ exitCode: 0, changes: [{ path: "/a", type: "file", content: "", mode: 0o10000 }] }, "result.changes[0].mode must be permission bits, 0 to 0o7777, not a number"],
   [{ exitCode: 0, files: "gone" }, "result.files must be one of kept, lost, missing, not a string"],
-  [{ files: "missing" }, "result.files must not be missing where it was told all files, as it is without `since`"],
+  [{ files: "missing" }, "result.files must not be missing where all files were given, as they are without `since`"],
 ];
 for (const [result, sentence] of RESULTS) {
-  test(`a lent program that returns ${JSON.stringify(result)} is told so`, async () => {
+  test(`a lent program that returns ${JSON.stringify(result)} is refused`, async () => {
     const env = await MemoryEnvironment.create({ programs: { odd: async () => result } });
     const { exitCode, stdout, stderr } = await env.exec("odd");
     assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 126, stdout: "", stderr: `odd: what the program returned cannot be used: ${sentence}\n` });

@@ -64,7 +64,7 @@ check("quotes and here-documents, too", ["echo 'a\r", "b'\r", "cat <<E\r", "x\r"
   `${P} echo 'a`, "> b'", "a", "b", `${P} cat <<E`, "> x", "> E", "x", P,
 ]);
 check("a backslash joins lines", ["echo a \\\r", "b\r"], [`${P} echo a \\`, "> b", "a b", P]);
-check("a mistake is told", "fi\r", [`${P} fi`, "bash: syntax error near unexpected token `fi'", P]);
+check("a mistake is reported", "fi\r", [`${P} fi`, "bash: syntax error near unexpected token `fi'", P]);
 check("a prompt begins a line of its own", "printf abc\r", [`${P} printf abc`, "abc", P]);
 check("a prompt of one's own", "PS1='\\u@\\h \\W> '\r", [`${P} PS1='\\u@\\h \\W> '`, "user@sandbox workspace>"]);
 
@@ -248,7 +248,7 @@ for (const [what, line] of [["of plain lines", "0123456789 0123456789 0123456789
 }
 
 // In a worker there is no reaching inside.
-if (!inWorker) test("what cannot be dealt with is told, and the next text is taken", async () => {
+if (!inWorker) test("what cannot be dealt with is reported, and the next text is taken", async () => {
   const { shell, type, screen } = await open();
   // A fault from inside: what is typed leads to none.
   const { insert } = Line.prototype;

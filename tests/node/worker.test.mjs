@@ -195,7 +195,7 @@ test("events travel in batches, at most one message a frame", async (t) => {
   assert.ok(batches <= frames + 3, `${batches} messages in ${frames} frames`);
 });
 
-test("a call is told before its command makes the worker deaf, also to a page that is busy", async () => {
+test("a call is reported before its command makes the worker deaf, also to a page that is busy", async () => {
   const env = await MemoryEnvironment.create(PATIENT);
   const session = await createSession({ env, script: { steps: [callStep("shell", { command: DEAF })] } });
   const kinds = [];
@@ -226,7 +226,7 @@ test("a consumer that does not read holds the stream back across the channel", a
   assert.equal(texts.join(""), pieces.join(""));
 });
 
-test("an input that is refused is told to whoever asks for its events", async (t) => {
+test("an input that is refused is reported to whoever asks for its events", async (t) => {
   for (const api of [here, { createSession }]) {
     const server = await serveEndless(t);
     const session = await api.createSession({ apiKey: KEY, baseUrl: server.url });
@@ -271,7 +271,7 @@ test("a second run gets its own events only", async (t) => {
   assert.deepEqual(dataOf(events, "ASSISTANT_TEXT_END").map(({ text }) => text), ["Two."]);
 });
 
-test("a fetch of the page's sends the requests; its body streams, its errors are told", async (t) => {
+test("a fetch of the page's sends the requests; its body streams, its errors are reported", async (t) => {
   const model = await serveModel(t, { steps: [{ texts: ["a", "b"] }, { text: "never" }] });
   const seen = [];
   let broken = false;
@@ -539,7 +539,7 @@ test("a sandbox that is refused because of a restart is not made in the next wor
   await env.dispose();
 });
 
-test("how much of the core has arrived is told once, also of a response", async () => {
+test("how much of the core has arrived is reported once, also of a response", async () => {
   for (const source of [() => new Response(bytes), () => undefined]) {
     await terminate();
     const news = [];

@@ -140,7 +140,7 @@ test("TypeScript, strict, with the DOM library and without", async (t) => {
   }
 });
 
-test("Python that is not installed is told, with the way out", async (t) => {
+test("Python that is not installed is reported, with the way out", async (t) => {
   const directory = await project(t, "node");
   await writeFile(join(directory, "python.mjs"), `
     import { MemoryEnvironment } from "hermitcrab";
@@ -313,7 +313,7 @@ for (const [name, root] of [["vite", "dist"], ["webpack", "dist"], ["esbuild", "
   });
 }
 
-test("a page bundled by esbuild that does not say where its programs are is told how to", async (t) => {
+test("a page bundled by esbuild that does not say where its programs are gets a sentence that says how", async (t) => {
   const directory = await project(t, "esbuild");
   await run("npm", ["run", "build"], { cwd: directory });
   await cp(join(directory, "lost.html"), join(directory, "dist/lost.html"));

@@ -13,6 +13,7 @@ mod elsewhere;
 mod events;
 mod floor;
 mod fuzz;
+mod load;
 mod matrix;
 mod native;
 mod npm;
@@ -36,6 +37,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Run session after session, and look for what they leave behind.
     Soak(soak::Options),
+    /// Run suites again and again on a busy machine.
+    Load(load::Options),
     /// Build everything and let the agent fix a small broken repository.
     Demo,
     /// Run the tests.
@@ -66,6 +69,7 @@ fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Load(options) => load::run(&options),
         Command::Demo => demo::run(),
         Command::Test(options) => test::run(&options),
         Command::Build(options) => build::run(&options),

@@ -200,7 +200,7 @@ fn timed<T>(part: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Tests of the web face in Node.
-fn node(shell: &Shell, binary: &Path, web: &Path) -> Result<()> {
+pub(crate) fn node(shell: &Shell, binary: &Path, web: &Path) -> Result<()> {
     web::build_slim()?;
     npm::tools(shell)?;
     let tests = node_tests("tests/node")?;
@@ -229,7 +229,7 @@ fn programs(shell: &Shell) -> Result<()> {
 }
 
 /// Rust tests; slow ones run their long form where that is asked for.
-fn rust(shell: &Shell, binary: &Path, is_long: bool) -> Result<()> {
+pub(crate) fn rust(shell: &Shell, binary: &Path, is_long: bool) -> Result<()> {
     let mut test = cargo(shell)
         .arg("test")
         .args(NATIVE)

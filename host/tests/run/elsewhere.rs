@@ -43,6 +43,8 @@ fn tools_act_in_the_directory_of_a_container() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = fs::read_to_string(there.path().join("src/a.txt"));
     assert_eq!(text.expect("the file"), "two\n");
+    let header = format!("container box: {at}\n");
+    assert!(ran.stderr.contains(&header), "{ran:?}");
     // The engine gets what it needs of this process, and no key.
     assert!(!format!("{ran:?}").contains(CANARY), "{ran:?}");
 }

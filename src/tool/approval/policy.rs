@@ -68,7 +68,8 @@ pub(crate) enum GitCalls {
     None,
     /// Only those that read.
     Reading,
-    /// Those that read beside others.
+    /// Those that read beside others; only a parser tells them apart.
+    #[cfg(feature = "analysis")]
     Mixed,
 }
 

@@ -293,6 +293,15 @@ impl ElsewhereOptions {
             (None, None) => None,
         }
     }
+
+    /// How people call it, if there is another place.
+    pub(crate) fn name(&self) -> Option<String> {
+        match (&self.ssh, &self.container) {
+            (Some(destination), _) => Some(destination.clone()),
+            (None, Some(name)) => Some(format!("container {name}")),
+            (None, None) => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -104,6 +104,8 @@ pub(crate) struct Renderer<W: Write> {
     out: W,
     notices: Box<dyn Write>,
     style: Style,
+    /// The machine or container that tools act in, if it is not this machine.
+    elsewhere: Option<String>,
     /// What the last line holds.
     last: Last,
     /// Whether the cursor stands behind text on its line.
@@ -156,6 +158,7 @@ impl<W: Write> Renderer<W> {
             out,
             notices,
             style,
+            elsewhere: None,
             last: Last::Nothing,
             open: false,
             spinning: false,
@@ -173,6 +176,11 @@ impl<W: Write> Renderer<W> {
         self.style.spins && (self.thinking || !self.calls.is_empty())
     }
 
+    /// Tools act in this machine or container.
+    pub(crate) fn set_elsewhere(&mut self, place: Option<String>) {
+        self.elsewhere = place;
+    }
+
     /// The terminal has so many columns now.
     pub(crate) fn set_width(&mut self, columns: usize) {
         self.style.width = columns.max(20);
@@ -186,7 +194,11 @@ impl<W: Write> Renderer<W> {
         let own = event["agent_id"].is_null();
         match event["kind"].as_str().unwrap_or_default() {
             "SESSION_START" if own && self.style.details => {
-                let header = [text("provider"), text("model"), text("working_directory")];
+                let directory = match &self.elsewhere {
+                    Some(place) => format!("{place}: {}", text("working_directory")),
+                    None => text("working_directory").to_owned(),
+                };
+                let header = [text("provider"), text("model"), &directory];
                 self.aside(&format!("hermitcrab: {}", header.join(" · ")))?;
             }
             "USER_INPUT" if own => self.wait_for_model(),
@@ -574,7 +586,11 @@ pub(crate) fn label(tool: &str, arguments: &Value) -> String {
         (None, Value::Object(map)) if map.is_empty() => String::new(),
         (None, other) => one_line(&other.to_string()),
     };
-    match (one_line(tool), argument) {
+    let tool = match arguments["run_in_background"] == true {
+        true => format!("{} in the background", one_line(tool)),
+        false => one_line(tool),
+    };
+    match (tool, argument) {
         (tool, argument) if argument.is_empty() => tool,
         (tool, argument) => format!("{tool}: {argument}"),
     }

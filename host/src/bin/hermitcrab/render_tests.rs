@@ -377,3 +377,12 @@ fn labels_say_what_is_searched_and_fit_a_line() {
         ),
     );
 }
+
+#[test]
+fn a_call_in_the_background_says_so() {
+    let arguments = json!({"command": "make serve", "run_in_background": true});
+    assert_eq!(
+        label("shell", &arguments),
+        "shell in the background: make serve"
+    );
+}

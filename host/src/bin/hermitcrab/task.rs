@@ -70,7 +70,11 @@ pub(crate) fn carry_out(
     let stdout = BufWriter::new(io::stdout());
     let mut face = match options.json {
         true => Face::Json(stdout),
-        false => Face::human(stdout, style),
+        false => {
+            let mut renderer = Renderer::new(stdout, style);
+            renderer.set_elsewhere(options.elsewhere.name());
+            Face::Human(renderer)
+        }
     };
     let runtime = runtime()?;
     let (result, answer, before, after) = runtime.block_on(async {

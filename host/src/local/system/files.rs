@@ -125,7 +125,7 @@ pub(super) fn stat(path: &Path, shown: &str) -> Result<Metadata, EnvironmentErro
 }
 
 /// Last change in ms since 1970-01-01 UTC.
-pub(super) fn modified_ms(metadata: &fs::Metadata) -> Option<u64> {
+fn modified_ms(metadata: &fs::Metadata) -> Option<u64> {
     let since = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
 }

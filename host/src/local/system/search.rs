@@ -10,8 +10,11 @@
 //! searched whatever the ignore files say.
 //! Source: spec 3.3 and 4.2.
 
+use std::borrow::Cow;
+use std::cmp::Ordering as Order;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,9 +27,11 @@ use hermitcrab::environment::{
     Match, Matches, PathGlob,
 };
 use ignore::{WalkBuilder, WalkState};
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, SFlag, fstatat};
 
 use super::Stop;
-use super::files::{modified_ms, open_found};
+use super::files::open_found;
 use crate::local::failure::failure;
 
 /// Text of matching lines kept in one search, bytes; more is cut off.
@@ -65,7 +70,7 @@ pub(super) fn grep(
             .as_ref()
             .is_none_or(|filter| matches(filter, path, &[&scope.root, scope.working_directory]))
     })?;
-    files.sort_unstable_by(|a, b| a.shown.cmp(&b.shown));
+    files.sort_unstable_by(|a, b| a.shown_bytes().cmp(b.shown_bytes()));
     let search = Search {
         files: &files,
         matcher: &matcher,
@@ -119,25 +124,26 @@ pub(super) fn glob(
     let (mut files, complete) = scope.files(stop, hidden, Facts::All, |path| {
         matches(&pattern, path, &[&scope.root])
     })?;
-    files.sort_unstable_by(|a, b| {
-        let newest = b.modified_ms.cmp(&a.modified_ms);
-        newest.then_with(|| a.shown.cmp(&b.shown))
-    });
-    let mut entries: Vec<DirEntry> = files
+    let limit = match request.max_results {
+        0 => usize::MAX,
+        limit => usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    let truncated = !complete || files.len() > limit;
+    // What is left out need not be put in order.
+    if files.len() > limit {
+        files.select_nth_unstable_by(limit, Found::newest_first);
+        files.truncate(limit);
+    }
+    files.sort_unstable_by(Found::newest_first);
+    let entries = files
         .into_iter()
         .map(|file| DirEntry {
-            path: file.shown,
+            path: file.shown().into_owned(),
             is_dir: false,
             size: Some(file.size),
             modified_ms: file.modified_ms,
         })
         .collect();
-    let limit = match request.max_results {
-        0 => usize::MAX,
-        limit => usize::try_from(limit).unwrap_or(usize::MAX),
-    };
-    let truncated = !complete || entries.len() > limit;
-    entries.truncate(limit);
     Ok(Entries { entries, truncated })
 }
 
@@ -188,18 +194,73 @@ enum Facts {
     All,
 }
 
-/// A file to search, with its path as results show it.
+/// A file to search.
 struct Found {
     path: PathBuf,
-    shown: String,
+    /// Where in `path` begins what results show of it.
+    shown_from: usize,
     size: u64,
     modified_ms: Option<u64>,
+}
+
+impl Found {
+    fn new(path: PathBuf, shown_from: usize, stat: Option<&FileStat>) -> Self {
+        Self {
+            path,
+            shown_from,
+            size: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
+            modified_ms: stat.and_then(modified_ms),
+        }
+    }
+
+    fn shown_bytes(&self) -> &[u8] {
+        &self.path.as_os_str().as_bytes()[self.shown_from..]
+    }
+
+    /// The path as results show it.
+    fn shown(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.shown_bytes())
+    }
+
+    fn newest_first(&self, other: &Self) -> Order {
+        let newest = other.modified_ms.cmp(&self.modified_ms);
+        newest.then_with(|| self.shown_bytes().cmp(other.shown_bytes()))
+    }
+}
+
+/// Unix time in milliseconds; none before 1970.
+fn modified_ms(stat: &FileStat) -> Option<u64> {
+    let seconds = u64::try_from(stat.st_mtime).ok()?;
+    let below = u64::try_from(stat.st_mtime_nsec).ok()? / 1_000_000;
+    seconds.checked_mul(1_000)?.checked_add(below)
 }
 
 /// What one thread of a walk has found, for all of them when it ends.
 struct Part<'a> {
     found: Vec<Found>,
     all: &'a Mutex<Vec<Found>>,
+    /// The directory of the last file that was asked for its facts.
+    directory: Option<(PathBuf, File)>,
+}
+
+impl Part<'_> {
+    /// The facts of the file that `path` leads to; none if it is none. A walk goes
+    /// through a directory file by file, so each is named from there, which spares the
+    /// system the way down to it.
+    fn stat(&mut self, path: &Path) -> Option<FileStat> {
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        let is_same = |(last, _): &(PathBuf, File)| last.as_os_str() == directory.as_os_str();
+        if !self.directory.as_ref().is_some_and(is_same) {
+            self.directory = Some((directory.to_owned(), File::open(directory).ok()?));
+        }
+        let (_, open) = self.directory.as_ref()?;
+        let stat = fstatat(open, name, AtFlags::empty()).ok()?;
+        is_file(&stat).then_some(stat)
+    }
+}
+
+fn is_file(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
 }
 
 impl Drop for Part<'_> {
@@ -223,16 +284,18 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Relative to the working directory when below it, else absolute.
-    fn shown(&self, path: &Path) -> String {
+    /// Where in `path` begins what is shown: relative to the working directory when
+    /// below it, else absolute.
+    fn shown_from(&self, path: &Path) -> usize {
         let below = path.strip_prefix(self.working_directory).unwrap_or(path);
-        below.to_string_lossy().into_owned()
+        path.as_os_str().len() - below.as_os_str().len()
     }
 
-    fn shown_root(&self) -> String {
-        match self.shown(&self.root) {
-            empty if empty.is_empty() => ".".to_owned(),
-            shown => shown,
+    fn shown_root(&self) -> Cow<'_, str> {
+        let root = self.root.as_os_str().as_bytes();
+        match &root[self.shown_from(&self.root)..] {
+            [] => Cow::Borrowed("."),
+            shown => String::from_utf8_lossy(shown),
         }
     }
 
@@ -245,9 +308,9 @@ impl<'a> Scope<'a> {
         wanted: impl Fn(&Path) -> bool + Sync,
     ) -> Result<(Vec<Found>, bool), EnvironmentError> {
         let fail = |error: io::Error| failure("search", &self.shown_root(), &error);
-        let metadata = std::fs::metadata(&self.root).map_err(fail)?;
-        if !metadata.is_dir() {
-            return Ok((vec![self.found(self.root.clone(), Some(&metadata))], true));
+        if !std::fs::metadata(&self.root).map_err(fail)?.is_dir() {
+            let shown_from = self.shown_from(&self.root);
+            return Ok((vec![Found::new(self.root.clone(), shown_from, None)], true));
         }
         std::fs::read_dir(&self.root).map_err(fail)?;
         let files = Mutex::new(Vec::new());
@@ -265,6 +328,7 @@ impl<'a> Scope<'a> {
             let mut part = Part {
                 found: Vec::new(),
                 all: &files,
+                directory: None,
             };
             let (wanted, scope) = (&wanted, self);
             Box::new(move |entry| {
@@ -276,30 +340,22 @@ impl<'a> Scope<'a> {
                     && wanted(entry.path())
                 {
                     // Where a link leads is not known yet.
-                    let metadata = match facts == Facts::None && kind.is_file() {
+                    let stat = match facts == Facts::None && kind.is_file() {
                         true => None,
-                        false => match std::fs::metadata(entry.path()) {
-                            Ok(metadata) if metadata.is_file() => Some(metadata),
-                            _ => return WalkState::Continue,
+                        false => match part.stat(entry.path()) {
+                            None => return WalkState::Continue,
+                            stat => stat,
                         },
                     };
-                    part.found
-                        .push(scope.found(entry.into_path(), metadata.as_ref()));
+                    let shown_from = scope.shown_from(entry.path());
+                    let found = Found::new(entry.into_path(), shown_from, stat.as_ref());
+                    part.found.push(found);
                 }
                 WalkState::Continue
             })
         });
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((files, !stop.reached()))
-    }
-
-    fn found(&self, path: PathBuf, metadata: Option<&std::fs::Metadata>) -> Found {
-        Found {
-            shown: self.shown(&path),
-            path,
-            size: metadata.map_or(0, std::fs::Metadata::len),
-            modified_ms: metadata.and_then(modified_ms),
-        }
     }
 }
 
@@ -375,12 +431,13 @@ impl Search<'_> {
         whole: &mut Vec<u8>,
         file: &Found,
     ) -> Vec<Match> {
+        let shown = file.shown();
         let mut lines = Lines {
             search: self,
-            path: &file.shown,
+            path: &shown,
             matches: Vec::new(),
         };
-        let Ok((mut open, size)) = open_found(&file.path, &file.shown) else {
+        let Ok((mut open, size)) = open_found(&file.path, &shown) else {
             return lines.matches;
         };
         if size <= SMALL_FILE_BYTES as u64 {
