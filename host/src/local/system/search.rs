@@ -12,6 +12,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering as Order;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -49,12 +50,6 @@ const MAX_DEPTH: usize = 256;
 /// Threads of one search; more only fight over the disk.
 const MAX_THREADS: usize = 8;
 
-/// Whether `path` (absolute) matches, seen from one of `roots`.
-fn matches(glob: &PathGlob, path: &Path, roots: &[&Path]) -> bool {
-    let relative = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
-    glob.matches_any(relative, path)
-}
-
 /// Searches contents; matches come by path (as a string), then line.
 pub(super) fn grep(
     working_directory: &Path,
@@ -66,9 +61,11 @@ pub(super) fn grep(
     let filter = request.glob_filter.as_deref().map(PathGlob::new);
     let filter = filter.transpose()?;
     let (mut files, complete) = scope.files(stop, Hidden::Skip, Facts::None, |path| {
-        filter
-            .as_ref()
-            .is_none_or(|filter| matches(filter, path, &[&scope.root, scope.working_directory]))
+        filter.as_ref().is_none_or(|filter| {
+            let working_directory = path.strip_prefix(scope.working_directory).ok();
+            let relative = [Some(scope.below_root(path)), working_directory];
+            filter.matches_any(relative.into_iter().flatten(), path)
+        })
     })?;
     files.sort_unstable_by(|a, b| a.shown_bytes().cmp(b.shown_bytes()));
     let search = Search {
@@ -122,7 +119,7 @@ pub(super) fn glob(
         false => Hidden::Skip,
     };
     let (mut files, complete) = scope.files(stop, hidden, Facts::All, |path| {
-        matches(&pattern, path, &[&scope.root])
+        pattern.matches_any([scope.below_root(path)], path)
     })?;
     let limit = match request.max_results {
         0 => usize::MAX,
@@ -240,7 +237,7 @@ struct Part<'a> {
     found: Vec<Found>,
     all: &'a Mutex<Vec<Found>>,
     /// The directory of the last file that was asked for its facts.
-    directory: Option<(PathBuf, File)>,
+    directory: Option<(Vec<u8>, File)>,
 }
 
 impl Part<'_> {
@@ -248,13 +245,15 @@ impl Part<'_> {
     /// through a directory file by file, so each is named from there, which spares the
     /// system the way down to it.
     fn stat(&mut self, path: &Path) -> Option<FileStat> {
-        let (directory, name) = (path.parent()?, path.file_name()?);
-        let is_same = |(last, _): &(PathBuf, File)| last.as_os_str() == directory.as_os_str();
+        let path = path.as_os_str().as_bytes();
+        let (directory, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/')? + 1);
+        let is_same = |(last, _): &(Vec<u8>, File)| last == directory;
         if !self.directory.as_ref().is_some_and(is_same) {
-            self.directory = Some((directory.to_owned(), File::open(directory).ok()?));
+            let open = File::open(OsStr::from_bytes(directory)).ok()?;
+            self.directory = Some((directory.to_owned(), open));
         }
         let (_, open) = self.directory.as_ref()?;
-        let stat = fstatat(open, name, AtFlags::empty()).ok()?;
+        let stat = fstatat(open, OsStr::from_bytes(name), AtFlags::empty()).ok()?;
         is_file(&stat).then_some(stat)
     }
 }
@@ -273,22 +272,38 @@ impl Drop for Part<'_> {
 /// Where to search and how to show what is found there.
 struct Scope<'a> {
     working_directory: &'a Path,
+    /// As the system is asked for it: what a walk finds begins with it.
     root: PathBuf,
+    /// Whether the root is the working directory or below it.
+    is_below: bool,
 }
 
 impl<'a> Scope<'a> {
     fn new(working_directory: &'a Path, path: &str) -> Self {
+        let root = normalised(&working_directory.join(path));
+        let letters = |path: &Path| path.as_os_str().as_bytes().to_owned();
+        let is_below = root.starts_with(working_directory)
+            && letters(&root).starts_with(&letters(working_directory));
         Self {
             working_directory,
-            root: normalised(&working_directory.join(path)),
+            root,
+            is_below,
         }
+    }
+
+    /// A path that the walk has found, relative to the root.
+    fn below_root<'p>(&self, path: &'p Path) -> &'p Path {
+        below(path, &self.root)
     }
 
     /// Where in `path` begins what is shown: relative to the working directory when
     /// below it, else absolute.
     fn shown_from(&self, path: &Path) -> usize {
-        let below = path.strip_prefix(self.working_directory).unwrap_or(path);
-        path.as_os_str().len() - below.as_os_str().len()
+        let shown = match self.is_below {
+            true => below(path, self.working_directory),
+            false => path.strip_prefix(self.working_directory).unwrap_or(path),
+        };
+        path.as_os_str().len() - shown.as_os_str().len()
     }
 
     fn shown_root(&self) -> Cow<'_, str> {
@@ -321,7 +336,10 @@ impl<'a> Scope<'a> {
             .require_git(false)
             .hidden(hidden == Hidden::Skip)
             .max_depth(Some(MAX_DEPTH))
-            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
+            .filter_entry(|entry| {
+                let path = entry.path().as_os_str().as_bytes();
+                entry.depth() == 0 || !path.ends_with(b"/.git")
+            })
             .threads(thread_count())
             .build_parallel();
         walk.run(|| {
@@ -357,6 +375,14 @@ impl<'a> Scope<'a> {
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((files, !stop.reached()))
     }
+}
+
+/// The rest of `path`, which begins with `directory` letter by letter. A walk asks for
+/// this once or twice a file: taking paths apart takes as long as asking for a time.
+fn below<'p>(path: &'p Path, directory: &Path) -> &'p Path {
+    let path = path.as_os_str().as_bytes();
+    let rest = &path[directory.as_os_str().len().min(path.len())..];
+    Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)))
 }
 
 /// Removes `.` and `..` by name, as the core does.
