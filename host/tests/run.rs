@@ -99,10 +99,21 @@ fn forget_sessions() {
 }
 
 fn command(url: &str, directory: &Path, arguments: &[&str]) -> Command {
+    run_command(&["--quiet"], url, directory, arguments)
+}
+
+/// A run that is not quiet.
+fn loud_command(url: &str, directory: &Path, arguments: &[&str]) -> Command {
+    run_command(&[], url, directory, arguments)
+}
+
+fn run_command(first: &[&str], url: &str, directory: &Path, arguments: &[&str]) -> Command {
     forget_sessions();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hermitcrab"));
     command
-        .args(["run", "--quiet", "--base-url", url, "--dir"])
+        .arg("run")
+        .args(first)
+        .args(["--base-url", url, "--dir"])
         .arg(directory)
         .args(arguments)
         .env("ANTHROPIC_API_KEY", CANARY)

@@ -25,7 +25,7 @@ use super::bashkit::jq::{self, Filter};
 use super::bashkit::layers::RootFileSystem;
 use super::bashkit::random as shell_random;
 use super::bashkit::script::Script;
-use super::bashkit::{self as workarounds, arguments, leftovers, printf, rg, script, sed, watcher};
+use super::bashkit::{self as workarounds, arguments, printf, rg, script, sed, watcher};
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
@@ -268,9 +268,9 @@ impl Shells {
         clock::end_step().await;
         rg::warm_up(&script);
         let timeline = self.timeline(clock, random, scope, &request, &script);
-        let is_new = leftovers::may_be_seen(&script);
+        let is_new = script.leftovers.may_be_seen();
         let bash = clock::enter(&timeline, || self.shell(&directory, &request, is_new));
-        let reusable = leftovers::are_none(&script);
+        let reusable = script.leftovers.are_none();
         let seed = random.next_u32() >> 1;
         let text = shell_random::preamble(seed) + &request.command;
         let (mut status, ended) = self

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::compaction::Compaction;
+use super::compaction::settings::Compaction;
 use super::error::{SessionError, SessionErrorKind};
 use crate::llm::{Endpoint, Prices, RetryPolicy, ToolDefinition, model_info};
 use crate::profile::{Profile, ProfileSettings, ProjectFacts, Toolset, check_options};

@@ -5,7 +5,7 @@
 //! begins another conversation, which is a function of the turns: a session that goes
 //! on from a record has the same.
 
-use super::compaction;
+use super::compaction::cut;
 use super::turn::{Turn, results_message, user_message};
 use crate::llm::{
     Content, Conversation, Media, MediaSum, Message, Response, Role, ToolResult, unbound,
@@ -128,10 +128,10 @@ impl History {
         let Some((summary, before)) = turns.split_last() else {
             return;
         };
-        let start = compaction::start(before, before.len(), kept);
+        let start = cut::start(before, before.len(), kept);
         let (gone, stay) = before.split_at(start);
         let mut conversation = self.conversation.successor();
-        for turn in compaction::carried(gone).chain([summary]) {
+        for turn in cut::carried(gone).chain([summary]) {
             conversation.push(turn.to_message());
         }
         for turn in stay {

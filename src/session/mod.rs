@@ -9,6 +9,7 @@ mod call;
 mod compaction;
 mod config;
 mod context;
+mod context_watch;
 mod control;
 mod emitter;
 mod error;
@@ -37,7 +38,7 @@ mod turn;
 
 pub use agent::{AgentCall, AgentInfo, Status as AgentStatus};
 pub use call::{CallError, InstanceCall, InstanceReply, SessionCall, SessionReply};
-pub use compaction::Compaction;
+pub use compaction::settings::Compaction;
 pub use config::{AwaitingInput, ProviderEndpoint, SessionConfig};
 pub use emitter::SessionEvent;
 pub use error::{SessionError, SessionErrorKind};

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::Value;
 
-use super::compaction::Attempts;
-use super::context::ContextWatch;
+use super::compaction::attempts::Attempts;
+use super::context_watch::ContextWatch;
 use super::history::History;
 use super::repetition::Repetition;
 use super::system_prompt::SystemPrompt;

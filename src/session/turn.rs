@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compaction;
+use super::compaction::summary;
 use crate::llm::{Content, ContentPart, Message, Replay, Role, ToolCall, ToolResult, Usage};
 
 /// One entry of the history.
@@ -74,7 +74,7 @@ impl Turn {
             Self::User { content, .. } | Self::Steering { content, .. } => user_message(content),
             Self::System { content, .. } => Message::text(Role::Developer, content.clone()),
             Self::ToolResults { results, .. } => results_message(results),
-            Self::Compaction { summary, .. } => compaction::message(summary),
+            Self::Compaction { summary, .. } => summary::message(summary),
             Self::Assistant {
                 content,
                 tool_calls,

@@ -7,6 +7,7 @@ mod approval_bash;
 #[cfg(feature = "analysis")]
 mod bashkit;
 mod bench;
+mod circles;
 mod compaction;
 mod effect;
 mod orientation;

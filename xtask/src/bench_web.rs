@@ -5,8 +5,8 @@
 use anyhow::Result;
 use xshell::cmd;
 
-use crate::workspace::{root, shell};
-use crate::{browser, npm, web};
+use crate::workspace::{install_packages, root, shell};
+use crate::{browser, web};
 
 pub(crate) fn run(cycles: usize) -> Result<()> {
     let shell = shell()?;
@@ -14,7 +14,7 @@ pub(crate) fn run(cycles: usize) -> Result<()> {
     let slim = web::build_slim()?;
     let browser = browser::chromium(&shell)?;
     let directory = root().join("bench/web");
-    npm::install(&shell, &directory)?;
+    install_packages(&shell, &directory)?;
     let script = directory.join("run.mjs");
     let cycles = cycles.to_string();
     cmd!(shell, "node {script} {slim} {browser} {cycles}")

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::npm;
-use crate::workspace::{NODE_TEST, root};
+use crate::workspace::{NODE_TEST, install_packages, root};
 
 /// The session cases in a page, what a page keeps, what it tells when it cannot
 /// start or has no network, what the browser keeps of the compiled core, and the
@@ -54,7 +54,7 @@ pub(crate) fn engines(shell: &Shell, binary: &Path) -> Result<()> {
         return Ok(());
     }
     let place = root().join("tests/engines");
-    npm::install(shell, &place)?;
+    install_packages(shell, &place)?;
     let tests = place.join("engines.test.mjs");
     cmd!(shell, "node {NODE_TEST...} {tests}")
         .env("HERMITCRAB_BIN", binary)

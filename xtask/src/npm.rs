@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::workspace::{root, shell};
+use crate::workspace::{install_packages, root, shell};
 use crate::{python, web};
 
 /// Where to.
@@ -144,31 +144,7 @@ fn tarball(shell: &Shell, manifest: &Path, stage: &Path, out: &Path) -> Result<P
 
 /// The repository's npm tools.
 pub(crate) fn tools(shell: &Shell) -> Result<()> {
-    install(shell, &root())
-}
-
-/// The packages of `place`, at the versions of its `package-lock.json`.
-pub(crate) fn install(shell: &Shell, place: &Path) -> Result<()> {
-    let lock = place.join("package-lock.json").metadata()?.modified()?;
-    let installed = place.join("node_modules/.package-lock.json").metadata();
-    let is_current = installed
-        .and_then(|file| file.modified())
-        .is_ok_and(|time| time >= lock);
-    if is_current {
-        return Ok(());
-    }
-    let _place = shell.push_dir(place);
-    cmd!(
-        shell,
-        "npm ci --ignore-scripts --no-audit --no-fund --silent"
-    )
-    .run()
-    .with_context(|| {
-        format!(
-            "cannot install the packages of {}; `npm ci` downloads them",
-            place.join("package.json").display()
-        )
-    })
+    install_packages(shell, &root())
 }
 
 /// Writes `*.d.ts` for all that the entry files export.

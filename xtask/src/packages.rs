@@ -6,8 +6,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-use crate::npm;
-use crate::workspace::{root, write_if_changed};
+use crate::workspace::{install_packages, root, write_if_changed};
 
 /// What the file is made from, below `xtask/node`.
 const SOURCES: [&str; 7] = [
@@ -35,7 +34,7 @@ pub(crate) fn build(shell: &Shell) -> Result<()> {
     if is_made && fs::read_to_string(&stamp).is_ok_and(|made| made == recipe) {
         return Ok(());
     }
-    npm::install(shell, &place)?;
+    install_packages(shell, &place)?;
     let script = place.join("bundle.mjs");
     cmd!(shell, "node {script} {packages} {licenses}")
         .quiet()

@@ -81,3 +81,27 @@ pub(crate) fn ensure_wasm_target(shell: &Shell) -> Result<()> {
             format!("cannot install the target {target}; run `rustup target add {target}`")
         })
 }
+
+/// The packages of `place`, at the versions of its `package-lock.json`.
+pub(crate) fn install_packages(shell: &Shell, place: &Path) -> Result<()> {
+    let lock = place.join("package-lock.json").metadata()?.modified()?;
+    let installed = place.join("node_modules/.package-lock.json").metadata();
+    let is_current = installed
+        .and_then(|file| file.modified())
+        .is_ok_and(|time| time >= lock);
+    if is_current {
+        return Ok(());
+    }
+    let _place = shell.push_dir(place);
+    cmd!(
+        shell,
+        "npm ci --ignore-scripts --no-audit --no-fund --silent"
+    )
+    .run()
+    .with_context(|| {
+        format!(
+            "cannot install the packages of {}; `npm ci` downloads them",
+            place.join("package.json").display()
+        )
+    })
+}

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::workspace::{NODE_TEST, root, shell};
+use crate::workspace::{NODE_TEST, install_packages, root, shell};
 use crate::{browser, npm, python, web};
 
 /// How to serve.
@@ -76,7 +76,7 @@ pub(crate) fn test(shell: &Shell, binary: &Path, is_whole: bool) -> Result<()> {
 
 fn prepare(shell: &Shell) -> Result<()> {
     python::build()?;
-    npm::install(shell, &root().join("www"))
+    install_packages(shell, &root().join("www"))
 }
 
 /// Builds the playground. The web face must be built.

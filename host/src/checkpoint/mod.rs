@@ -18,8 +18,8 @@ pub use store::{CheckpointStore, Checkpoints, Limits, Step};
 pub use undo::{NotRestored, Restored, UndoError};
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,8 +27,6 @@ use hermitcrab::environment::{
     Entries, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo, ExecRequest, ExecStatus,
     GlobRequest, GrepRequest, Matches, Metadata,
 };
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 
 use crate::environment::{ExecIo, HostEnvironment};
 use crate::local::LocalEnvironment;
@@ -82,26 +80,19 @@ impl Checkpointed {
         }
     }
 
-    /// Begins what `keep` says with the keeper, on a thread that may block, once all that
-    /// was begun before is done.
-    async fn begin<T: Send + 'static>(
-        &self,
-        keep: impl FnOnce(&mut Keeper) -> T + Send + 'static,
-    ) -> JoinHandle<T> {
-        let mut keeper = self.keeper.clone().lock_owned().await;
-        let round = self.round.load(Ordering::SeqCst);
-        tokio::task::spawn_blocking(move || {
-            keeper.set_round(round);
-            keep(&mut keeper)
-        })
-    }
-
-    /// Does what `keep` says with the keeper; see [`Self::begin`].
+    /// Does what `keep` says with the keeper, on a thread that may block.
     async fn keep<T: Send + 'static>(
         &self,
         keep: impl FnOnce(&mut Keeper) -> T + Send + 'static,
     ) -> Result<T, EnvironmentError> {
-        self.begin(keep).await.await.map_err(|_| {
+        let keeper = self.keeper.clone();
+        let round = self.round.load(Ordering::SeqCst);
+        let kept = tokio::task::spawn_blocking(move || {
+            let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+            keeper.set_round(round);
+            keep(&mut keeper)
+        });
+        kept.await.map_err(|_| {
             EnvironmentError::new(EnvironmentErrorKind::Io, "the checkpoint could not be made")
         })
     }
@@ -220,7 +211,7 @@ impl HostEnvironment for Checkpointed {
     ) -> Result<ExecStatus, EnvironmentError> {
         let running = self.running.clone();
         let began = self.round.load(Ordering::SeqCst);
-        let run = self
+        let mut run = self
             .keep(move |keeper| {
                 // While another one of the round runs, what differs may be its doing: it is
                 // noted with the first that ends. One of an earlier round goes on in the
@@ -240,16 +231,12 @@ impl HostEnvironment for Checkpointed {
         let command = request.command.clone();
         let ran = self.local.exec(request, io).await;
         let is_late = self.round.load(Ordering::SeqCst) != began;
-        // The model need not wait for it: whatever is next to change files does.
-        self.begin(move |keeper| {
-            let mut run = run;
-            match is_late {
-                true => keeper.after_background(&command),
-                false => keeper.after_command(&command),
-            }
-            run.looked_after = true;
+        self.keep(move |keeper| match is_late {
+            true => keeper.after_background(&command),
+            false => keeper.after_command(&command),
         })
-        .await;
+        .await?;
+        run.looked_after = true;
         ran
     }
 }

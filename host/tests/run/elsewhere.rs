@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{CANARY, command, finish, scratch, serve, shell};
+use super::{CANARY, finish, loud_command, scratch, serve, shell};
 
 /// What stands in for an engine of containers: it runs calls on this machine.
 const ENGINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/engine.sh");
@@ -16,7 +16,7 @@ fn call(name: &str, arguments: Value) -> Value {
 
 fn run(directory: &Path, steps: Value, arguments: &[&str]) -> super::Ran {
     let model = serve(steps);
-    finish(command(&model.url(), directory, arguments), b"")
+    finish(loud_command(&model.url(), directory, arguments), b"")
 }
 
 #[test]

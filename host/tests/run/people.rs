@@ -1,25 +1,16 @@
 //! What a person sees of a run beside the answer, and what comes in by a pipe.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Ran, command, finish, scratch, serve, shell};
+use super::{Ran, command, finish, loud_command, scratch, serve, shell};
 
 /// A run that is not quiet.
 fn run(steps: Value, arguments: &[&str], stdin: &[u8]) -> (Ran, Vec<String>) {
     let directory = scratch();
     let model = serve(steps);
-    let quiet = command(&model.url(), directory.path(), arguments);
-    let mut command = Command::new(quiet.get_program());
-    command
-        .args(quiet.get_args().filter(|argument| *argument != "--quiet"))
-        .env("ANTHROPIC_API_KEY", super::CANARY)
-        .env_remove("ANTHROPIC_BASE_URL")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let command = loud_command(&model.url(), directory.path(), arguments);
     let ran = finish(command, stdin);
     let bodies = model.requests().into_iter();
     let bodies = bodies.map(|request| String::from_utf8_lossy(&request.body).into_owned());

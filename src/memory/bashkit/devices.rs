@@ -10,7 +10,7 @@
 use bashkit::parser::SimpleCommand;
 
 use super::number;
-use super::script::literal;
+use super::words::literal;
 
 /// Bytes that a read of an endless device gives at most.
 const MAX_DEVICE_BYTES: usize = 64 << 20;

@@ -7,7 +7,7 @@
 
 use bashkit::parser::SimpleCommand;
 
-use super::script::literal;
+use super::words::literal;
 
 /// The export of a function by `call`, in words.
 pub(super) fn problem(call: &SimpleCommand) -> Option<String> {

@@ -59,7 +59,7 @@ pub(super) mod hooks;
 pub(super) mod jq;
 pub(super) mod last_words;
 #[cfg(feature = "analysis")]
-pub(super) mod leftovers;
+mod leftovers;
 mod ln;
 mod mkdir;
 mod nesting;
@@ -74,6 +74,8 @@ mod sort;
 #[cfg(feature = "analysis")]
 mod substitutions;
 pub(super) mod watcher;
+#[cfg(feature = "analysis")]
+mod words;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod absent;

@@ -8,7 +8,7 @@
 
 use bashkit::parser::Command;
 
-use super::script::literal;
+use super::words::literal;
 
 /// Commands that may have others read their standard input.
 const HANDING_ON: [&str; 9] = [

@@ -15,7 +15,7 @@ use super::script::Script;
 /// Makes the table, if `script` may need it.
 pub(in crate::memory) fn warm_up(script: &Script) {
     static IS_WARM: AtomicBool = AtomicBool::new(false);
-    if script.words.contains("rg") && !IS_WARM.swap(true, Ordering::Relaxed) {
+    if script.leftovers.names("rg") && !IS_WARM.swap(true, Ordering::Relaxed) {
         // It lists them, which waits for nothing.
         let _ = Bash::new().exec("rg --type-list").now_or_never();
     }

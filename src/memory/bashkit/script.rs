@@ -5,14 +5,14 @@
 //! sentence; each kind has a file. Text that bashkit's parser refuses is read as far
 //! as it is understood: bashkit runs that, too, and reports the rest itself.
 
-use std::collections::BTreeSet;
-
 use bashkit::parser::{
     AssignmentValue, Command, CompoundCommand, ListOperator, Parser, Pipeline, Redirect,
     RedirectKind, SimpleCommand, Word, WordPart,
 };
 
-use super::{braces, devices, expansions, functions, leftovers, pipes, substitutions};
+use super::leftovers::Leftovers;
+use super::words::literal;
+use super::{braces, devices, expansions, functions, pipes, substitutions};
 
 /// How deep a command is read: what bashkit's parser takes, and as much within words.
 const MAX_DEPTH: usize = 200;
@@ -28,10 +28,8 @@ pub(in crate::memory) struct Script {
     pub(in crate::memory) pipes: pipes::Pipes,
     /// Bytes that an endless device must have for it.
     pub(in crate::memory) device_bytes: usize,
-    /// Whether something may go on in the background.
-    pub(super) in_background: bool,
-    /// The words that it says of [`leftovers::WORDS`].
-    pub(super) words: BTreeSet<&'static str>,
+    /// What it may leave in a shell.
+    pub(in crate::memory) leftovers: Leftovers,
 }
 
 impl Script {
@@ -51,15 +49,6 @@ pub(in crate::memory) fn read(text: &str) -> Script {
     };
     reader.text(text);
     reader.script
-}
-
-/// The text of a word that is nothing but text.
-pub(super) fn literal(word: &Word) -> Option<String> {
-    let texts = word.parts.iter().map(|part| match part {
-        WordPart::Literal(text) => Some(&**text),
-        _ => None,
-    });
-    texts.collect()
 }
 
 struct Reader {
@@ -105,7 +94,7 @@ impl Reader {
             Command::List(list) => {
                 reader.command(&list.first);
                 for (operator, command) in &list.rest {
-                    reader.script.in_background |= *operator == ListOperator::Background;
+                    reader.script.leftovers.in_background |= *operator == ListOperator::Background;
                     reader.command(command);
                 }
             }
@@ -218,7 +207,7 @@ impl Reader {
             }
             CompoundCommand::Coproc(coprocess) => {
                 self.script.pipes.shared = true;
-                self.script.in_background = true;
+                self.script.leftovers.in_background = true;
                 self.command(&coprocess.body);
             }
         }
@@ -252,7 +241,7 @@ impl Reader {
     fn part(&mut self, part: &WordPart, listed: bool) {
         self.problem(expansions::problem(part, listed));
         match part {
-            WordPart::Literal(text) => self.say(text),
+            WordPart::Literal(text) => self.script.leftovers.say(text),
             WordPart::CommandSubstitution(commands) => {
                 self.problem(substitutions::as_subshell(commands));
                 self.commands(commands);
@@ -269,7 +258,7 @@ impl Reader {
     /// The text behind an operator of an expansion: a word. What bashkit makes of the
     /// expansions in it, `expansions` has said.
     fn operand(&mut self, operand: &str) {
-        self.say(operand);
+        self.script.leftovers.say(operand);
         if !operand.contains(['$', '`']) {
             return;
         }
@@ -294,16 +283,6 @@ impl Reader {
                 }
             }),
             Err(problem) => self.problem(Some(problem)),
-        }
-    }
-
-    /// Notes the words of `text`.
-    fn say(&mut self, text: &str) {
-        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-';
-        for word in text.split(is_end) {
-            if let Some(known) = leftovers::WORDS.iter().find(|known| **known == word) {
-                self.script.words.insert(known);
-            }
         }
     }
 }

@@ -6,10 +6,11 @@
 //! only between rounds, so no call is parted from its result. A summary that fails
 //! changes nothing, and after two in a row nobody asks for one at the threshold.
 
-mod cut;
-mod settings;
+pub(super) mod attempts;
+pub(super) mod cut;
+pub(super) mod settings;
+pub(super) mod summary;
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use super::context;
@@ -18,27 +19,12 @@ use super::state::Shared;
 use crate::environment::{CancelReason, Scope};
 use crate::event::{CompactionReason, EventKind};
 use crate::llm::{FinishKind, Message, Request, Response, Role, ToolChoice, model_info};
+use attempts::MAX_FAILURES;
 
-pub(super) use cut::{carried, start};
-pub use settings::Compaction;
+use settings::Compaction;
 
 /// What asks for the summary: a handover to somebody who has read nothing.
 const PROMPT: &str = include_str!("prompt.md");
-
-/// What the model reads in place of what went.
-const SUMMARY: &str = include_str!("summary.md");
-
-/// Summaries that fail in a row before the threshold counts no more.
-const MAX_FAILURES: u32 = 2;
-
-/// What a session knows of its compactions.
-#[derive(Default)]
-pub(super) struct Attempts {
-    /// The host has called, and it has not happened yet.
-    called: Cell<bool>,
-    /// Failures in a row.
-    failures: Cell<u32>,
-}
 
 /// Why there is no summary.
 enum NoSummary {
@@ -48,18 +34,6 @@ enum NoSummary {
     Failed(String),
 }
 
-impl Attempts {
-    /// Has the conversation compacted before the next request.
-    pub(super) fn call(&self) {
-        self.called.set(true);
-    }
-}
-
-/// The message that stands for what `summary` tells.
-pub(super) fn message(summary: &str) -> Message {
-    Message::text(Role::User, SUMMARY.replace("{summary}", summary).trim_end())
-}
-
 /// Between rounds: compacts if the host has called or the threshold is reached. Says
 /// whether a summary was asked for.
 pub(super) async fn between_rounds(session: &Rc<Shared>, scope: &Scope) -> bool {
@@ -67,7 +41,7 @@ pub(super) async fn between_rounds(session: &Rc<Shared>, scope: &Scope) -> bool 
     if !session.transcript.history.borrow().is_open() {
         return false;
     }
-    if session.transcript.compaction.called.take() {
+    if session.transcript.compaction.take_call() {
         return compact(session, scope, CompactionReason::Call).await;
     }
     is_due(session) && compact(session, scope, CompactionReason::Threshold).await
@@ -76,8 +50,8 @@ pub(super) async fn between_rounds(session: &Rc<Shared>, scope: &Scope) -> bool 
 /// The provider found a request too long. Compacts where the setting is on; says whether
 /// the conversation has become shorter, so that it can be sent again.
 pub(super) async fn after_overflow(session: &Rc<Shared>, scope: &Scope) -> bool {
-    let failures = &session.transcript.compaction.failures;
-    if session.config.borrow().compaction.is_none() || failures.get() >= MAX_FAILURES {
+    let may = session.transcript.compaction.may_go_on();
+    if session.config.borrow().compaction.is_none() || !may {
         return false;
     }
     let sent = || {
@@ -92,7 +66,7 @@ pub(super) async fn after_overflow(session: &Rc<Shared>, scope: &Scope) -> bool 
 
 /// At the end of an input: compacts if the host has called.
 pub(super) async fn at_the_end(session: &Rc<Shared>, scope: &Scope) {
-    if session.control.stopped().is_none() && session.transcript.compaction.called.take() {
+    if session.control.stopped().is_none() && session.transcript.compaction.take_call() {
         compact(session, scope, CompactionReason::Call).await;
     }
 }
@@ -110,7 +84,7 @@ pub(super) async fn alone(session: &Rc<Shared>) {
         compact(session, &scope, CompactionReason::Call).await;
     }
     // A call that came meanwhile has what it wanted.
-    session.transcript.compaction.called.set(false);
+    session.transcript.compaction.take_call();
     if session.control.stopped().is_some() {
         session.port.settled(&scope).await;
     }
@@ -121,7 +95,7 @@ fn is_due(session: &Shared) -> bool {
     let Some(settings) = session.config.borrow().compaction.clone() else {
         return false;
     };
-    let may = session.transcript.compaction.failures.get() < MAX_FAILURES;
+    let may = session.transcript.compaction.may_go_on();
     let limit = settings.limit(context::window(session).tokens);
     may && limit.is_some_and(|limit| context::tokens(session) > limit)
         && kept(session, &settings).is_some()
@@ -171,7 +145,7 @@ async fn compact(session: &Rc<Shared>, scope: &Scope, reason: CompactionReason) 
                 // It would be asked for in each round, and never help.
                 count_failure(session);
             } else {
-                session.transcript.compaction.failures.set(0);
+                session.transcript.compaction.succeed();
             }
         }
         Err(NoSummary::Stopped) => {
@@ -188,9 +162,8 @@ async fn compact(session: &Rc<Shared>, scope: &Scope, reason: CompactionReason) 
 
 /// Counts a summary that did not help, and says when the threshold counts no more.
 fn count_failure(session: &Shared) {
-    let failures = &session.transcript.compaction.failures;
-    failures.set(failures.get().saturating_add(1));
-    if failures.get() == MAX_FAILURES && session.config.borrow().compaction.is_some() {
+    let is_last = session.transcript.compaction.fail();
+    if is_last && session.config.borrow().compaction.is_some() {
         session.emit(EventKind::Warning {
             code: "compaction_off".to_owned(),
             message: format!(

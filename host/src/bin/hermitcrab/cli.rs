@@ -245,7 +245,7 @@ pub(crate) struct RunOptions {
     pub(crate) journal: JournalOptions,
     /// The conversation that it is part of
     #[arg(skip)]
-    pub(crate) chat: Option<std::sync::Arc<crate::chat::Chat>>,
+    pub(crate) chat: Option<std::sync::Arc<crate::chat::after::Chat>>,
 }
 
 /// Another place than this machine and the sandbox.

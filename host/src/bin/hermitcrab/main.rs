@@ -41,6 +41,7 @@ mod task;
 )]
 mod undo;
 
+mod begin;
 mod chat;
 mod compare;
 mod compile;
@@ -56,6 +57,7 @@ mod resume;
 mod run;
 mod serve;
 mod sessions;
+mod talk;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -91,8 +93,8 @@ fn main() -> ExitCode {
     signal::ignore_file_size_limit();
     // A wrong command line ends here: clap explains it and exits with 2.
     let result = match Cli::parse_from(arguments()).command {
-        Command::Chat(options) => chat::chat(*options, &secrets),
-        Command::Run(options) => run::run(*options, &secrets),
+        Command::Chat(options) => talk::talk(*options, &secrets),
+        Command::Run(options) => begin::run(*options, &secrets),
         Command::Fork(options) => fork::fork(*options, &secrets),
         Command::Compare(options) => compare::compare(*options, &secrets),
         Command::Replay(options) => replay::replay(&options),

@@ -1,5 +1,5 @@
-//! `hermitcrab run`: checks everything that can be wrong before the first
-//! request, and has the task done.
+//! A run: checks everything that can be wrong before the first request, and has the
+//! task done.
 
 use bytes::Bytes;
 use hermitcrab::session::SessionRecord;
@@ -21,27 +21,11 @@ use crate::overlay::{self, Working};
 use crate::plan::Plan;
 use crate::programs;
 use crate::provider;
-use crate::restore;
-use crate::resume;
 use crate::save;
 use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::surroundings;
 use crate::task::{self, Ready};
-
-/// Runs one task.
-///
-/// # Errors
-/// Everything but a natural end, with its exit code and a sentence.
-pub(crate) fn run(mut options: RunOptions, secrets: &Secrets) -> Result<Code, Failure> {
-    if let Some(id) = resume::wanted(&options)? {
-        return resume::run(&id, options, secrets);
-    }
-    match options.restore.take() {
-        Some(saved) => restore::run(&saved, options, secrets),
-        None => run_from(options, secrets, Past::default()),
-    }
-}
 
 /// What a run goes on from.
 #[derive(Default)]
@@ -55,7 +39,7 @@ pub(crate) struct Past {
 /// Runs one task, or goes on with the one of `past`.
 ///
 /// # Errors
-/// As [`run`].
+/// Everything but a natural end, with its exit code and a sentence.
 pub(crate) fn run_from(
     mut options: RunOptions,
     secrets: &Secrets,
