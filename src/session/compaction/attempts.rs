@@ -35,8 +35,8 @@ impl Attempts {
         self.failures.set(0);
     }
 
-    /// A summary has failed or did not help. Says whether it is the one from which on the
-    /// threshold counts no more.
+    /// A summary has failed or did not help. Says whether the threshold has just stopped
+    /// to count.
     pub(super) fn fail(&self) -> bool {
         self.failures.set(self.failures.get().saturating_add(1));
         self.failures.get() == MAX_FAILURES

@@ -281,9 +281,9 @@ struct Scope<'a> {
 impl<'a> Scope<'a> {
     fn new(working_directory: &'a Path, path: &str) -> Self {
         let root = normalised(&working_directory.join(path));
-        let letters = |path: &Path| path.as_os_str().as_bytes().to_owned();
-        let is_below = root.starts_with(working_directory)
-            && letters(&root).starts_with(&letters(working_directory));
+        let letters = working_directory.as_os_str().as_bytes();
+        let is_below =
+            root.starts_with(working_directory) && root.as_os_str().as_bytes().starts_with(letters);
         Self {
             working_directory,
             root,
