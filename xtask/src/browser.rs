@@ -15,7 +15,8 @@ use crate::workspace::{NODE_TEST, install_packages, root};
 pub(crate) fn cases(shell: &Shell, binary: &Path) -> Result<()> {
     let files = ["cases", "storage", "start", "network", "compiled", "report"]
         .map(|name| format!("tests/browser/{name}.test.mjs"));
-    run(shell, binary, &files, &[])
+    // Browsers wait for what they show: one file at a time.
+    run(shell, binary, &files, 1, &[])
 }
 
 /// The packed package in fresh projects.
@@ -25,21 +26,24 @@ pub(crate) fn package(shell: &Shell, binary: &Path) -> Result<()> {
         ("TARBALL", tarballs.main.as_path()),
         ("PYTHON_TARBALL", tarballs.python.as_path()),
     ];
-    let files = ["tests/package/package.test.mjs".to_owned()];
-    run(shell, binary, &files, &environment)
+    let files = ["node", "pages"].map(|name| format!("tests/package/{name}.test.mjs"));
+    // Half of their time is npm's waiting: both at a time.
+    run(shell, binary, &files, 2, &environment)
 }
 
 fn run(
     shell: &Shell,
     binary: &Path,
     files: &[String],
+    at_a_time: u32,
     environment: &[(&str, &Path)],
 ) -> Result<()> {
     let Some(browser) = find_or_skip(shell)? else {
         return Ok(());
     };
     npm::tools(shell)?;
-    cmd!(shell, "node {NODE_TEST...} {files...}")
+    let at_a_time = format!("--test-concurrency={at_a_time}");
+    cmd!(shell, "node {NODE_TEST...} {at_a_time} {files...}")
         .env("CHROMIUM", browser)
         .env("HERMITCRAB_BIN", binary)
         .envs(environment.iter().copied())

@@ -1,71 +1,17 @@
-// The packed tarballs, installed into fresh projects: Node, Bun, Deno, Vite,
-// webpack, esbuild, Next.js, React, pages without a bundler, an edge isolate,
-// TypeScript; and the examples in them. `TARBALL` and `PYTHON_TARBALL` are the
-// files that `cargo xtask npm` made.
+// The packed tarballs, installed into fresh projects, without a page: Node, Bun,
+// Deno, TypeScript, bundles for Node, an edge isolate, and the examples for Node.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 
-import { STRICT, launch, resultOf, serveFiles } from "../browser/page.mjs";
 import { examplesOf, runExample } from "../node/readme.mjs";
 import { callStep, serveModel } from "../node/support.mjs";
+import { FIX, LENT, NPM, PYTHON_TARBALL, RESULT, TARBALL, models, project, redirected, run } from "./project.mjs";
 import { HOSTED, SANDBOXED } from "./shared/scenario.js";
-
-const { TARBALL, PYTHON_TARBALL } = process.env;
-const HERE = fileURLToPath(new URL(".", import.meta.url));
-const SCRIPT = JSON.parse(await readFile(join(HERE, "shared/script.json"), "utf8"));
-const NPM = ["--no-audit", "--no-fund", "--no-save", "--loglevel=error"];
-const run = promisify(execFile);
-
-const RESULT = { worker: SANDBOXED, page: SANDBOXED, slim: HOSTED };
-
-/** What `lent` gives: `[exitCode, stdout, stderr]` of each command. */
-const ANSWERS = [
-  [0, "42 undefined undefined\n", ""],
-  [0, "42", ""],
-  [
-    1,
-    "",
-    "Error: boom\n    at f (/workspace/boom.js:2:9)\n    at <module> (/workspace/boom.js:4:1)\n\nNode.js v22.0.0 (sandbox)\n",
-  ],
-  [0, "42 1024\n", ""],
-];
-const LENT = { page: ANSWERS, worker: ANSWERS };
-
-/** Projects that lend Python, too. */
-const WITH_PYTHON = ["vite", "webpack", "esbuild", "runtimes", "types"];
-
-/** A copy of a project with the package in it. */
-async function project(t, name) {
-  const directory = await mkdtemp(join(tmpdir(), `hermitcrab-${name}-`));
-  t.after(() => rm(directory, { recursive: true }));
-  await cp(join(HERE, "shared"), directory, { recursive: true });
-  await cp(join(HERE, name), directory, { recursive: true });
-  const tarballs = WITH_PYTHON.includes(name) ? [TARBALL, PYTHON_TARBALL] : [TARBALL];
-  await run("npm", ["install", ...NPM, ...tarballs], { cwd: directory });
-  return directory;
-}
-
-/** Addresses of scripted models, one per session. */
-async function models(t, count = 3) {
-  const started = Array.from({ length: count }, () => serveModel(t, SCRIPT));
-  return (await Promise.all(started)).map(({ url }) => url);
-}
-
-async function checkPage(t, root, { path = "", policy, lent } = {}) {
-  const url = await serveFiles(t, root, { policy });
-  const browser = await launch(t);
-  const { result, told } = await resultOf(browser, `${url}/${path}?models=${await models(t)}`);
-  assert.deepEqual(result, { ...RESULT, isolated: false, ...(lent && { lent }) });
-  assert.deepEqual(told, []);
-}
 
 test("the package holds what it needs and nothing else", async (t) => {
   const directory = await project(t, "node");
@@ -176,46 +122,6 @@ test("bundled by esbuild for Node: without the package it works, with it the way
   }
 });
 
-/** Sends what goes to the provider to `url`: examples name no address. */
-async function redirected(directory, url) {
-  await writeFile(join(directory, "redirect.mjs"), `
-    const { fetch } = globalThis;
-    globalThis.fetch = (address, init) => fetch(typeof address === "string" ? address.replace("https://api.anthropic.com", ${JSON.stringify(url)}) : address, init);
-  `);
-  return { ...process.env, ANTHROPIC_API_KEY: "sk-test-0000", NODE_OPTIONS: "--import ./redirect.mjs", NEXT_TELEMETRY_DISABLED: "1", PORT: "0" };
-}
-
-/** Starts a server that prints its address; it ends with the test. */
-async function serving(t, args, options) {
-  const child = spawn("node", args, { ...options, stdio: ["ignore", "pipe", "inherit"] });
-  t.after(async () => {
-    child.kill();
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  });
-  let printed = "";
-  return new Promise((resolve, reject) => {
-    // To its end: a server whose output nobody takes any more may end.
-    child.stdout.on("data", (data) => {
-      printed += data;
-      const [, port] = /https?:\/\/(?:127\.0\.0\.1|localhost):(\d+)/.exec(printed) ?? [];
-      if (port) resolve(`http://127.0.0.1:${port}`);
-    });
-    child.once("exit", () => reject(new Error(`it ended: ${printed}`)));
-  });
-}
-
-const FIX = { steps: [callStep("shell", { command: "sed -i s/hi/hello/ app.sh" }), { text: "It says hello." }] };
-
-test("the example for Next.js", async (t) => {
-  const directory = await project(t, "next");
-  await cp(join(directory, "node_modules/hermitcrab/examples/next"), directory, { recursive: true });
-  await run("npm", ["run", "build"], { cwd: directory, env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" } });
-  const env = await redirected(directory, (await serveModel(t, { steps: [callStep("shell", { command: "echo hi" }), { text: "Hello there." }] })).url);
-  const url = await serving(t, ["node_modules/next/dist/bin/next", "start", "--hostname", "127.0.0.1"], { cwd: directory, env });
-  const response = await fetch(`${url}/api/agent`, { method: "POST", body: JSON.stringify({ task: "go" }) });
-  assert.equal(await response.text(), "Hello there.");
-});
-
 test("the examples for Node", async (t) => {
   const directory = await project(t, "examples");
   const examples = join(directory, "node_modules/hermitcrab/examples");
@@ -262,73 +168,6 @@ test("the examples for Node", async (t) => {
   first.kill("SIGKILL");
   await once(first, "exit");
   assert.deepEqual(await play({ steps: [write(2), { text: "Done." }] }, ["resume.mjs"]), [0, ["write_file: ok", "1: 1", "2: 2"]]);
-});
-
-test("the example of a service", async (t) => {
-  const directory = await project(t, "examples");
-  await cp(join(directory, "node_modules/hermitcrab/examples"), directory, { recursive: true });
-  const env = await redirected(directory, (await serveModel(t, FIX)).url);
-  const url = await serving(t, ["service.mjs"], { cwd: directory, env });
-  const response = await fetch(url, { method: "POST", body: JSON.stringify({ task: "make it say hello", files: { "app.sh": "echo hi\n" } }) });
-  const lines = (await response.text()).trimEnd().split("\n").map((line) => JSON.parse(line));
-  assert.deepEqual(lines.at(-1), { path: "/workspace/app.sh", change: "changed", content: "echo hello\n" });
-  assert.ok(lines.some(({ kind }) => kind === "PROCESSING_END"));
-  const wrong = await fetch(url, { method: "POST", body: JSON.stringify({ files: { a: 1 } }) });
-  assert.match(await wrong.text(), /"kind":"invalid_input"/);
-});
-
-for (const name of ["react", "worker"]) {
-  test(`the example of a page: ${name}`, async (t) => {
-    const directory = await project(t, "react");
-    await cp(join(directory, "node_modules/hermitcrab/examples", name), directory, { recursive: true });
-    await run("npm", ["run", "build"], { cwd: directory });
-    const model = await serveModel(t, FIX);
-    const url = await serveFiles(t, join(directory, "dist"));
-    const page = await (await launch(t)).newPage();
-    await page.addInitScript(() => sessionStorage.setItem("key", "sk-test-0000"));
-    await page.context().route("https://api.anthropic.com/**", async (route) => {
-      const response = await route.fetch({ url: route.request().url().replace("https://api.anthropic.com", model.url) });
-      await route.fulfill({ response, headers: { ...response.headers(), "access-control-allow-origin": "*" } });
-    });
-    await page.goto(url);
-    await page.click("button:not([disabled]) >> text=Run");
-    await page.waitForFunction(() => document.body.textContent.includes("It says hello."));
-  });
-}
-
-test("pages without a bundler", async (t) => {
-  await checkPage(t, await project(t, "plain"));
-});
-
-test("a page under a strict content security policy", async (t) => {
-  await checkPage(t, await project(t, "plain"), { path: "strict.html", policy: STRICT });
-});
-
-for (const [name, root] of [["vite", "dist"], ["webpack", "dist"], ["esbuild", "dist"]]) {
-  test(`bundled by ${name}`, async (t) => {
-    const directory = await project(t, name);
-    await run("npm", ["run", "build"], { cwd: directory });
-    if (name !== "vite") await cp(join(directory, "index.html"), join(directory, root, "index.html"));
-    await checkPage(t, join(directory, root), { lent: LENT });
-  });
-}
-
-test("a page bundled by esbuild that does not say where its programs are gets a sentence that says how", async (t) => {
-  const directory = await project(t, "esbuild");
-  await run("npm", ["run", "build"], { cwd: directory });
-  await cp(join(directory, "lost.html"), join(directory, "dist/lost.html"));
-  const url = await serveFiles(t, join(directory, "dist"));
-  const { result, told } = await resultOf(await launch(t), `${url}/lost.html`);
-  const lost = (program, entry) =>
-    `its script could not be loaded; make hermitcrab/${entry}/worker an entry point of your bundle, and say with ${program}({ worker }) where it is\n`;
-  assert.deepEqual(result, [
-    [134, `node: ended by an error of its worker: ${lost("jsProgram", "javascript")}`],
-    // The archive lies in the bundle, by the page's own import.
-    [134, `python3: ended by an error of its worker: ${lost("pythonProgram", "python")}`],
-    [134, `python3: ended by an error of its worker: ${lost("pythonProgram", "python")}`],
-  ]);
-  const missing = ["javascript-worker.js", "python-worker.js"];
-  assert.deepEqual([...new Set(told)], missing.map((file) => `404 ${url}/${file}`));
 });
 
 for (const [file, expected] of [["isolate.js", SANDBOXED], ["isolate-slim.js", HOSTED]]) {
