@@ -8,6 +8,7 @@ use hermitcrab_host::serve_model::ServeModel;
 use nix::libc;
 use serde_json::{Value, json};
 
+use super::elsewhere::ENGINE;
 use super::terminal::Terminal;
 use super::{CANARY, GUARD, scratch, serve, shell};
 
@@ -525,6 +526,29 @@ fn a_dumb_terminal_gets_lines() {
     assert!(!bytes.contains('\x1b'), "{bytes:?}");
     assert_eq!(talk.end().0, Some(0));
     assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+fn a_conversation_elsewhere_names_the_container() {
+    for term in ["xterm-256color", "dumb"] {
+        let directory = scratch();
+        let model = serve(json!([{"text": "First."}]));
+        let (state, work) = (
+            directory.path().join("state"),
+            directory.path().join("work"),
+        );
+        std::fs::create_dir_all(&work).expect("a directory");
+        let arguments = ["--container", "box", "--engine", ENGINE];
+        let mut command = chat(&model.url(), &work, &state, &arguments);
+        command.env("TERM", term);
+        let mut talk = Talk::new(command, (30, 200));
+        talk.see("> ");
+        talk.keys("hello\r");
+        talk.see("First.");
+        talk.see("container box: ");
+        talk.keys("/quit\r");
+        assert_eq!(talk.end().0, Some(0), "{term}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CANARY, finish, loud_command, scratch, serve, shell};
 
 /// What stands in for an engine of containers: it runs calls on this machine.
-const ENGINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/engine.sh");
+pub(super) const ENGINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/engine.sh");
 
 fn call(name: &str, arguments: Value) -> Value {
     json!({"tool_calls": [{"name": name, "arguments": arguments}]})

@@ -41,8 +41,11 @@ pub(crate) enum Face<W: Write> {
 }
 
 impl<W: Write> Face<W> {
-    pub(crate) fn human(out: W, style: Style) -> Self {
-        Self::Human(Renderer::new(out, style))
+    /// Of a session whose tools act in `elsewhere`, or here.
+    pub(crate) fn human(out: W, style: Style, elsewhere: Option<String>) -> Self {
+        let mut renderer = Renderer::new(out, style);
+        renderer.set_elsewhere(elsewhere);
+        Self::Human(renderer)
     }
 
     fn event(&mut self, json: &[u8]) -> io::Result<()> {

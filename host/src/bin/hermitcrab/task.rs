@@ -70,11 +70,7 @@ pub(crate) fn carry_out(
     let stdout = BufWriter::new(io::stdout());
     let mut face = match options.json {
         true => Face::Json(stdout),
-        false => {
-            let mut renderer = Renderer::new(stdout, style);
-            renderer.set_elsewhere(options.elsewhere.name());
-            Face::Human(renderer)
-        }
+        false => Face::human(stdout, style, options.elsewhere.name()),
     };
     let runtime = runtime()?;
     let (result, answer, before, after) = runtime.block_on(async {

@@ -95,7 +95,7 @@ impl<'a> Conversation<'a> {
         } else {
             Vec::new()
         };
-        let mut transcript = Transcript::new(colors, options.quiet, columns - 1);
+        let mut transcript = Transcript::new(colors, options, columns - 1);
         let past = session.session.history().await.unwrap_or_default();
         earlier(&mut transcript, &past);
         if session.is_cut_off() {

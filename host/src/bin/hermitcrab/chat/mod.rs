@@ -46,7 +46,7 @@ pub(crate) async fn converse(
     let is_new = options.journal.resume.is_none() && !options.journal.r#continue;
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
     if dumb {
-        let ended = plain::converse(session, prompt, options.quiet, stops, questions).await;
+        let ended = plain::converse(session, prompt, options, stops, questions).await;
         chat.after().said = true;
         return ended;
     }

@@ -7,6 +7,7 @@ use hermitcrab::llm::Content;
 
 use super::commands::{self, Command};
 use crate::approve::Questions;
+use crate::cli::RunOptions;
 use crate::connect::HostSession;
 use crate::failure::{Code, Failure};
 use crate::render::Style;
@@ -54,11 +55,12 @@ impl Session for Input<'_> {
 pub(super) async fn converse(
     session: &mut HostSession,
     prompt: Content,
-    is_quiet: bool,
+    options: &RunOptions,
     stops: &mut Stops,
     questions: &mut Questions,
 ) -> Ended {
-    let mut face = Face::human(io::stdout(), Style::of_stdout(is_quiet));
+    let style = Style::of_stdout(options.quiet);
+    let mut face = Face::human(io::stdout(), style, options.elsewhere.name());
     let mut prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
     let mut first = true;
     let mut ended = Ended::well();

@@ -14,6 +14,7 @@ use super::markdown::Markdown;
 use super::screen::push_line;
 use super::status::elapsed;
 use super::wrap::{cut, wrap};
+use crate::cli::RunOptions;
 use crate::harmless::harmless;
 use crate::render::{Renderer, Style, label};
 
@@ -75,19 +76,21 @@ fn dim() -> TextStyle {
 }
 
 impl Transcript {
-    pub(super) fn new(colors: bool, is_quiet: bool, columns: usize) -> Self {
+    pub(super) fn new(colors: bool, options: &RunOptions, columns: usize) -> Self {
         let pipe = Pipe::default();
         let style = Style {
             terminal: true,
             color: colors,
             notice_color: colors,
             spins: false,
-            outputs: !is_quiet,
+            outputs: !options.quiet,
             width: columns,
-            details: !is_quiet,
+            details: !options.quiet,
         };
+        let mut renderer = Renderer::with_notices(pipe.clone(), Box::new(pipe.clone()), style);
+        renderer.set_elsewhere(options.elsewhere.name());
         Self {
-            renderer: Renderer::with_notices(pipe.clone(), Box::new(pipe.clone()), style),
+            renderer,
             pipe,
             colors,
             columns,

@@ -90,7 +90,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
         save: None,
     };
     let runtime = runtime()?;
-    let mut face = Face::human(BufWriter::new(io::stdout()), style);
+    let mut face = Face::human(BufWriter::new(io::stdout()), style, None);
     runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
