@@ -8,6 +8,7 @@
 //! ([`undo`](Checkpoints::undo)).
 
 mod keep;
+mod parent;
 mod scan;
 mod state;
 mod store;
@@ -71,6 +72,8 @@ impl Checkpointed {
     /// `local` with its changes noted in `checkpoints`.
     pub fn new(local: LocalEnvironment, checkpoints: Checkpoints) -> Self {
         let directory = PathBuf::from(local.info().working_directory);
+        // What is noted holds without links.
+        let directory = std::fs::canonicalize(&directory).unwrap_or(directory);
         Self {
             round: AtomicU64::new(checkpoints.round),
             keeper: Arc::new(Mutex::new(Keeper::new(checkpoints, directory.clone()))),
@@ -117,14 +120,24 @@ impl Checkpointed {
     pub async fn undo(&self, from: Option<u64>, partly: bool) -> Result<Restored, UndoError> {
         let running = self.running.clone();
         let undone = self.keep(move |keeper| match running.count.load(Ordering::SeqCst) {
-            0 => keeper.undo(from, partly),
+            0 => {
+                if running.cut_off.swap(false, Ordering::SeqCst) {
+                    keeper.after_cut_off();
+                }
+                keeper.undo(from, partly)
+            }
             _ => Err(UndoError::Busy),
         });
         undone.await.unwrap_or(Err(UndoError::Nothing))
     }
 
-    fn absolute(&self, path: &str) -> PathBuf {
-        self.directory.join(path)
+    /// The path of an entry, by the directory that it is in.
+    fn entry(&self, path: &str) -> PathBuf {
+        let path = self.directory.join(path);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return path;
+        };
+        real(parent).join(name)
     }
 }
 
@@ -152,9 +165,8 @@ impl HostEnvironment for Checkpointed {
     }
 
     async fn write(&self, path: &str, content: Bytes) -> Result<(), EnvironmentError> {
-        let target = self.absolute(path);
         // Through links, to the file that is written.
-        let target = std::fs::canonicalize(&target).unwrap_or(target);
+        let target = real(&self.directory.join(path));
         self.changing(vec![target], self.local.write(path, content))
             .await
     }
@@ -172,18 +184,21 @@ impl HostEnvironment for Checkpointed {
     }
 
     async fn remove(&self, path: &str) -> Result<(), EnvironmentError> {
-        self.changing(vec![self.absolute(path)], self.local.remove(path))
+        self.changing(vec![self.entry(path)], self.local.remove(path))
             .await
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), EnvironmentError> {
-        let paths = vec![self.absolute(from), self.absolute(to)];
+        let paths = vec![self.entry(from), self.entry(to)];
         self.changing(paths, self.local.rename(from, to)).await
     }
 
     async fn make_dir(&self, path: &str) -> Result<(), EnvironmentError> {
-        self.changing(vec![self.absolute(path)], self.local.make_dir(path))
-            .await
+        self.changing(
+            vec![real(&self.directory.join(path))],
+            self.local.make_dir(path),
+        )
+        .await
     }
 
     async fn grep(&self, request: GrepRequest) -> Result<Matches, EnvironmentError> {
@@ -199,9 +214,17 @@ impl HostEnvironment for Checkpointed {
     }
 
     async fn cleanup(&self) -> Result<(), EnvironmentError> {
+        let cleaned = self.local.cleanup().await;
+        let running = self.running.clone();
         // The round is noted, for a session that goes on.
-        self.keep(|_| ()).await?;
-        self.local.cleanup().await
+        self.keep(move |keeper| {
+            let is_cut_off = running.cut_off.swap(false, Ordering::SeqCst);
+            if is_cut_off && running.count.load(Ordering::SeqCst) == 0 {
+                keeper.after_cut_off();
+            }
+        })
+        .await?;
+        cleaned
     }
 
     async fn exec(
@@ -211,6 +234,13 @@ impl HostEnvironment for Checkpointed {
     ) -> Result<ExecStatus, EnvironmentError> {
         let running = self.running.clone();
         let began = self.round.load(Ordering::SeqCst);
+        if began == 0 {
+            // Before the model has said anything: what it is told about the directory. Nothing
+            // changes there, and a start does not wait for a look through the tree.
+            return self.local.exec(request, io).await;
+        }
+        let command = request.command.clone();
+        let began_command = command.clone();
         let mut run = self
             .keep(move |keeper| {
                 // While another one of the round runs, what differs may be its doing: it is
@@ -218,17 +248,15 @@ impl HostEnvironment for Checkpointed {
                 // background, and what differs may as well be the user's.
                 let is_alone = running.count.fetch_add(1, Ordering::SeqCst) == 0;
                 let is_first = running.round.swap(began + 1, Ordering::SeqCst) != began + 1;
-                if is_alone || is_first {
-                    let cut_off = running.cut_off.swap(false, Ordering::SeqCst);
-                    keeper.before_command(cut_off);
-                }
+                let looks = is_alone || is_first;
+                let cut_off = looks && running.cut_off.swap(false, Ordering::SeqCst);
+                keeper.before_command(&began_command, looks, cut_off);
                 Run {
                     running,
                     looked_after: false,
                 }
             })
             .await?;
-        let command = request.command.clone();
         let ran = self.local.exec(request, io).await;
         let is_late = self.round.load(Ordering::SeqCst) != began;
         self.keep(move |keeper| match is_late {
@@ -239,6 +267,11 @@ impl HostEnvironment for Checkpointed {
         run.looked_after = true;
         ran
     }
+}
+
+/// `path` with every link on it followed, where nothing is, too.
+fn real(path: &Path) -> PathBuf {
+    crate::local::follow_links(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether checkpoints of `directory` are a bad idea, and why: a home directory or the

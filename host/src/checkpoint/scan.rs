@@ -27,10 +27,10 @@ const SETTLED_NS: i128 = 50_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     length: u64,
-    inode: u64,
+    pub(super) inode: u64,
     mode: u32,
     modified_ns: i128,
-    changed_ns: i128,
+    pub(super) changed_ns: i128,
     /// It changed so shortly before that it may change again without a trace.
     pub(super) unsettled: bool,
 }
@@ -57,6 +57,14 @@ impl Mark {
         self.mode == other.mode && (is_dir || both(self) == both(other))
     }
 
+    /// Whether this may be what was at another path as `other`.
+    pub(super) fn is_renamed_from(&self, other: &Self) -> bool {
+        let kind = |it: &Self| it.mode & libc::S_IFMT;
+        let is_dir = kind(self) == libc::S_IFDIR;
+        (self.inode, kind(self)) == (other.inode, kind(other))
+            && (is_dir || (self.length, self.modified_ns) == (other.length, other.modified_ns))
+    }
+
     /// Whether nothing has happened between the two.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         !self.unsettled
@@ -78,10 +86,13 @@ pub(crate) type Marks = BTreeMap<PathBuf, Mark>;
 pub(crate) fn scan(root: &Path, limits: &Limits, until: Instant) -> Result<Marks, String> {
     let mut marks = Marks::new();
     let now = now_ns();
+    // Of a repository only its own rules count, not those of directories above it.
+    let in_repository = root.ancestors().any(|dir| dir.join(".git").exists());
     let walk = WalkBuilder::new(root)
         .hidden(false)
         .parents(true)
-        .require_git(false)
+        .ignore(false)
+        .require_git(in_repository)
         .git_global(false)
         .max_depth(Some(MAX_DEPTH))
         .filter_entry(|entry| entry.file_name() != ".git")

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use nix::libc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -23,6 +24,9 @@ pub(super) enum State {
         hash: String,
         /// Bytes.
         length: u64,
+        /// User and group, if they are not those of this process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
     },
     /// A file that was too large to look at.
     Large {
@@ -42,9 +46,14 @@ pub(super) enum State {
     Dir {
         /// Permission bits.
         mode: u32,
+        /// As of a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
     },
     /// A pipe, a device, or what cannot be read.
     Other,
+    /// Something that was not looked at: a file that was ignored, or came from outside.
+    Unseen,
 }
 
 impl State {
@@ -60,9 +69,10 @@ impl State {
     fn looked_at(path: &Path, max_bytes: u64) -> io::Result<(Self, Option<Vec<u8>>)> {
         let metadata = fs::symlink_metadata(path)?;
         let mode = metadata.permissions().mode() & 0o7777;
+        let owner = owner(&metadata);
         let kind = metadata.file_type();
         if kind.is_dir() {
-            return Ok((Self::Dir { mode }, None));
+            return Ok((Self::Dir { mode, owner }, None));
         }
         if kind.is_symlink() {
             let target = fs::read_link(path)?;
@@ -94,6 +104,7 @@ impl State {
             mode,
             hash: hash(&content),
             length: content.len() as u64,
+            owner,
         };
         Ok((file, Some(content)))
     }
@@ -105,7 +116,8 @@ impl State {
             Self::File { .. } | Self::Large { .. } => "a file",
             Self::Link { .. } => "a link",
             Self::Dir { .. } => "a directory",
-            Self::Other => "neither file, link nor directory",
+            Self::Other => "neither a file that can be read nor a link nor a directory",
+            Self::Unseen => "not looked at before: it was ignored, or came from elsewhere",
         }
     }
 }
@@ -115,6 +127,14 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
+}
+
+/// Who a file belongs to, if that is not who a new file would belong to.
+fn owner(metadata: &Metadata) -> Option<(u32, u32)> {
+    // SAFETY: both take nothing and return plain numbers.
+    let own = unsafe { (libc::geteuid(), libc::getegid()) };
+    let owner = (metadata.uid(), metadata.gid());
+    (owner != own).then_some(owner)
 }
 
 pub(super) fn changed_ns(metadata: &Metadata) -> i128 {

@@ -17,6 +17,8 @@ use crate::store::{is_id, ms_of, new_id};
 const ABOUT: &str = "about.json";
 const CHANGES: &str = "changes.jsonl";
 const CONTENTS: &str = "contents";
+/// What undoing took away: a directory for each time, beside those of the sessions.
+const UNDONE: &str = "undone";
 const LOCK: &str = "lock";
 /// How long a lock is waited for.
 const LOCK_WAIT: Duration = Duration::from_millis(500);
@@ -64,6 +66,10 @@ pub(super) enum Line {
     Round { round: u64 },
     /// A path changed.
     Change(Change),
+    /// A command begins.
+    Began { round: u64, command: String },
+    /// It has ended.
+    Ended { command: String },
     /// Changes of this round are not noted, and why.
     Uncovered { round: u64, why: String },
     /// Everything from this round on was undone.
@@ -98,6 +104,8 @@ pub struct Checkpoints {
     pub(super) round: u64,
     pub(super) changes: Vec<Change>,
     pub(super) uncovered: Vec<(u64, String)>,
+    /// Commands that run, with their rounds.
+    commands: Vec<(u64, String)>,
     failed: Option<String>,
     _lock: Lock,
 }
@@ -145,7 +153,8 @@ impl CheckpointStore {
         let about = About {
             directory: directory.to_owned(),
         };
-        fs::write(path.join(ABOUT), serde_json::to_vec(&about)?)?;
+        let mut file = private().truncate(true).open(path.join(ABOUT))?;
+        file.write_all(&serde_json::to_vec(&about)?)?;
         Checkpoints::open(path, self.limits, lock)
     }
 
@@ -184,15 +193,58 @@ impl CheckpointStore {
         sessions
     }
 
+    /// What undoing took away: directories with when that was and their bytes.
+    fn undone(&self) -> Vec<(PathBuf, SystemTime, u64)> {
+        let entries = fs::read_dir(self.dir.join(UNDONE));
+        let entries = entries.into_iter().flatten().flatten();
+        let undone = entries.filter_map(|entry| {
+            let when = entry.metadata().ok()?.modified().ok()?;
+            Some((entry.path(), when, bytes_below(&entry.path())))
+        });
+        undone.collect()
+    }
+
+    /// Removes what is kept of the session `id`, and what undoing it took away.
+    ///
+    /// # Errors
+    /// Another process has it, or it cannot be removed.
+    pub fn delete(&self, id: &str) -> io::Result<()> {
+        let path = self.dir.join(id);
+        if !is_id(id) || !path.exists() {
+            return self.delete_undone(id);
+        }
+        let _lock = lock(&path)?;
+        fs::remove_dir_all(&path)?;
+        self.delete_undone(id)
+    }
+
+    fn delete_undone(&self, id: &str) -> io::Result<()> {
+        let of_id = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.rsplit_once('-'))
+                .is_some_and(|(of, _)| of == id)
+        };
+        let undone = self.undone().into_iter().map(|(path, ..)| path);
+        undone.filter(of_id).try_for_each(fs::remove_dir_all)
+    }
+
     /// Removes the oldest sessions but `id`, so that another one of full size has room.
     fn evict(&self, id: &str) {
         let room = self
             .limits
             .total_bytes
             .saturating_sub(self.limits.session_bytes);
+        let mut all = self.sessions();
+        let undone = self.undone();
+        all.extend(undone.iter().cloned());
+        all.sort_by_key(|(_, when, _)| std::cmp::Reverse(*when));
         let mut bytes = 0;
-        for (path, _, size) in self.sessions() {
+        for (path, _, size) in all {
             bytes += size;
+            if bytes > room && undone.iter().any(|(undone, ..)| *undone == path) {
+                let _ = fs::remove_dir_all(&path);
+                continue;
+            }
             let is_own = path.file_name().is_some_and(|name| name == id);
             if bytes > room
                 && !is_own
@@ -222,6 +274,18 @@ fn lock(path: &Path) -> io::Result<Lock> {
     }
 }
 
+/// Bytes of the files below `dir`.
+fn bytes_below(dir: &Path) -> u64 {
+    let walk = ignore::WalkBuilder::new(dir)
+        .standard_filters(false)
+        .build();
+    let files = walk.flatten().filter_map(|entry| entry.metadata().ok());
+    files
+        .filter(fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
+}
+
 fn about(path: &Path) -> Option<About> {
     serde_json::from_slice(&fs::read(path.join(ABOUT)).ok()?).ok()
 }
@@ -244,6 +308,7 @@ impl Checkpoints {
             round: 0,
             changes: Vec::new(),
             uncovered: Vec::new(),
+            commands: Vec::new(),
             failed: None,
             _lock: lock,
             log: log.try_clone()?,
@@ -252,9 +317,17 @@ impl Checkpoints {
         let mut whole = 0;
         let mut lines = BufReader::new(&mut log);
         let mut text = Vec::new();
+        let mut number = 0;
         while lines.read_until(b'\n', &mut text)? > 0 && text.ends_with(b"\n") {
+            number += 1;
             let Ok(line) = serde_json::from_slice(&text) else {
-                break;
+                let name = all.dir.join(CHANGES);
+                // Nothing of it is thrown away.
+                all.failed = Some("it is damaged".to_owned());
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("line {number} of {} is damaged", name.display()),
+                ));
             };
             all.take(line);
             whole += text.len() as u64;
@@ -263,6 +336,20 @@ impl Checkpoints {
         // A process that was killed may have left a half line.
         log.set_len(whole)?;
         all.log.seek(SeekFrom::End(0))?;
+        let killed: Vec<Line> = all
+            .commands
+            .iter()
+            .map(|(round, command)| Line::Uncovered {
+                round: *round,
+                why: format!(
+                    "what {command} changed is not noted: the session was killed while it ran"
+                ),
+            })
+            .collect();
+        if !killed.is_empty() {
+            all.add(killed);
+            all.end_commands();
+        }
         Ok(all)
     }
 
@@ -275,6 +362,14 @@ impl Checkpoints {
             }
             Line::Round { round } => self.round = round,
             Line::Change(change) => self.changes.push(change),
+            Line::Began { round, command } => self.commands.push((round, command)),
+            Line::Ended { command } => {
+                let at = self
+                    .commands
+                    .iter()
+                    .position(|(_, other)| *other == command);
+                at.map(|at| self.commands.remove(at));
+            }
             Line::Uncovered { round, why } => self.uncovered.push((round, why)),
             Line::Undone { from } => {
                 self.changes.retain(|change| change.round < from);
@@ -298,6 +393,32 @@ impl Checkpoints {
             self.failed = Some(error.to_string());
         }
         lines.into_iter().for_each(|line| self.take(line));
+    }
+
+    /// No command runs.
+    pub(super) fn end_commands(&mut self) {
+        let commands = std::mem::take(&mut self.commands);
+        let ended = commands
+            .into_iter()
+            .map(|(_, command)| Line::Ended { command });
+        let ended: Vec<Line> = ended.collect();
+        if !ended.is_empty() {
+            self.add(ended);
+        }
+    }
+
+    /// A new directory for what is about to be taken away.
+    pub(super) fn place_for_undone(&self) -> PathBuf {
+        let id = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let places = self.dir.with_file_name(UNDONE);
+        let mut number = 1_u64;
+        loop {
+            let place = places.join(format!("{id}-{number}"));
+            if !place.exists() {
+                return place;
+            }
+            number += 1;
+        }
     }
 
     /// Keeps a content. An error says why it is not kept.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use nix::libc;
+
+use super::parent::Parent;
 use super::state::State;
 use super::store::{Change, Checkpoints, Line};
 
@@ -19,6 +22,8 @@ pub struct Restored {
     pub not: Vec<NotRestored>,
     /// What else may have changed meanwhile without being noted.
     pub uncovered: Vec<String>,
+    /// Where files are that were taken away or replaced, by their paths.
+    pub kept: Option<PathBuf>,
 }
 
 /// A path that was left as it is, and why.
@@ -59,6 +64,9 @@ impl fmt::Display for UndoError {
 
 impl std::error::Error for UndoError {}
 
+/// What paths were before and after the rounds that are undone.
+type Spans = BTreeMap<String, (State, State)>;
+
 /// A path with what it has to become.
 struct Wanted {
     path: PathBuf,
@@ -76,7 +84,7 @@ impl Checkpoints {
     pub fn undo(&mut self, from: Option<u64>, partly: bool) -> Result<Restored, UndoError> {
         let last = self.changes.iter().map(|change| change.round).max();
         let from = from.or(last).ok_or(UndoError::Nothing)?;
-        let mut paths: BTreeMap<String, (State, State)> = BTreeMap::new();
+        let mut paths = Spans::new();
         for change in self.changes.iter().filter(|change| change.round >= from) {
             paths
                 .entry(change.path.clone())
@@ -90,7 +98,7 @@ impl Checkpoints {
         let mut not = Vec::new();
         for (shown, (before, after)) in paths.clone() {
             let path = PathBuf::from(&shown);
-            match self.problem(&path, &before, &after) {
+            match self.problem(&path, &before, &after, &paths) {
                 Some(why) => not.push(NotRestored { path: shown, why }),
                 None => wanted.push(Wanted {
                     path,
@@ -110,13 +118,34 @@ impl Checkpoints {
             .partition(|wanted| wanted.before == State::Absent);
         gone.sort_by(|a, b| b.path.cmp(&a.path));
         back.sort_by(|a, b| a.path.cmp(&b.path));
+        let kept = self.place_for_undone();
+        let mut directories = Vec::new();
         for wanted in gone.into_iter().chain(back) {
-            match self.restore(&wanted) {
-                Ok(()) => done.push(wanted.shown),
+            match self.restore(&wanted, &kept) {
+                Ok(()) => {
+                    if let State::Dir { mode, .. } = wanted.before {
+                        directories.push((wanted.path, mode));
+                    }
+                    done.push(wanted.shown);
+                }
                 Err(error) => not.push(NotRestored {
                     path: wanted.shown,
                     why: error.to_string(),
                 }),
+            }
+        }
+        // What is in them is back: now they may become read-only.
+        for (path, mode) in directories.into_iter().rev() {
+            let set = Parent::of(&path).and_then(|parent| {
+                fs::set_permissions(parent.path(), Permissions::from_mode(mode))
+            });
+            if let Err(error) = set {
+                let shown = path.display().to_string();
+                done.retain(|path| *path != shown);
+                not.push(NotRestored {
+                    path: shown,
+                    why: error.to_string(),
+                });
             }
         }
         done.sort_unstable();
@@ -142,12 +171,18 @@ impl Checkpoints {
             paths: done,
             not,
             uncovered,
+            kept: kept.exists().then_some(kept),
         })
     }
 
     /// Why `path`, which was to become `before` again from `after`, has to stay.
-    fn problem(&self, path: &Path, before: &State, after: &State) -> Option<String> {
-        let now = State::of(path, self.limits.file_bytes).0;
+    fn problem(&self, path: &Path, before: &State, after: &State, paths: &Spans) -> Option<String> {
+        let now = match Parent::of(path) {
+            Ok(parent) => State::of(&parent.path(), self.limits.file_bytes).0,
+            // Not there, or behind a link that will be a directory again.
+            Err(error) if is_absent(&error) || becomes_dir_again(path, paths) => State::Absent,
+            Err(error) => return Some(error.to_string()),
+        };
         if now != *after && now != *before {
             return Some(match (&now, after) {
                 (State::Absent, _) => "it was removed since".to_owned(),
@@ -156,8 +191,8 @@ impl Checkpoints {
             });
         }
         match before {
-            State::File { hash, .. } if !self.has(hash) => {
-                Some("its content was not kept".to_owned())
+            State::File { hash, .. } if now != *before && self.content(hash).is_none() => {
+                Some("its content was not kept, or is damaged".to_owned())
             }
             State::Large { .. } if now != *before => {
                 let mib = self.limits.file_bytes >> 20;
@@ -165,42 +200,85 @@ impl Checkpoints {
                     "it was a file of more than {mib} MiB, which are not kept"
                 ))
             }
-            State::Other if now != *before => Some(format!("it was {}", before.name())),
+            State::Other | State::Unseen if now != *before => {
+                Some(format!("it was {}", before.name()))
+            }
             _ => None,
         }
     }
 
-    fn restore(&self, wanted: &Wanted) -> io::Result<()> {
-        let path = &wanted.path;
-        let now = State::of(path, self.limits.file_bytes).0;
+    /// Does it. A file that goes is put into `kept` first.
+    fn restore(&self, wanted: &Wanted, kept: &Path) -> io::Result<()> {
+        let parent = match &wanted.before {
+            State::Absent => match Parent::of(&wanted.path) {
+                Err(error) if is_absent(&error) => return Ok(()),
+                parent => parent?,
+            },
+            _ => Parent::made(&wanted.path)?,
+        };
+        let path = parent.path();
+        let now = State::of(&path, self.limits.file_bytes).0;
         if now == wanted.before {
             return Ok(());
         }
+        let is_file = matches!(now, State::File { .. } | State::Large { .. });
+        let stays = is_file
+            && matches!(wanted.before, State::File { .. })
+            && crate::local::stays_in_place(&path, &fs::symlink_metadata(&path)?);
+        if is_file {
+            keep(
+                &path,
+                &kept.join(wanted.path.strip_prefix("/").unwrap_or(&wanted.path)),
+                stays,
+            )?;
+        }
         match &wanted.before {
-            State::Absent => remove(path, &now),
-            State::Dir { mode } => {
+            State::Absent => remove(&path, &now),
+            State::Dir { mode, owner } => {
                 if !matches!(now, State::Dir { .. }) {
-                    remove(path, &now)?;
-                    fs::create_dir(path)?;
+                    remove(&path, &now)?;
+                    fs::create_dir(&path)?;
                 }
-                fs::set_permissions(path, Permissions::from_mode(*mode))
+                give(&path, *owner)?;
+                // Open for what has to come back into it.
+                fs::set_permissions(&path, Permissions::from_mode(mode | 0o700))
             }
             State::Link { target } => {
-                remove(path, &now)?;
-                symlink(target, path)
+                remove(&path, &now)?;
+                symlink(target, &path)
             }
-            State::File { mode, hash, .. } => {
+            State::File {
+                mode, hash, owner, ..
+            } => {
                 let content = self
                     .content(hash)
                     .ok_or_else(|| io::Error::other("its content was not kept whole"))?;
-                if !matches!(now, State::File { .. } | State::Large { .. }) {
-                    remove(path, &now)?;
+                if stays {
+                    return overwrite(&path, &content, *mode);
                 }
-                write(path, &content, *mode)
+                if !is_file {
+                    remove(&path, &now)?;
+                }
+                write(&parent, &content, *mode, *owner)
             }
-            State::Large { .. } | State::Other => Ok(()),
+            State::Large { .. } | State::Other | State::Unseen => Ok(()),
         }
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether a directory above `path` is a link now that undoing makes a directory again.
+fn becomes_dir_again(path: &Path, paths: &Spans) -> bool {
+    path.ancestors().skip(1).any(|dir| {
+        let span = dir.to_str().and_then(|dir| paths.get(dir));
+        span.is_some_and(|(before, _)| matches!(before, State::Dir { .. })) && dir.is_symlink()
+    })
 }
 
 /// Removes what is at `path`; a directory only if it is empty.
@@ -212,28 +290,55 @@ fn remove(path: &Path, now: &State) -> io::Result<()> {
     }
 }
 
-/// Puts a file in its place, at once; one with several names keeps them.
-fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let names = fs::symlink_metadata(path).map_or(1, |metadata| metadata.nlink());
-    if names > 1 {
-        fs::write(path, content)?;
-        return fs::set_permissions(path, Permissions::from_mode(mode));
+/// Keeps the file at `path`, which goes, as `kept`; a copy if it stays and only its content
+/// goes.
+fn keep(path: &Path, kept: &Path, stays: bool) -> io::Result<()> {
+    crate::store::lock::private_dir(kept.parent().unwrap_or(kept))?;
+    // As another name it costs nothing; on another file system there is none.
+    if !stays && fs::hard_link(path, kept).is_ok() {
+        return Ok(());
     }
-    let Some(parent) = path.parent() else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    fs::create_dir_all(parent)?;
-    let aside = parent.join(format!(".hermitcrab-undo-{}.tmp", std::process::id()));
-    let written = fs::OpenOptions::new()
+    fs::copy(path, kept).map(|_| ()).map_err(|error| {
+        let kept = kept.display();
+        io::Error::new(
+            error.kind(),
+            format!("it cannot be kept as {kept}: {error}"),
+        )
+    })
+}
+
+fn give(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    match owner {
+        Some((user, group)) => chown(path, Some(user), Some(group)),
+        None => Ok(()),
+    }
+}
+
+/// Gives a file its content back where it is.
+fn overwrite(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    file.write_all(content)?;
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Puts a file in its place, at once.
+fn write(parent: &Parent, content: &[u8], mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
+    let aside = parent.beside(format!(".hermitcrab-undo-{}.tmp", std::process::id()));
+    let written = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&aside)
         .and_then(|mut file| {
             file.write_all(content)?;
+            give(&aside, owner)?;
             file.set_permissions(Permissions::from_mode(mode))
         })
-        .and_then(|()| fs::rename(&aside, path));
+        .and_then(|()| fs::rename(&aside, parent.path()));
     if written.is_err() {
         let _ = fs::remove_file(&aside);
     }

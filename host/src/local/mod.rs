@@ -19,6 +19,8 @@ mod system;
 pub(in crate::local) use system::Table;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use system::{Guardian, LocalEnvironment};
+#[cfg(unix)]
+pub(crate) use system::{follow_links, stays_in_place};
 
 #[cfg(windows)]
 mod windows;

@@ -139,6 +139,8 @@ async fn what_commands_do_is_undone() {
     .await;
     check_commands(&["rm run.sh && mkdir run.sh && echo x > run.sh/x"]).await;
     check_commands(&["mkdir -p a/b/c && touch a/b/c/d", "rm -r a && echo a > a"]).await;
+    // A directory that is read-only comes back with what is in it.
+    check_commands(&["chmod 555 src", "chmod 755 src; rm -r src"]).await;
     // The same size within the same tick of the clock.
     check_commands(&[
         "printf 'fn x() {}\\n' > src/a.rs",
@@ -465,4 +467,186 @@ fn homes_and_the_root_are_not_suited() {
     assert!(unsuited(&home).is_some());
     assert!(unsuited(home.parent().unwrap()).is_some());
     assert!(unsuited(&home.join("project")).is_none());
+}
+
+/// After `line` and an undo of what can be, a file with `content` is still at one of
+/// `places`, and the undo did not pass it over in silence.
+async fn check_only_copy(line: &str, places: &[&str], content: &str) {
+    let mut place = Place::new();
+    place.limits.file_bytes = 1_000;
+    fs::write(place.path("target/only"), "only\n").unwrap();
+    fs::write(place.path("large"), "l".repeat(2_000)).unwrap();
+    fs::write(place.root.path().join("outside"), "outside\n").unwrap();
+    // What is younger than a tick of a file system's clock cannot be told from new.
+    std::thread::sleep(Duration::from_millis(40));
+    let environment = place.open("s");
+    run(&environment, line).await;
+    drop(environment);
+    let said = match place.undo(None, false) {
+        Err(error) => {
+            assert!(matches!(error, UndoError::Refused(_)), "{line}: {error:?}");
+            true
+        }
+        Ok(restored) => !restored.uncovered.is_empty(),
+    };
+    assert!(said, "{line}");
+    let _ = place.undo(None, true);
+    let found = places
+        .iter()
+        .filter_map(|name| fs::read_to_string(place.path(name)).ok());
+    assert!(found.into_iter().any(|text| text == content), "{line}");
+}
+
+#[tokio::test]
+async fn what_was_not_looked_at_before_is_never_removed() {
+    check_only_copy("mv target/only found", &["found"], "only\n").await;
+    check_only_copy("mv target built", &["built/only"], "only\n").await;
+    check_only_copy("> .gitignore", &["target/only"], "only\n").await;
+    check_only_copy("mv ../outside inside", &["inside"], "outside\n").await;
+    let large = "l".repeat(2_000);
+    check_only_copy("mv large larger", &["large", "larger"], &large).await;
+    check_only_copy("mv large larger; echo small > large", &["larger"], &large).await;
+    check_only_copy(
+        "echo 1 > $'\\xff'; mv target/only $'\\xfe'; mv $'\\xfe' found",
+        &["found"],
+        "only\n",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_undoing_takes_away_is_kept() {
+    let place = Place::new();
+    let environment = place.open("s");
+    run(&environment, "echo new > new; echo changed > src/a.rs").await;
+    drop(environment);
+    let restored = place.undo(None, false).unwrap();
+    let kept = restored.kept.expect("a place");
+    let below = |name: &str| {
+        let path = place.path(name);
+        kept.join(path.strip_prefix("/").unwrap())
+    };
+    assert_eq!(fs::read(below("new")).unwrap(), b"new\n");
+    assert_eq!(fs::read(below("src/a.rs")).unwrap(), b"changed\n");
+    assert_eq!(fs::read(place.path("src/a.rs")).unwrap(), b"fn a() {}\n");
+    // Until the session is deleted.
+    place.store().delete("s").unwrap();
+    assert!(!kept.exists());
+}
+
+#[tokio::test]
+async fn a_directory_that_became_a_link_leads_nowhere() {
+    let place = Place::new();
+    let outside = place.root.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a.rs"), "outside\n").unwrap();
+    let environment = place.open("s");
+    // What is there behind the link is what the session left here.
+    run(&environment, "echo outside > src/a.rs; rm src/b.rs").await;
+    drop(environment);
+    fs::rename(place.path("src"), place.root.path().join("moved")).unwrap();
+    symlink(&outside, place.path("src")).unwrap();
+    let Err(UndoError::Refused(left)) = place.undo(None, false) else {
+        panic!("refused");
+    };
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left[0].why, "a directory above it is a link now");
+    let restored = place.undo(None, true).unwrap();
+    assert_eq!(restored.not.len(), 2);
+    assert_eq!(fs::read(outside.join("a.rs")).unwrap(), b"outside\n");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_command_that_was_killed_with_its_session_is_said() {
+    let place = Place::new();
+    let environment = place.open("s");
+    write(&environment, "one", "1").await;
+    environment.answered();
+    let mut output = |_, _| ();
+    let io = ExecIo {
+        output: &mut output,
+        cancel: CancellationToken::new(),
+    };
+    let made = place.path("cut");
+    let cut = environment.exec(command("echo cut > cut; sleep 100"), io);
+    let until = async {
+        while !made.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = cut => panic!("it sleeps"),
+        () = until => {}
+    }
+    // Nothing is cleaned up, as after a kill.
+    drop(environment);
+    let restored = place.undo(Some(1), false).unwrap();
+    let [why] = &*restored.uncovered else {
+        panic!("{restored:?}");
+    };
+    assert!(why.contains("the session was killed while it ran"), "{why}");
+}
+
+#[tokio::test]
+async fn a_file_behind_a_link_to_nowhere_is_noted() {
+    let place = Place::new();
+    symlink("made", place.path("dangling")).unwrap();
+    let before = place.tree();
+    let environment = place.open("s");
+    write(&environment, "dangling", "new\n").await;
+    assert!(place.path("made").exists());
+    drop(environment);
+    assert_eq!(place.undo(None, false).unwrap().not, []);
+    assert_eq!(place.tree(), before);
+}
+
+#[tokio::test]
+async fn only_rules_of_git_in_the_repository_leave_files_out() {
+    let place = Place::new();
+    fs::create_dir(place.path(".git")).unwrap();
+    fs::write(place.root.path().join(".gitignore"), "*\n").unwrap();
+    fs::write(place.path(".ignore"), "src/\n").unwrap();
+    let before = place.tree();
+    let environment = place.open("s");
+    run(&environment, "echo changed > src/a.rs; echo x > run.sh").await;
+    drop(environment);
+    assert_eq!(place.undo(None, false).unwrap().paths.len(), 2);
+    assert_eq!(place.tree(), before);
+}
+
+#[tokio::test]
+async fn owners_come_back() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("owners_come_back: not root, so nothing has another owner");
+        return;
+    }
+    let place = Place::new();
+    for name in ["src/a.rs", "src/b.rs", "src"] {
+        std::os::unix::fs::chown(place.path(name), Some(12_345), Some(23_456)).unwrap();
+    }
+    let environment = place.open("s");
+    run(&environment, "echo more >> src/a.rs; rm src/b.rs").await;
+    environment.answered();
+    run(&environment, "rm -r src").await;
+    drop(environment);
+    assert_eq!(place.undo(Some(1), false).unwrap().not, []);
+    for name in ["src/a.rs", "src/b.rs", "src"] {
+        let metadata = fs::metadata(place.path(name)).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (12_345, 23_456), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_notes_are_said_and_kept() {
+    let place = Place::new();
+    let environment = place.open("s");
+    write(&environment, "one", "1").await;
+    drop(environment);
+    let log = place.root.path().join("checkpoints/s/changes.jsonl");
+    let damaged = fs::read_to_string(&log).unwrap().replacen('{', "[", 1);
+    fs::write(&log, &damaged).unwrap();
+    let error = place.store().newest(&place.work(), None).err().unwrap();
+    assert!(error.to_string().contains("line 1 of"), "{error}");
+    assert_eq!(fs::read_to_string(&log).unwrap(), damaged);
 }

@@ -164,6 +164,35 @@ async fn write_through_a_link_to_nowhere_makes_its_target() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn write_keeps_attributes() {
+    let (directory, environment) = with_files(&[("a", "before")]);
+    let path = directory.path().join("a");
+    let attribute = |call: &str| {
+        let line = format!(
+            "python3 -c 'import os, sys; print(os.{call})' {}",
+            path.display()
+        );
+        run(&environment, command(&line))
+    };
+    let set = attribute("setxattr(sys.argv[1], \"user.note\", b\"kept\")").await;
+    if set.status.exit_code != 0 {
+        println!(
+            "write_keeps_attributes: this file system has none: {}",
+            set.stderr
+        );
+        return;
+    }
+    environment
+        .write("a", Bytes::from_static(b"after"))
+        .await
+        .unwrap();
+    let kept = attribute("getxattr(sys.argv[1], \"user.note\")").await;
+    assert_eq!(kept.stdout, "b'kept'\n", "{kept:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
+}
+
 #[tokio::test]
 async fn write_keeps_hard_links_together() {
     for new in ["longer than before", "s", ""] {

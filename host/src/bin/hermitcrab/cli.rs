@@ -93,9 +93,11 @@ damaged, 2 wrong usage.";
 
 const UNDO_EXIT_CODES: &str = "\
 Exit codes: 0 everything is as it was, 1 nothing was undone because of the paths that are named, or
-with --partly not those, 2 wrong usage or nothing to undo.
+with --partly not those, or something else changed that is not noted, 2 wrong usage or nothing to
+undo.
 
-Stdout has the paths that were restored. docs/undo.md says what is noted and what is not.";
+Stdout has the paths that were restored. What was in them until then is kept; stderr says where.
+docs/undo.md says what is noted and what is not.";
 
 const COMPARE_EXIT_CODES: &str = "\
 Exit codes: 0 every branch has a result, 1 a provider, a budget or this machine ended some before,

@@ -16,6 +16,7 @@ use crate::ground;
 use crate::harmless::harmless;
 use crate::journal;
 use crate::replay;
+use crate::undo;
 
 /// Lists sessions, or does with one what the options say.
 ///
@@ -36,6 +37,7 @@ pub(crate) fn sessions(options: &SessionsOptions) -> Result<Code, Failure> {
             let store = journal::sessions()?;
             for id in &these.ids {
                 store.remove(id).map_err(journal::failed)?;
+                undo::forget(id)?;
             }
         }
     }

@@ -70,6 +70,13 @@ impl Undo {
                 for why in &done.uncovered {
                     told.push_str(&format!("\n! there may be more: {}", harmless(why)));
                 }
+                if let Some(kept) = &done.kept {
+                    let kept = kept.display().to_string();
+                    told.push_str(&format!(
+                        "\nWhat was in them until now is in {}",
+                        harmless(&kept)
+                    ));
+                }
                 Undone { paths, told }
             }
         }
@@ -130,7 +137,13 @@ pub(crate) fn undo(options: &UndoOptions) -> Result<Code, Failure> {
         Failure::failed(format!("cannot read the checkpoints of {shown}: {why}"))
     })?;
     let Some(mut checkpoints) = found else {
-        return Err(nothing("no session is known that has changed something"));
+        return Err(match &options.session {
+            None => nothing("no session is known that has changed something"),
+            Some(id) => Failure::usage(format!(
+                "no session {} is known that has changed something in {shown}; `hermitcrab sessions` lists those that are kept",
+                harmless(id)
+            )),
+        });
     };
     let steps = checkpoints.steps();
     let mut stdout = std::io::stdout().lock();
@@ -143,11 +156,21 @@ pub(crate) fn undo(options: &UndoOptions) -> Result<Code, Failure> {
     let done = match checkpoints.undo(options.to, options.partly) {
         Ok(done) => done,
         Err(UndoError::Nothing) => {
-            let rounds: Vec<String> = steps.iter().map(|step| step.round.to_string()).collect();
-            return Err(nothing(&match rounds.is_empty() {
-                true => "everything is undone".to_owned(),
-                false => format!("no such round; something changed in {}", rounds.join(", ")),
-            }));
+            let changed = steps.iter().filter(|step| !step.paths.is_empty());
+            let rounds: Vec<String> = changed.map(|step| step.round.to_string()).collect();
+            let unknown = steps.iter().flat_map(|step| &step.uncovered);
+            let unknown: Vec<String> = unknown.map(|why| harmless(why)).collect();
+            return Err(match (rounds.is_empty(), unknown.is_empty()) {
+                (false, _) => Failure::usage(format!(
+                    "nothing changed in that round or after it in {shown}; something changed in round {}",
+                    rounds.join(", ")
+                )),
+                (true, false) => Failure::failed(format!(
+                    "there is nothing to undo in {shown} that is noted: {}",
+                    unknown.join("; ")
+                )),
+                (true, true) => nothing("everything is undone"),
+            });
         }
         Err(error @ UndoError::Busy) => return Err(Failure::failed(error.to_string())),
         Err(error @ UndoError::Refused(_)) => {
@@ -163,16 +186,38 @@ pub(crate) fn undo(options: &UndoOptions) -> Result<Code, Failure> {
     for path in &done.paths {
         let _ = writeln!(stdout, "{}", relative(path, &directory));
     }
-    for why in &done.uncovered {
-        eprintln!("hermitcrab: there may be more: {}", harmless(why));
+    if let Some(kept) = &done.kept {
+        let kept = harmless(&kept.display().to_string());
+        eprintln!("hermitcrab: what was in them until now is in {kept}");
     }
-    if done.not.is_empty() {
-        return Ok(Code::DONE);
+    let mut left = Vec::new();
+    if !done.not.is_empty() {
+        left.push(format!("not undone:\n{}", listed(&done.not, &directory)));
     }
-    Err(Failure::failed(format!(
-        "not undone:\n{}",
-        listed(&done.not, &directory)
-    )))
+    if !done.uncovered.is_empty() {
+        let whys = done
+            .uncovered
+            .iter()
+            .map(|why| format!("  {}", harmless(why)));
+        let whys: Vec<String> = whys.collect();
+        left.push(format!("there may be more to undo:\n{}", whys.join("\n")));
+    }
+    match left.is_empty() {
+        true => Ok(Code::DONE),
+        false => Err(Failure::failed(left.join("\n"))),
+    }
+}
+
+/// Removes what is kept of a session for undoing it.
+///
+/// # Errors
+/// A process has it, or it cannot be removed.
+pub(crate) fn forget(id: &str) -> Result<(), Failure> {
+    let deleted = store().map_or(Ok(()), |store| store.delete(id));
+    deleted.map_err(|error| {
+        let (id, why) = (harmless(id), reason(&error));
+        Failure::failed(format!("cannot delete what undoes the session {id}: {why}"))
+    })
 }
 
 fn relative(path: &str, directory: &Path) -> String {

@@ -47,6 +47,14 @@ impl Undo {
 /// Always.
 pub(crate) fn undo(_: &UndoOptions) -> Result<Code, Failure> {
     Err(Failure::usage(
-        "there is nothing to undo: local runs work on Linux and macOS only so far".to_owned(),
+        "there is nothing to undo: changes are noted on Linux and macOS only".to_owned(),
     ))
+}
+
+/// Nothing is kept.
+///
+/// # Errors
+/// None.
+pub(crate) fn forget(_: &str) -> Result<(), Failure> {
+    Ok(())
 }

@@ -51,7 +51,9 @@ use fence::Fence;
 pub use guardian::Guardian;
 pub(in crate::local) use guardian::Table;
 use hands::Hands;
+pub(crate) use real::follow_links;
 use stop::Stop;
+pub(crate) use write::stays_in_place;
 
 /// Up to this size, in bytes, files are read and written without changing thread.
 const SMALL: u64 = 256 * 1024;
@@ -229,9 +231,9 @@ impl Fenced {
         }
         match Hands::new(fence.clone(), allowed.to_owned()) {
             Ok(hands) => Self {
+                unfenced: fence.lacks(),
                 fence: Some(fence),
                 hands: Some(hands),
-                unfenced: None,
             },
             Err(reason) => without(Some(reason)),
         }

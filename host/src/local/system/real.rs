@@ -15,18 +15,7 @@ const MAX_LINKS: u32 = 40;
 /// `path`, which is absolute, with every link on it followed. What does not
 /// exist stays as it is named.
 pub(super) fn real_path(path: &Path, shown: &str) -> Result<String, EnvironmentError> {
-    let real = match fs::canonicalize(path) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            follow(path)
-        }
-        result => result,
-    };
-    let real = real.map_err(|error| failure("follow the links of", shown, &error))?;
+    let real = follow_links(path).map_err(|error| failure("follow the links of", shown, &error))?;
     real.into_os_string().into_string().map_err(|real| {
         let real = real.to_string_lossy();
         EnvironmentError::new(
@@ -36,6 +25,24 @@ pub(super) fn real_path(path: &Path, shown: &str) -> Result<String, EnvironmentE
             ),
         )
     })
+}
+
+/// As [`real_path`], of any name.
+///
+/// # Errors
+/// A loop of links, or a directory that cannot be looked into.
+pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            follow(path)
+        }
+        result => result,
+    }
 }
 
 /// Component by component, as the system does when it makes a file.

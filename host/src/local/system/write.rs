@@ -3,7 +3,8 @@
 //! The usual way is a new file beside the old one that takes its name: a full
 //! disk, a quota or a kill leaves the old file untouched, and no reader sees
 //! half of it. That would break what belongs to the old file itself, so a file
-//! with several names (hard links), of another owner, or in a directory where
+//! with several names (hard links), of another owner, with attributes such as an access
+//! control list, or in a directory where
 //! we cannot make or rename files (a single file mounted into a container) is
 //! written in place: the part that makes it longer first, because that is what
 //! can run out of space, then the rest.
@@ -38,9 +39,7 @@ pub(super) fn write(path: &Path, shown: &str, content: &[u8]) -> Result<(), Envi
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(fail)?;
-    // SAFETY: takes and returns plain numbers.
-    let own = metadata.uid() == unsafe { libc::geteuid() };
-    let replaced = if own && metadata.nlink() == 1 {
+    let replaced = if !stays_in_place(path, &metadata) {
         let target = fs::canonicalize(path).map_err(fail)?;
         replace(&target, &metadata, content).map_err(fail)?
     } else {
@@ -63,6 +62,40 @@ fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content).inspect_err(|_| {
         let _ = fs::canonicalize(path).and_then(fs::remove_file);
     })
+}
+
+/// Whether a new file with its name would lack something that belongs to the file at
+/// `path` itself.
+pub(crate) fn stays_in_place(path: &Path, metadata: &Metadata) -> bool {
+    // SAFETY: takes and returns plain numbers.
+    let is_own = metadata.uid() == unsafe { libc::geteuid() };
+    !is_own || metadata.nlink() > 1 || has_attributes(path)
+}
+
+/// Whether it has extended attributes but its label of SELinux, which a new file gets, too.
+#[cfg(target_os = "linux")]
+fn has_attributes(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let mut names = vec![0_u8; 4096];
+    // SAFETY: a C string, and a buffer of the length that is given.
+    let length = unsafe { libc::listxattr(path.as_ptr(), names.as_mut_ptr().cast(), names.len()) };
+    match usize::try_from(length) {
+        Ok(length) => names[..length.min(names.len())]
+            .split(|byte| *byte == 0)
+            .any(|name| !name.is_empty() && name != b"security.selinux"),
+        // More names than that; other errors are of file systems without any.
+        Err(_) => io::Error::last_os_error().raw_os_error() == Some(libc::ERANGE),
+    }
+}
+
+/// On macOS nearly every file has some that a new file gets, too.
+#[cfg(not(target_os = "linux"))]
+fn has_attributes(_: &Path) -> bool {
+    false
 }
 
 enum Replaced {
