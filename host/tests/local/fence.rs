@@ -110,6 +110,13 @@ async fn nothing_else_can_be_changed() {
     }
     check(Sandbox::ReadOnly, "echo a > a", false).await;
     check(Sandbox::ReadOnly, "mktemp", false).await;
+    for line in [
+        "chmod 700 $OUTSIDE/kept",
+        "chmod 700 .",
+        "touch -d 2001-01-01 $OUTSIDE/kept",
+    ] {
+        check(Sandbox::ReadOnly, line, false).await;
+    }
     check(Sandbox::ReadOnly, "cat $OUTSIDE/kept > /dev/null", true).await;
 }
 
@@ -150,6 +157,14 @@ async fn services_of_the_machine_are_out_of_reach() {
     let ran = run(&environment, command(line)).await;
     assert_ne!(ran.status.exit_code, 0, "{ran:?}");
     assert_eq!(ran.stdout, "b'x'\n", "{ran:?}");
+    // One that is sent to without connecting, as of a log.
+    let datagrams = std::os::unix::net::UnixDatagram::bind(place.inside.join("log.sock")).unwrap();
+    let line = "python3 -c 'import socket; \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"x\", \"log.sock\")'";
+    let ran = run(&environment, command(line)).await;
+    assert_ne!(ran.status.exit_code, 0, "{ran:?}");
+    datagrams.set_nonblocking(true).unwrap();
+    assert!(datagrams.recv(&mut [0]).is_err());
     // Nor can it end who is outside.
     let line = format!("kill -0 {}", std::process::id());
     assert_ne!(run(&environment, command(&line)).await.status.exit_code, 0);

@@ -81,3 +81,21 @@ async fn a_time_limit_ends_all_of_it() {
     let left = run(&environment, command(wait)).await;
     assert_eq!(left.stdout, "gone\n", "{left:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_fence_lets_the_terminal_be_written_to() {
+    use hermitcrab_host::Sandbox;
+
+    for sandbox in [Sandbox::ReadOnly, Sandbox::WorkspaceWrite] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let builder = LocalEnvironment::builder(directory.path()).terminal();
+        let environment = builder.sandbox(sandbox).build().expect("an environment");
+        let ran = run(&environment, command("test -t 1 && echo hi")).await;
+        assert_eq!(
+            (ran.status.exit_code, &*ran.stdout),
+            (0, "hi\n"),
+            "{sandbox:?}"
+        );
+    }
+}

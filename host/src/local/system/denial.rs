@@ -8,7 +8,7 @@ use crate::local::Sandbox;
 use crate::local::sandbox::Bounds;
 
 /// What programs print when a change or a connection was refused.
-const SIGNS: [&str; 9] = [
+const SIGNS: [&str; 15] = [
     "permission denied",
     "operation not permitted",
     "eacces",
@@ -18,6 +18,12 @@ const SIGNS: [&str; 9] = [
     "could not resolve",
     "name resolution",
     "network is unreachable",
+    "failed to connect",
+    "could not connect",
+    "couldn't connect",
+    "no matching distribution",
+    "unable to open database",
+    "readonly database",
 ];
 /// Bytes of the end of a chunk that the next one is looked through with.
 const OVERLAP: usize = 32;

@@ -28,12 +28,17 @@ use crate::local::sandbox::Bounds;
 const LEAST: ABI = ABI::V3;
 /// Marks system calls of the x32 ABI, which are not those of x86_64.
 const X32: i64 = 0x4000_0000;
+/// The kind of a socket; what else is in the argument are flags.
+const KINDS: u64 = 0xf;
 
 /// The bounds of an environment's commands and file tools.
 #[derive(Debug)]
 pub(super) struct Fence {
     writable: Vec<PathBuf>,
-    network: Option<BpfProgram>,
+    /// Filters of system calls.
+    filters: Vec<BpfProgram>,
+    /// Why there are none, if there should be.
+    unfiltered: Option<String>,
 }
 
 impl Fence {
@@ -57,12 +62,34 @@ impl Fence {
                 });
             }
         }
-        ruleset().map_err(|error| format!("this kernel has no Landlock of ABI 3: {error}"))?;
-        let network = match bounds.network {
-            true => None,
-            false => Some(no_network().map_err(|error| format!("no seccomp here: {error}"))?),
+        ruleset().map_err(|_| "this kernel has no Landlock of ABI 3 (Linux 6.2)".to_owned())?;
+        let mut filters = Vec::new();
+        let mut unfiltered = None;
+        let mut add = |filter: Result<BpfProgram, seccompiler::BackendError>| match filter {
+            Ok(filter) => filters.push(filter),
+            Err(error) => unfiltered = Some(error.to_string()),
         };
-        Ok(Some(Self { writable, network }))
+        if !bounds.network {
+            add(no_network());
+        }
+        if bounds.sandbox == Sandbox::ReadOnly {
+            add(no_attributes());
+        }
+        if !filters.is_empty() && !has_filters() {
+            filters.clear();
+            unfiltered = Some("this kernel has no seccomp".to_owned());
+        }
+        Ok(Some(Self {
+            writable,
+            filters,
+            unfiltered,
+        }))
+    }
+
+    /// What of it is missing here, in a sentence.
+    pub(super) fn lacks(&self) -> Option<String> {
+        let why = self.unfiltered.as_ref()?;
+        Some(format!("commands have the network: {why}"))
     }
 
     /// What stands before the shell of a command: nothing, the thread is bounded.
@@ -93,10 +120,9 @@ impl Fence {
         }
         // What `LEAST` has is enforced or an error.
         rules.restrict_self().map_err(io::Error::other)?;
-        match &self.network {
-            Some(filter) => seccompiler::apply_filter(filter).map_err(io::Error::other),
-            None => Ok(()),
-        }
+        self.filters
+            .iter()
+            .try_for_each(|filter| seccompiler::apply_filter(filter).map_err(io::Error::other))
     }
 }
 
@@ -110,9 +136,24 @@ fn ruleset() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
+/// Whether a thread can have a filter.
+fn has_filters() -> bool {
+    let action = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: a number that the kernel reads, and nothing else.
+    let asked = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_ACTION_AVAIL,
+            0,
+            &raw const action,
+        )
+    };
+    asked == 0
+}
+
 /// No socket but pairs, and no way around the filter. Sockets of the file system are
-/// made but not connected: behind them are the container engine and the session's bus,
-/// which start anything.
+/// made but not connected, and those that send without connecting are not made: behind
+/// them are the container engine and the session's bus, which start anything.
 fn no_network() -> Result<BpfProgram, seccompiler::BackendError> {
     let other = || {
         let domain = SeccompCondition::new(
@@ -125,8 +166,21 @@ fn no_network() -> Result<BpfProgram, seccompiler::BackendError> {
     };
     let mut rules = BTreeMap::new();
     for call in [libc::SYS_socket, libc::SYS_socketpair] {
-        rules.insert(call, other()?);
-        rules.insert(call | X32, other()?);
+        for call in [call, call | X32] {
+            rules.insert(call, other()?);
+        }
+    }
+    let datagrams = || {
+        let kind = SeccompCondition::new(
+            1,
+            SeccompCmpArgLen::Dword,
+            SeccompCmpOp::MaskedEq(KINDS),
+            libc::SOCK_DGRAM as u64,
+        )?;
+        SeccompRule::new(vec![kind])
+    };
+    for call in [libc::SYS_socket, libc::SYS_socket | X32] {
+        rules.entry(call).or_default().push(datagrams()?);
     }
     let denied = [
         libc::SYS_connect,
@@ -137,6 +191,40 @@ fn no_network() -> Result<BpfProgram, seccompiler::BackendError> {
         rules.insert(call, Vec::new());
         rules.insert(call | X32, Vec::new());
     }
+    filter(rules)
+}
+
+/// No change of modes, owners, times and attributes, which Landlock does not judge.
+fn no_attributes() -> Result<BpfProgram, seccompiler::BackendError> {
+    let mut denied = vec![
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchmodat2,
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_utimensat,
+        libc::SYS_setxattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_fsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_lremovexattr,
+        libc::SYS_fremovexattr,
+    ];
+    #[cfg(target_arch = "x86_64")]
+    denied.extend([
+        libc::SYS_chmod,
+        libc::SYS_chown,
+        libc::SYS_lchown,
+        libc::SYS_utime,
+        libc::SYS_utimes,
+        libc::SYS_futimesat,
+    ]);
+    let rules = denied.into_iter().flat_map(|call| [call, call | X32]);
+    filter(rules.map(|call| (call, Vec::new())).collect())
+}
+
+/// Denies what `rules` name.
+fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(
         rules,
         SeccompAction::Allow,

@@ -50,6 +50,11 @@ impl Fence {
         &self.before_shell
     }
 
+    /// Nothing of it is missing.
+    pub(super) fn lacks(&self) -> Option<String> {
+        None
+    }
+
     /// Whether file tools can be bounded, too: a profile bounds a whole process.
     pub(super) fn bounds_threads(&self) -> bool {
         false

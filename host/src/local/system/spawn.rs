@@ -50,7 +50,12 @@ pub(super) fn spawn(
     fence: Option<&Fence>,
     terminal: bool,
 ) -> io::Result<Spawned> {
-    let start = || unfenced(words, environment, directory, guardian, terminal);
+    // A terminal is opened outside of the fence, which would not let it be written to.
+    let output = match terminal {
+        true => terminal::open()?,
+        false => pipe()?,
+    };
+    let start = || unfenced(words, environment, directory, guardian, output, terminal);
     let Some(fence) = fence else { return start() };
     // A fence binds a thread for good, and what it starts: this one ends at once.
     std::thread::scope(|scope| {
@@ -71,12 +76,9 @@ fn unfenced(
     environment: &[CString],
     directory: &CStr,
     guardian: Option<&Table>,
+    (stdout, stdout_writer): (OwnedFd, OwnedFd),
     terminal: bool,
 ) -> io::Result<Spawned> {
-    let (stdout, stdout_writer) = match terminal {
-        true => terminal::open()?,
-        false => pipe()?,
-    };
     let watched = guardian.map(|table| table.enter(&stdout));
     let (stderr, stderr_writer) = pipe()?;
     let to_stderr = match terminal {
