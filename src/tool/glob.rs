@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::executor::Executor;
+use super::grep::nothing;
 use super::mapping::{Kind, Parameter, optional, required};
 use super::{CallContext, Declared, ToolError, ToolOutput};
 use crate::environment::{Environment, GlobRequest, absolute_path};
@@ -53,7 +54,7 @@ impl Executor for Glob {
         };
         let found = call.environment.glob(request).await?;
         if found.entries.is_empty() {
-            return Ok(ToolOutput::text("No files found"));
+            return Ok(ToolOutput::text(nothing("files", found.truncated)));
         }
         let mut lines: Vec<&str> = found.entries.iter().map(|e| e.path.as_str()).collect();
         let note = format!(

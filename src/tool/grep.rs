@@ -104,7 +104,7 @@ impl Executor for Grep {
             filter.apply(&mut found, arguments.output_mode, max);
         }
         if found.matches.is_empty() {
-            return Ok(ToolOutput::text("No matches found"));
+            return Ok(ToolOutput::text(nothing("matches", found.truncated)));
         }
         let raise = declared.advertised("max_results");
         let text = match arguments.output_mode {
@@ -116,6 +116,16 @@ impl Executor for Grep {
             mode => by_file(&found, max, mode, raise),
         };
         Ok(ToolOutput::bounded(text, call.max_captured_bytes))
+    }
+}
+
+/// What a search says that found none of `what`; one that `was_cut` cannot know.
+pub(super) fn nothing(what: &str, was_cut: bool) -> String {
+    match was_cut {
+        false => format!("No {what} found"),
+        true => {
+            format!("No {what} found so far: the search was cut short before its end; narrow it")
+        }
     }
 }
 
@@ -356,6 +366,10 @@ mod tests {
             "src/b.rs:2:fn Three() {}",
         );
         check(json!({"pattern": "nowhere"}), "No matches found");
+        assert_eq!(
+            super::nothing("matches", true),
+            "No matches found so far: the search was cut short before its end; narrow it"
+        );
     }
 
     #[test]

@@ -215,5 +215,16 @@ impl Held {
             }
             Err(error) => eprintln!("hermitcrab: {}", harmless(&error.to_string())),
         }
+        // This one stays, however large it is.
+        let kept = self.store.list().unwrap_or_default();
+        let bytes: u64 = kept.iter().map(|one| one.bytes).sum();
+        if bytes > self.quota.bytes {
+            eprintln!(
+                "hermitcrab: kept sessions take {} MiB, more than the {} of --journal-quota, because \
+                 of those that are in use; `hermitcrab sessions delete` removes some",
+                bytes.div_ceil(1 << 20),
+                self.quota.bytes >> 20
+            );
+        }
     }
 }
