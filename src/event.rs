@@ -5,7 +5,8 @@
 //! the stream of the session that the host opened. `timestamp` is RFC 3339 in
 //! UTC with milliseconds. `seq` counts the events of that stream from 1 without
 //! gaps. Consumers ignore kinds and fields that they do not know.
-//! Sources: spec 2.9; the kinds that the spec lacks: DESIGN §6.
+//! Source: spec 2.9, and kinds for what hosts must show that the spec lacks
+//! (`WARNING`, `USAGE`, `RETRY` and others).
 
 use std::rc::Rc;
 

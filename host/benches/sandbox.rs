@@ -1,6 +1,6 @@
 //! `cargo xtask bench sandbox`: the in-memory environment through wasmtime, in
-//! process. Measures and prints; never judges. Shapes of the work are those of
-//! DESIGN §8.
+//! process. Measures and prints; never judges. docs/measurements.md, *The
+//! sandbox*, has the results.
 //!
 //! The first argument is the module of `bench/shell`, the floor. With paths of
 //! cores after it each gets a column; they take turns at every repetition, so that

@@ -3,7 +3,7 @@
 //! The core names a credential and never sees its key. The host puts the key
 //! into the header only if the request goes to the origin that the key belongs
 //! to, so that neither a changed URL nor a redirect can carry it elsewhere.
-//! Source: DESIGN §5 "Key at the door".
+//! ARCHITECTURE.md, *Cross-cutting concerns*, describes the way of a key.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,7 @@
 //!
 //! The core needs no clock, thread or entropy of the engine. What keeps it in
 //! its place: epochs (a guest that does not return is stopped) and a memory
-//! limit per instance. Source: DESIGN §2, issue "Host crate".
+//! limit per instance.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

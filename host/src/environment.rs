@@ -3,7 +3,7 @@
 //! The core asks for files and commands as data ([`EnvironmentCall`],
 //! [`ExecRequest`]); a host environment answers. [`crate::LocalEnvironment`] is
 //! one; Docker, SSH or a remote machine are others that you can write.
-//! Source: spec 4.1 to 4.3, DESIGN §3.
+//! Source: spec 4.1 to 4.3.
 
 use async_trait::async_trait;
 use bytes::Bytes;

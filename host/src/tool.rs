@@ -43,7 +43,8 @@ impl ToolEnvironment {
     /// Runs a command to its end; a `timeout_ms` of 0 takes the session's default.
     ///
     /// # Errors
-    /// See the type.
+    /// The command cannot be started, the policy or the host denies it, or the tool's call
+    /// is over.
     pub async fn exec(&self, request: ExecRequest) -> Result<ExecOutput, HostError> {
         let mut result = ExecOutput::default();
         let (stdout, stderr) = (&mut result.stdout, &mut result.stderr);
@@ -58,7 +59,7 @@ impl ToolEnvironment {
     /// Runs a command and hands its output over as it comes.
     ///
     /// # Errors
-    /// See the type.
+    /// The same as [`exec`](Self::exec).
     pub async fn exec_with(
         &self,
         request: ExecRequest,
@@ -71,7 +72,8 @@ impl ToolEnvironment {
     /// Content of a file.
     ///
     /// # Errors
-    /// See the type.
+    /// The file cannot be read (`not_found`, for example), the host denies it, or the tool's
+    /// call is over.
     pub async fn read(&self, path: &str) -> Result<Bytes, HostError> {
         job::read(&self.driver, self.target(), path).await
     }
@@ -79,7 +81,8 @@ impl ToolEnvironment {
     /// Replaces or creates a file, with its parents.
     ///
     /// # Errors
-    /// See the type.
+    /// The file cannot be written, the policy or the host denies it, or the tool's call is
+    /// over.
     pub async fn write(&self, path: &str, content: impl Into<Bytes>) -> Result<(), HostError> {
         job::write(&self.driver, self.target(), path, content.into()).await
     }
@@ -87,7 +90,7 @@ impl ToolEnvironment {
     /// Entries below a directory; depth 1 is the directory itself.
     ///
     /// # Errors
-    /// See the type.
+    /// The directory cannot be listed, the host denies it, or the tool's call is over.
     pub async fn list(&self, path: &str, depth: u32) -> Result<Vec<DirEntry>, HostError> {
         let call = EnvironmentCall::List {
             path: path.to_owned(),
@@ -102,7 +105,8 @@ impl ToolEnvironment {
     /// Makes any call.
     ///
     /// # Errors
-    /// See the type.
+    /// What the environment answers; `permission_denied` where the policy or the host says
+    /// no; `not_found` once the tool's call is over.
     pub async fn call(&self, call: EnvironmentCall) -> Result<EnvironmentReply, HostError> {
         job::call(&self.driver, self.target(), call).await
     }

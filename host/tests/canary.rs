@@ -1,4 +1,4 @@
-//! The key stays at the door (DESIGN §5): a canary key given to the host reaches
+//! The key stays outside the core: a canary key given to the host reaches
 //! the model's server in its header, and nothing else: no event, no history, no
 //! file, no command's environment, no byte of the guest's memory. What the binary
 //! prints, and what the system shows of its process, `run.rs` looks at.

@@ -1,4 +1,4 @@
-//! History is append-only on the wire (DESIGN §5): of a run of 30 rounds with
+//! History is append-only on the wire: of a run of 30 rounds with
 //! everything that a history can hold, each request begins with the bytes of the
 //! one before, cache markers aside.
 

@@ -3,7 +3,7 @@
 //! The core imports nothing. What it wants it returns from `step` as an
 //! [`Effect`]; the host performs it and hands back [`Outcome`]s: any number of
 //! streamed ones, then exactly one final one, also after [`EffectKind::Cancel`].
-//! Source: DESIGN §1 and §2.
+//! ARCHITECTURE.md, *One step*, describes the exchange.
 
 mod environment;
 mod executor;

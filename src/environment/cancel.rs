@@ -2,7 +2,7 @@
 //! says why.
 //!
 //! Cancelling never drops a future: whoever awaits an effect keeps awaiting its
-//! final outcome (DESIGN §2), so a cancelled call still reports what had arrived.
+//! final outcome, so a cancelled call still reports what had arrived.
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -2,7 +2,7 @@
 //!
 //! An environment answers two kinds of request: a short [`EnvironmentCall`]
 //! and a streamed command ([`ExecRequest`]). It never decides what a tool
-//! does; it never talks to a model. Source: spec 4.1, DESIGN §3.
+//! does; it never talks to a model. Source: spec 4.1.
 
 mod cancel;
 mod directory;
@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 /// Contract: paths are `/`-separated; relative paths start at the working
 /// directory. An environment without symbolic links may answer `RealPath` with
 /// [`EnvironmentErrorKind::Unsupported`]. Every call returns exactly once, also after `scope.cancel`
-/// fires: within 2.5 s, with what had arrived (DESIGN §2).
+/// fires: within 2.5 s, with what had arrived.
 #[async_trait(?Send)]
 pub trait ExecutionEnvironment {
     /// What the environment is; fixed for its life.

@@ -1,4 +1,4 @@
-//! Programs that the host lends to the in-memory shell (DESIGN §5).
+//! Programs that the host lends to the in-memory shell.
 
 use std::collections::BTreeMap;
 

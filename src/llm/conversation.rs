@@ -1,10 +1,10 @@
 //! The append-only list of messages, with their encoded bytes kept and, beside
 //! them, the head of the last request.
 //!
-//! DESIGN §5: everything up to the end of message n is the same bytes in every
-//! later request. What has been sent is sealed: an adapter merges neighbours
-//! only among messages that were never sent, and the seals are part of the
-//! saved conversation, so encoding it afresh gives the same bytes again.
+//! Providers cache prefixes, so everything up to the end of message n is the same
+//! bytes in every later request. What has been sent is sealed: an adapter merges
+//! neighbours only among messages that were never sent, and the seals are part of
+//! the saved conversation, so encoding it afresh gives the same bytes again.
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;

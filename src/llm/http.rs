@@ -1,5 +1,5 @@
 //! One HTTP exchange as data. Keys never appear here: a request names a
-//! credential, and the host fills it in at the door (DESIGN §5).
+//! credential, and the host adds its key when the request leaves.
 
 use std::fmt;
 

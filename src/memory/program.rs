@@ -2,9 +2,9 @@
 //!
 //! A call hands over arguments, environment, working directory, standard input
 //! and every file changed since that program's last call here; what the program
-//! changed comes back and is applied in order, the last writer winning (DESIGN
-//! §5); what something else made of the same path meanwhile is lost, and the
-//! command says so. While it runs, real time counts.
+//! changed comes back and is applied in order, the last writer winning; what
+//! something else made of the same path meanwhile is lost, and the command says
+//! so. While it runs, real time counts.
 //!
 //! A program may keep the files between calls. Each state that it gets has a
 //! number, and a call says which number its changes lead from; a program that

@@ -1,6 +1,6 @@
 //! Randomness of one environment: a seeded ChaCha stream, saved with it.
 //!
-//! The core draws no entropy (DESIGN §2). Whatever asks for random
+//! The core draws no entropy. Whatever asks for random
 //! bytes while a command runs (`getrandom`'s custom backend) gets them from the
 //! stream of the environment whose command it is.
 

@@ -1,4 +1,4 @@
-//! Configuration of a session: spec 2.2 and what DESIGN §6 adds.
+//! Configuration of a session: spec 2.2, and settings that the spec lacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,7 +145,8 @@ pub struct ProviderEndpoint {
     pub options: Value,
 }
 
-/// When a text answer moves the session to `AWAITING_INPUT` (DESIGN §6).
+/// When a text answer moves the session to `AWAITING_INPUT`: the spec names the
+/// state and not how to find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AwaitingInput {

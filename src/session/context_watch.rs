@@ -1,7 +1,7 @@
 //! The warning when a history passes 80 % of the context window (spec 5.5). It is
 //! informational.
 
-/// Notices each crossing of the threshold once (DESIGN §6).
+/// Notices each crossing of the threshold once; the spec would warn in every round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ContextWatch {
     above: bool,

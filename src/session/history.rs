@@ -1,7 +1,7 @@
 //! The history: turns for hosts, and the same conversation encoded for the model.
 //!
 //! Turns are only ever appended, and each is converted to a message exactly
-//! once, so that the bytes of earlier messages never change (DESIGN §5). A compaction
+//! once, so that the bytes of earlier messages never change. A compaction
 //! begins another conversation, which is a function of the turns: a session that goes
 //! on from a record has the same.
 
@@ -67,7 +67,7 @@ impl History {
         &self.turns
     }
 
-    /// Assistant turns so far: what `max_turns` counts (DESIGN §6).
+    /// Assistant turns so far: what `max_turns` counts.
     pub(crate) fn assistant_turns(&self) -> u32 {
         self.assistant_turns
     }

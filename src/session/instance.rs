@@ -1,5 +1,5 @@
 //! `Instance`: owns environments, sessions and jobs, and turns their waiting
-//! into steps. This is the whole of the core's outer face (DESIGN §2).
+//! into steps. This is the whole of the core's outer face.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -549,9 +549,9 @@ impl std::fmt::Debug for Instance {
     }
 }
 
-/// When a step has done enough (DESIGN §2 "A step is short"). Work is counted
-/// in clock reads of the sandbox, never in time: a replay must stop at the
-/// same place.
+/// When a step has done enough, so that a cancellation and other sessions get
+/// their turn. Work is counted (`memory::work`), never timed: a replay must stop
+/// at the same place.
 struct WorkBudget {
     #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
     end: u64,

@@ -66,7 +66,7 @@ async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> 
 }
 
 /// Processes an input and the follow-ups queued behind it: a loop, so that ten
-/// thousand follow-ups need no stack (DESIGN §6).
+/// thousand follow-ups need no stack.
 async fn process(session: &Rc<Shared>, work: Work) {
     let mut next = Some(work);
     let mut state = SessionState::Idle;
@@ -352,7 +352,7 @@ fn emit_turn_limit(session: &Shared, limit: LimitKind, value: u64, round: u32) {
     });
 }
 
-/// How an answer without tool calls ends the input (DESIGN §6).
+/// How an answer without tool calls ends the input.
 fn natural_end(session: &Shared, response: &Response) -> EndReason {
     let asks = match session.config.borrow().awaiting_input {
         AwaitingInput::Always => true,
@@ -483,7 +483,7 @@ fn watch_context(session: &Shared) {
     session.transcript.context.set(watch);
 }
 
-/// Reports a model error; some close the session (DESIGN §6).
+/// Reports a model error. Those that another try cannot mend close the session.
 fn fail(session: &Shared, error: &LlmError) {
     if error.kind == LlmErrorKind::ContextLength {
         session.emit(EventKind::Warning {

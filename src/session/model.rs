@@ -1,6 +1,6 @@
 //! Calling the model: one answer for one request, through retries.
 //!
-//! Two kinds of failure, two budgets (DESIGN §6): what fails before content
+//! Two kinds of failure, two budgets: what fails before content
 //! arrives follows the retry policy; a stream that breaks after content is the
 //! session's affair, and the partial answer is void.
 

@@ -1,7 +1,6 @@
 //! The system prompt of a session: built from what was found at its start, and
-//! built anew for the next request when the model or the tools have changed
-//! (DESIGN §6). While they do not, it stays the same bytes, which providers
-//! cache.
+//! built anew for the next request when the model or the tools have
+//! changed. While they do not, it stays the same bytes, which providers cache.
 
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 //! The spec's loop tests only pattern lengths that divide the window, so a
 //! window of 10 never sees a pattern of 3. Here the longest multiple of the
 //! pattern length that fits the window counts, with at least two repetitions;
-//! after a warning a whole new window must repeat (DESIGN §6).
+//! after a warning a whole new window must repeat.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

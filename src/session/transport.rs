@@ -1,5 +1,5 @@
 //! The model client's transport, made of effects: one `http` effect per
-//! exchange and one `sleep` that notices silence (DESIGN §6).
+//! exchange and one `sleep` that notices silence.
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! Bounded capture of output: everything up to a limit, beyond it head and
-//! tail (DESIGN §6, "full output against bounded memory").
+//! tail. The spec wants the full output in an event; memory must stay bounded.
 
 use std::collections::VecDeque;
 
-/// Default limit of captured output: 8 MiB (DESIGN §6).
+/// Default limit of captured output: 8 MiB.
 pub const DEFAULT_MAX_CAPTURED_BYTES: usize = 8 * 1024 * 1024;
 
 /// Takes chunks of bytes and keeps at most a fixed number of them.

@@ -1,6 +1,6 @@
 //! Truncation of tool output, word for word as in spec 5.1 and 5.3.
 //!
-//! Characters are Unicode scalar values and never split (DESIGN §6).
+//! Characters are Unicode scalar values and never split.
 
 use std::borrow::Cow;
 

@@ -116,7 +116,8 @@ impl fmt::Debug for CallContext {
     }
 }
 
-/// Time limits of commands, in ms (spec 5.4, DESIGN §6).
+/// Time limits of commands, in ms (spec 5.4). A value that the host set wins over
+/// that of the profile, because the spec names both 120 s and 10 s as the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// `default_command_timeout_ms`, when the host set it.

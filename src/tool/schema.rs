@@ -6,7 +6,7 @@
 //! as exclusive bounds, and `nullable`. References stay within the document and
 //! may be recursive. Annotations, and `format` is one, are ignored. Every other
 //! keyword is an error when the schema is compiled, because a rule that is
-//! silently not checked is worse than one that is missing (DESIGN §5).
+//! silently not checked is worse than one that is missing.
 
 mod check;
 mod compile;

@@ -43,7 +43,7 @@ extern "C" {
     pub(super) fn sleep(this: &Host, ms: f64, signal: &AbortSignal) -> Result<Promise, JsValue>;
 
     /// Sends `{method, url, headers, body, auth}` and resolves to a `Response`.
-    /// The key is added there; it never comes here (DESIGN §5).
+    /// The key is added there; it never comes here.
     #[wasm_bindgen(method, catch)]
     pub(super) fn fetch(
         this: &Host,

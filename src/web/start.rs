@@ -14,8 +14,8 @@ use super::perform::perform;
 use crate::effect::{Effect, EffectKind, OutcomeKind};
 use crate::environment::Cancel;
 
-/// How long a cancelled effect may take to end, in ms. The contract says
-/// 2.5 s (DESIGN §2); timers are late by some ms.
+/// How long a cancelled effect may take to end, in ms. The contract says 2.5 s;
+/// timers are late by some ms.
 const CANCEL_GRACE_MS: u32 = 2_400;
 
 impl Driver {

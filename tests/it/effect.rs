@@ -1,5 +1,5 @@
 //! The executor and the step boundary on their own: parallel awaits, outcomes
-//! out of order and in pieces, cancellation (DESIGN §2).
+//! out of order and in pieces, cancellation.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Left to right; a module may name only modules to its left (DESIGN §4).
+/// Left to right; a module may name only modules to its left (ARCHITECTURE.md, *Code map*).
 const LAYERS: [&str; 14] = [
     "text",
     "llm",

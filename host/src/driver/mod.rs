@@ -4,7 +4,7 @@
 //! once, hand events out, start effects. It never waits for an effect or for a
 //! consumer. Every effect gets exactly one final outcome, because the driver
 //! keeps the list of those that have not had theirs: a second one is dropped,
-//! and after a cancel a watchdog supplies a missing one. Source: DESIGN §2.
+//! and after a cancel a watchdog supplies a missing one.
 
 mod calls;
 mod perform;
@@ -38,8 +38,8 @@ pub use state::{Progress, ToolEnvironment, ToolFn, ToolInvocation};
 /// Outcomes that wait for the driver; then effects wait.
 const OUTCOMES: usize = 256;
 
-/// Longest time between a cancel and the final outcome (DESIGN §2). A little
-/// less than promised, so that the promise holds on a busy machine.
+/// Longest time between a cancel and the final outcome. A little less than the
+/// promised 2.5 s, so that the promise holds on a busy machine.
 const CANCEL_GRACE: Duration = Duration::from_millis(2_400);
 
 impl DriverHandle {

@@ -150,7 +150,8 @@ impl Eval {
     /// Runs the trials; `stop` ends them early.
     ///
     /// # Errors
-    /// See [`EvalError`].
+    /// [`EvalError::Usage`] before the first trial, [`EvalError::Failed`] if the run could
+    /// not go on, [`EvalError::Interrupted`] if `stop` fired.
     pub async fn run(self, stop: CancellationToken, watch: Watch) -> Result<Summary, EvalError> {
         let (shared, jobs) = self.prepare(stop, watch)?;
         let shared = Arc::new(shared);

@@ -3,7 +3,7 @@
 //! It keeps connections alive, never buffers a body, never follows a redirect
 //! and has no total time limit: the core's stream-idle timeout ends a silent
 //! stream. It knows no provider and no format. A key that a server sends back is
-//! replaced (`redact.rs`). Source: DESIGN §2, §5.
+//! replaced (`redact.rs`).
 //!
 //! Decisions. No automatic decompression: an event stream must arrive event by
 //! event, and no `Accept-Encoding` is sent. HTTP/1.1 only: one stream per

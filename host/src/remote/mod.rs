@@ -5,7 +5,7 @@
 //! on Linux.
 //!
 //! A command bears a mark in its environment, by which everything that it started is found
-//! again when it has to end. Source: spec 4.1 to 4.3, DESIGN §3.
+//! again when it has to end. Source: spec 4.1 to 4.3.
 
 mod carrier;
 mod failure;

@@ -61,7 +61,7 @@ impl Hooks {
         self.pipes_are_shared.get()
     }
 
-    /// Says whether.
+    /// Sets whether others may read that pipe.
     pub fn set_pipes_are_shared(&self, shared: bool) {
         self.pipes_are_shared.set(shared);
     }

@@ -4,7 +4,8 @@
 //! each time, in a loop that nothing counts: a line of 8 MB keeps the core busy for four
 //! seconds, whatever the time limit, one of 2 MB for a quarter of one.
 //!
-//! Seen in bashkit 0.20.2; `long_lines` in `tests/sandbox/commands.json` without this file.
+//! Seen in bashkit 0.20.2; `long lines 1` and `long lines 2` in
+//! `tests/sandbox/commands.json` without this file.
 
 use bashkit::{Error, Result};
 

@@ -2,7 +2,8 @@
 //!
 //! Every file says what users would see without it. When bashkit does it right, a test
 //! in `tests/it/bashkit.rs` of the file's name fails, and the file can go. Where plain
-//! bashkit cannot be asked natively, the column says what shows it.
+//! bashkit cannot be asked natively, no test fails by itself: the column says what shows
+//! the difference without the file, or why nothing can.
 //!
 //! | file | what bashkit does | shown by |
 //! |---|---|---|
@@ -21,7 +22,7 @@
 //! | `last_words` | drops the output of a program that a time limit ends | `tests/node/sandbox-exec.test.mjs` without the file |
 //! | `layers` | asks its synthetic files about every path | `cargo xtask bench sandbox` |
 //! | `leftovers` | restoring a state does not undo all | `leftovers` |
-//! | `long_lines` | `grep` looks at a long line again for each 4 KiB of it | `long lines` |
+//! | `long_lines` | `grep` looks at a long line again for each 4 KiB of it | `tests/sandbox/commands.json` without the file |
 //! | `ln` | makes a symbolic link without `-s` | `ln` |
 //! | `ls` | `-a` leaves `.` and `..` out | `ls` |
 //! | `mkdir` | `-m 700` makes a directory `700` | `mkdir` |

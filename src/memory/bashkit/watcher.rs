@@ -27,7 +27,7 @@ use std::cell::Cell;
 )]
 pub(in crate::memory) const WAKES: u32 = 1;
 
-/// What it waits for.
+/// How long it reads the clock in a poll, in µs of the time that it sees.
 const WAIT_US: u64 = 10_000;
 /// The reading of the first jump.
 const FIRST_JUMP: u64 = 64;

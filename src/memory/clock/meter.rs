@@ -1,8 +1,9 @@
 //! What readings of the clock say about the work that was done.
 //!
-//! The core cannot measure time, so work is counted: in readings of the clock
-//! (in rows: see [`crate::memory::bashkit::watcher`]), in commands, in bytes. The weights below make a unit worth about 1 µs, so
-//! that a command's own time passes about as fast as real time.
+//! The core cannot measure time, so work is counted: in readings of the clock (in
+//! rows: see [`crate::memory::bashkit::watcher`]), in turns of loops and calls
+//! (ticks), in bytes, in builtins and in polls. The weights below make a unit worth
+//! about 1 µs, so that a command's own time passes about as fast as real time.
 
 use std::cell::Cell;
 

@@ -7,7 +7,7 @@
 //! by the real time that passed. So a command times out by its own time, never
 //! because a parallel one slept; and sleeps of parallel commands end in the
 //! order of their ends. Work is counted, not timed: the core has no other clock,
-//! and a replay must stop at the same place (DESIGN §2).
+//! and a replay must stop at the same place.
 
 mod allowance;
 mod base;

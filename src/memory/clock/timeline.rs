@@ -87,7 +87,7 @@ impl Timeline {
     }
 }
 
-/// Its end.
+/// When and why the command ends.
 impl Timeline {
     /// Why the command must end, if it must.
     pub fn stopped(&self) -> Option<Stop> {
@@ -109,9 +109,9 @@ impl Timeline {
         }
     }
 
-    /// It would not pause, or not come back: it ends before it goes on.
+    /// Ends the command before its next poll, because that poll would not return. If its
+    /// time limit would have come before the work bound, the reason is the time limit.
     pub fn end(&self, reason: Stop) {
-        // Whichever it would have come to first.
         let in_time = self.remaining_us() > self.deadline.work_bound;
         self.stop(match reason {
             Stop::Work if !in_time => Stop::Timeout,
@@ -119,7 +119,8 @@ impl Timeline {
         });
     }
 
-    /// It was left where it was, and its end is now: some of that has it for good.
+    /// The command was abandoned in the middle of a poll and has ended now. The memory
+    /// that it holds is lost.
     pub fn leave(&self, left: Left) {
         self.runner.before.take();
         self.clock.end(&self.runner);
@@ -194,7 +195,7 @@ impl Timeline {
     }
 }
 
-/// Its work.
+/// The work that the command does: readings, ticks, bytes, polls.
 impl Timeline {
     /// Units of work done in the last poll, or so far in this one.
     pub fn poll_work(&self) -> u64 {
@@ -307,7 +308,7 @@ impl Timeline {
     }
 }
 
-/// Its time.
+/// The virtual time of the command.
 impl Timeline {
     /// The time without reading the clock, in µs since 1970-01-01 UTC.
     pub fn now_us(&self) -> u64 {
@@ -391,7 +392,8 @@ impl Timeline {
     }
 }
 
-/// Its last words, and the limits of the programs that it calls.
+/// Output that still comes out after the end, and limits of the programs that the
+/// command calls.
 impl Timeline {
     /// A `timeout` is about to start `command`, `us` before its time is over.
     pub fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {

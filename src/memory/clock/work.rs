@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Work after which a step ends: worth about 4 ms (DESIGN §2 "A step is short").
+/// Work after which a step ends: worth about 4 ms, so that a cancellation and other
+/// sessions do not wait for longer.
 pub const STEP_WORK: u64 = 4_000;
 
 thread_local! {

@@ -4,7 +4,7 @@
 //! it. Snapshots, forks and diffs follow from that. Paths are absolute and
 //! normalised (`/a/b`); operations on a path do not follow symbolic links
 //! unless they say so. Why not bashkit's own tree: it scans every entry for one
-//! directory listing and lists in hash order (DESIGN §5).
+//! directory listing and lists in hash order.
 
 mod change;
 mod limits;

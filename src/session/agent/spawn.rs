@@ -130,7 +130,7 @@ async fn place(
 fn settings(parent: &Shared, task: &Task) -> Result<(Arc<Profile>, SessionConfig), ToolError> {
     let mut config = SessionConfig {
         max_turns: task.max_turns.unwrap_or(DEFAULT_MAX_TURNS),
-        // Nobody could answer (DESIGN §6).
+        // Nobody could answer.
         awaiting_input: AwaitingInput::Never,
         output_schema: task.output_schema.clone(),
         ..parent.config.borrow().clone()

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// After this much wall time a search answers with what it has (DESIGN §2: a
-/// call must not hold a session).
+/// After this much wall time a search answers with what it has: a call must not
+/// hold a session.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Whether to stop: because nobody waits any more, or because it took too long.
