@@ -4,6 +4,8 @@
 //! The copy shares its blocks with the directory where the file system can (Btrfs, XFS,
 //! APFS). What has changed is found as in [checkpoints](crate::checkpoint): by comparing
 //! the tree with how it was, without ignored files and without `.git`.
+//!
+//! Who works in an overlay holds its lock: it is neither committed nor discarded meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,6 +15,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -20,7 +23,7 @@ use ignore::WalkBuilder;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Limits, Mark, scan, unsuited};
-use crate::store::lock::private_dir;
+use crate::store::lock::{Lock, private_dir};
 use crate::store::{is_id, new_id};
 use crate::tree::{Diff, Kind, Node, Tree, diff};
 
@@ -28,6 +31,8 @@ const ABOUT: &str = "about.json";
 const BASE: &str = "base.json";
 /// The copy is below it, under the directory's own name.
 const TREE: &str = "tree";
+/// Whoever works in the overlay, or removes it, has this.
+const LOCK: &str = "lock";
 /// How long a look through a tree may take.
 const SCAN: Duration = Duration::from_secs(120);
 
@@ -62,6 +67,8 @@ pub struct Overlays {
 pub struct Overlay {
     place: PathBuf,
     about: OverlayInfo,
+    /// Of the one that was made here, until its last clone is dropped.
+    held: Option<Arc<Lock>>,
 }
 
 /// Of which directory an overlay is.
@@ -85,6 +92,10 @@ pub enum OverlayError {
     /// These paths of the directory have changed since it was copied; nothing was
     /// committed.
     Conflict(Vec<String>),
+    /// Somebody works in the overlay of this name.
+    Busy(String),
+    /// The copy of the overlay of this name was removed.
+    Gone(String),
     /// A path could not be read or written.
     Io(PathBuf, io::Error),
 }
@@ -98,6 +109,15 @@ impl fmt::Display for OverlayError {
                 f,
                 "nothing was committed: changed in the directory since it was copied, too: {}",
                 paths.join(", ")
+            ),
+            Self::Busy(id) => write!(
+                f,
+                "a run works in overlay {id}: wait for its end, or end it"
+            ),
+            Self::Gone(id) => write!(
+                f,
+                "the copy of overlay {id} was removed, and what was changed in it is lost: \
+                 nothing can be done with it but `hermitcrab overlay discard {id}`"
             ),
             Self::Io(path, error) => write!(f, "{}: {}", path.display(), crate::reason(error)),
         }
@@ -127,7 +147,8 @@ impl Overlays {
         }
     }
 
-    /// Copies `directory`.
+    /// Copies `directory`. Until the overlay and its clones are dropped, nobody else commits
+    /// or discards it.
     ///
     /// # Errors
     /// It is a home directory or the root, it is too large, or something cannot be read or
@@ -152,6 +173,8 @@ impl Overlays {
         })?;
         let place = self.dir.join(&id);
         private_dir(&place).map_err(at(&place))?;
+        let path = place.join(LOCK);
+        let held = Lock::take(&path).map_err(at(&path))?.map(Arc::new);
         let overlay = Overlay {
             about: OverlayInfo {
                 id,
@@ -159,6 +182,7 @@ impl Overlays {
                 created_ms,
             },
             place,
+            held,
         };
         let made = overlay.fill(self.limits);
         if made.is_err() {
@@ -180,7 +204,11 @@ impl Overlays {
         let path = place.join(ABOUT);
         let about = fs::read(&path).map_err(at(&path))?;
         let about = serde_json::from_slice(&about).map_err(|_| unknown())?;
-        Ok(Overlay { place, about })
+        Ok(Overlay {
+            place,
+            about,
+            held: None,
+        })
     }
 
     /// All overlays, the newest first.
@@ -232,8 +260,28 @@ impl Overlay {
         fs::write(&path, json).map_err(at(&path))
     }
 
+    /// Its lock, for as long as something is done with it; none: it is held here anyway.
+    fn lock(&self) -> Result<Option<Lock>, OverlayError> {
+        if self.held.is_some() {
+            return Ok(None);
+        }
+        let path = self.place.join(LOCK);
+        match Lock::take(&path).map_err(at(&path))? {
+            Some(lock) => Ok(Some(lock)),
+            None => Err(OverlayError::Busy(self.about.id.clone())),
+        }
+    }
+
+    fn gone(&self) -> OverlayError {
+        OverlayError::Gone(self.about.id.clone())
+    }
+
     /// Relative paths that differ from how they were copied.
     fn changed(&self, base: &Base) -> Result<BTreeSet<PathBuf>, OverlayError> {
+        // To a look through it, a copy that is not there is an empty one.
+        if !self.directory().is_dir() {
+            return Err(self.gone());
+        }
         let now = marks(&self.directory())?;
         let all: BTreeSet<&PathBuf> = now.keys().chain(base.copy.keys()).collect();
         let changed = all.into_iter().filter(|path| {
@@ -248,7 +296,10 @@ impl Overlay {
 
     fn base(&self) -> Result<Base, OverlayError> {
         let path = self.place.join(BASE);
-        let base = fs::read(&path).map_err(at(&path))?;
+        let base = fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.gone(),
+            _ => at(&path)(error),
+        })?;
         serde_json::from_slice(&base).map_err(|error| at(&path)(error.into()))
     }
 
@@ -293,9 +344,11 @@ impl Overlay {
     /// it changed there. A commit that was cut off can be repeated.
     ///
     /// # Errors
-    /// Paths have changed in both trees: nothing was committed. Or something cannot be read
-    /// or written: what was committed so far stays, and so does the overlay.
+    /// Somebody works in it, or paths have changed in both trees: nothing was committed. Or
+    /// something cannot be read or written: what was committed so far stays, and so does the
+    /// overlay.
     pub fn commit(self) -> Result<Vec<PathBuf>, OverlayError> {
+        let _lock = self.lock()?;
         let base = self.base()?;
         let target = &self.about.directory;
         let now = marks(target)?;
@@ -345,15 +398,20 @@ impl Overlay {
                 place(target, path, new).map_err(at(&full))?;
             }
         }
-        self.discard()?;
+        self.remove()?;
         Ok(wanted.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Removes it with its changes.
     ///
     /// # Errors
-    /// Something cannot be removed.
+    /// Somebody works in it, or something cannot be removed.
     pub fn discard(&self) -> Result<(), OverlayError> {
+        let _lock = self.lock()?;
+        self.remove()
+    }
+
+    fn remove(&self) -> Result<(), OverlayError> {
         open_up(&self.place);
         fs::remove_dir_all(&self.place).map_err(at(&self.place))
     }

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Instant;
 
+use hermitcrab_host::serve_model::ServeModel;
 use serde_json::json;
 
-use super::{Ran, command, finish, scratch, serve, shell};
+use super::{GUARD, Ran, command, finish, scratch, serve, shell};
 
 /// What the run does: it changes, makes, removes, and builds something that is ignored.
 const WORK: &str = "cd src && printf 'two\\n' > a.txt && mkdir new && echo x > new/run.sh && \
@@ -51,6 +54,31 @@ fn overlay(directory: &Path, state: &Path, arguments: &[&str]) -> Ran {
         .stderr(std::process::Stdio::piped());
     finish(command, b"")
 }
+
+/// A run in an overlay of `directory` that waits in a command until there is a file `go` in
+/// the copy; and the copy.
+fn waiting(model: &ServeModel, directory: &Path, state: &Path) -> (Child, PathBuf) {
+    let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+    run.env("HERMITCRAB_STATE_DIR", state);
+    let mut child = run.spawn().expect("the binary");
+    drop(child.stdin.take());
+    let name = directory.file_name().expect("a name");
+    let copy = || {
+        let overlays = fs::read_dir(state.join("overlays")).ok()?.flatten();
+        let mut copies = overlays.map(|overlay| overlay.path().join("tree").join(name));
+        copies.find(|copy| copy.join("begun").exists())
+    };
+    let begun = Instant::now();
+    loop {
+        if let Some(copy) = copy() {
+            return (child, copy);
+        }
+        assert!(begun.elapsed() < GUARD, "no command began");
+        std::thread::yield_now();
+    }
+}
+
+const WAIT: &str = "touch begun; while [ ! -e go ]; do sleep 0.02; done; echo done > done.txt";
 
 fn read(directory: &Path, path: &str) -> Option<String> {
     fs::read_to_string(directory.join(path)).ok()
@@ -175,6 +203,78 @@ fn permission_bits_alone_are_a_change_and_ignored_files_stay() {
         }
     }
     assert_eq!(read(directory, "lib/x.o").as_deref(), Some("object"));
+}
+
+#[test]
+fn nobody_takes_the_overlay_of_a_run_away() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let model = serve(json!([shell(WAIT), {"text": "Done."}]));
+    let (run, copy) = waiting(&model, directory, state);
+    for what in ["commit", "discard"] {
+        let refused = overlay(directory, state, &[what]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused
+                .stderr
+                .starts_with("hermitcrab: a run works in overlay "),
+            "{refused:?}"
+        );
+        assert!(
+            refused.stderr.ends_with(": wait for its end, or end it\n"),
+            "{refused:?}"
+        );
+    }
+    let shown = overlay(directory, state, &["diff"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    fs::write(copy.join("go"), "").expect("a file");
+    let ended = run.wait_with_output().expect("an end");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let committed = overlay(directory, state, &["commit"]);
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert_eq!(read(directory, "done.txt").as_deref(), Some("done\n"));
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_its_overlay() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let model = serve(json!([shell(WAIT), {"text": "Never."}]));
+    let (mut run, _) = waiting(&model, directory, state);
+    run.kill().expect("a kill");
+    run.wait().expect("an end");
+    let committed = overlay(directory, state, &["commit"]);
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert!(read(directory, "begun").is_some());
+}
+
+#[test]
+fn a_run_whose_overlay_was_removed_has_failed() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    for removed in ["\"$PWD\"", "\"${PWD%/tree/*}\""] {
+        let work = format!("echo x > x.txt; rm -rf {removed}");
+        let model = serve(json!([shell(&work), {"text": "Done."}]));
+        let arguments = ["--env", "overlay", "--sandbox", "off", "go"];
+        let mut run = command(&model.url(), directory, &arguments);
+        run.env("HERMITCRAB_STATE_DIR", state);
+        let ran = finish(run, b"");
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains("was removed while the run worked in it"),
+            "{ran:?}"
+        );
+    }
+    // What is left of the first one is no reason to empty the directory.
+    let listed = overlay(directory, state, &["list"]);
+    let id = listed.stdout.split(' ').next().expect("a name");
+    let refused = overlay(directory, state, &["commit", id]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("overlay discard"), "{refused:?}");
+    assert!(read(directory, "src/a.txt").is_some());
+    let dropped = overlay(directory, state, &["discard", id]);
+    assert_eq!(dropped.code, Some(0), "{dropped:?}");
 }
 
 #[cfg(target_os = "linux")]

@@ -14,7 +14,10 @@ use crate::harmless::harmless;
 use crate::render::{Renderer, Style};
 
 /// The overlay that a run works in.
-pub(crate) struct Working(Overlay);
+pub(crate) struct Working {
+    overlay: Overlay,
+    has_ended: bool,
+}
 
 /// Copies `directory`, for a run.
 ///
@@ -22,14 +25,17 @@ pub(crate) struct Working(Overlay);
 /// It cannot be copied.
 pub(crate) fn begin(directory: &Path) -> Result<Working, Failure> {
     let made = overlays()?.create(directory);
-    made.map(Working)
-        .map_err(|error| Failure::usage(error.to_string()))
+    let overlay = made.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Working {
+        overlay,
+        has_ended: false,
+    })
 }
 
 impl Working {
     /// Where it works.
     pub(crate) fn directory(&self) -> PathBuf {
-        self.0.directory()
+        self.overlay.directory()
     }
 
     /// `options` with the fence of an overlay where none is asked for: commands could reach
@@ -43,31 +49,56 @@ impl Working {
         fence
     }
 
+    /// How a run ends that came to `result` in it.
+    ///
+    /// # Errors
+    /// That of the run; else the overlay was removed meanwhile, or cannot be read.
+    pub(crate) fn end(mut self, result: Result<Code, Failure>) -> Result<Code, Failure> {
+        self.has_ended = true;
+        match (self.tell(), result) {
+            (Err(failure), Ok(_)) => Err(failure),
+            (Err(failure), Err(first)) => {
+                eprintln!("hermitcrab: {}", harmless(&failure.message));
+                Err(first)
+            }
+            (Ok(()), result) => result,
+        }
+    }
+
     /// Says on stderr what has changed and what can be done with it; without changes it is
     /// gone.
-    fn end(&self) {
-        let id = &self.0.info().id;
-        match self.0.changes() {
-            Ok(changes) if changes.is_empty() => {
-                drop(self.0.discard());
-                eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
-            }
-            Ok(changes) => {
-                eprintln!(
-                    "hermitcrab: {} changed in overlay {id}, {} is as it was: `hermitcrab overlay \
-                     diff {id}` shows it, `commit {id}` brings it there, `discard {id}` drops it",
-                    changes.len(),
-                    harmless(&self.0.info().directory.to_string_lossy())
-                );
-            }
-            Err(error) => eprintln!("hermitcrab: overlay {id}: {}", harmless(&error.to_string())),
+    fn tell(&self) -> Result<(), Failure> {
+        let id = &self.overlay.info().id;
+        let changes = self.overlay.changes().map_err(|error| match error {
+            OverlayError::Gone(_) => Failure::failed(format!(
+                "overlay {id} was removed while the run worked in it, and what it changed is lost: \
+                 run the task again"
+            )),
+            error => Failure::failed(format!("overlay {id}: {error}")),
+        })?;
+        if changes.is_empty() {
+            self.overlay.discard().map_err(failed)?;
+            eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
+            return Ok(());
         }
+        eprintln!(
+            "hermitcrab: {} changed in overlay {id}, {} is as it was: `hermitcrab overlay \
+             diff {id}` shows it, `commit {id}` brings it there, `discard {id}` drops it",
+            changes.len(),
+            harmless(&self.overlay.info().directory.to_string_lossy())
+        );
+        Ok(())
     }
 }
 
 impl Drop for Working {
+    /// A run that did not begin.
     fn drop(&mut self) {
-        self.end();
+        if !self.has_ended
+            && let Err(failure) = self.tell()
+        {
+            eprintln!("hermitcrab: {}", harmless(&failure.message));
+        }
     }
 }
 
@@ -161,7 +192,7 @@ fn overlays() -> Result<Overlays, Failure> {
 
 fn failed(error: OverlayError) -> Failure {
     match error {
-        OverlayError::Unknown(_) => Failure::usage(error.to_string()),
+        OverlayError::Unknown(_) | OverlayError::Busy(_) => Failure::usage(error.to_string()),
         error => Failure::failed(error.to_string()),
     }
 }

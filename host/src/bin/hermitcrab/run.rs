@@ -160,7 +160,7 @@ pub(crate) fn run_from(
             .map(save::File::create)
             .transpose()?,
     };
-    task::carry_out(options, output, questions, async || {
+    let result = task::carry_out(options, output, questions, async || {
         let session = connect::open(plan).await?;
         edits::write(&session.session, edits).await?;
         Ok(Ready {
@@ -168,5 +168,9 @@ pub(crate) fn run_from(
             prompt,
             before,
         })
-    })
+    });
+    match overlay {
+        Some(overlay) => overlay.end(result),
+        None => result,
+    }
 }
