@@ -31,6 +31,8 @@ const ABOUT: &str = "about.json";
 const BASE: &str = "base.json";
 /// The copy is below it, under the directory's own name.
 const TREE: &str = "tree";
+/// Temporary files of commands, where others would reach the directory.
+const TEMPORARY: &str = "tmp";
 /// Whoever works in the overlay, or removes it, has this.
 const LOCK: &str = "lock";
 /// How long a look through a tree may take.
@@ -238,6 +240,16 @@ impl Overlay {
     pub fn directory(&self) -> PathBuf {
         let name = self.about.directory.file_name().unwrap_or_default();
         self.place.join(TREE).join(name)
+    }
+
+    /// A directory for temporary files, which goes with the overlay.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn temporary(&self) -> Result<PathBuf, OverlayError> {
+        let path = self.place.join(TEMPORARY);
+        private_dir(&path).map_err(at(&path))?;
+        Ok(path)
     }
 
     fn fill(&self, limits: OverlayLimits) -> Result<(), OverlayError> {

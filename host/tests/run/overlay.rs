@@ -297,3 +297,42 @@ fn commands_cannot_reach_the_directory_itself() {
     assert!(ran.stderr.contains("1 changed"), "{ran:?}");
     assert_eq!(fs::read_to_string(&file).expect("it"), "one\n");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nor_below_a_temporary_directory() {
+    let (directory, temporary, state) = (project(), scratch(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    // In one that TMPDIR names, and beside it.
+    for named in [directory.parent().expect("a parent"), temporary.path()] {
+        let file = directory.join("src/a.txt");
+        let work = format!(
+            "echo two > src/a.txt; echo reached > '{}'; f=$(mktemp) && echo temporary > $f && \
+             cp $f src/b.txt",
+            file.display()
+        );
+        let model = serve(json!([shell(&work), {"text": "Done."}]));
+        let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+        run.env("HERMITCRAB_STATE_DIR", state).env("TMPDIR", named);
+        let ran = finish(run, b"");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("2 changed"), "{ran:?}");
+        assert_eq!(read(directory, "src/a.txt").as_deref(), Some("one\n"));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn shared_memory_has_no_overlays() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let state = scratch();
+    let model = serve(json!([{"text": "Done."}]));
+    let mut run = command(&model.url(), directory.path(), &["--env", "overlay", "go"]);
+    run.env("HERMITCRAB_STATE_DIR", state.path());
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("add --sandbox off"), "{ran:?}");
+    assert!(model.requests().is_empty());
+}

@@ -178,6 +178,9 @@ pub(crate) fn local(
     for path in &fence.allow_write {
         builder = builder.writable(path);
     }
+    if let Some(directories) = &fence.temporary {
+        builder = builder.temporary(directories.iter().cloned());
+    }
     for (name, value) in &machine.variables {
         builder = builder.env(name, value);
     }

@@ -1,6 +1,8 @@
 //! `--env overlay` and `hermitcrab overlay`: runs in a copy of a directory, and what
 //! becomes of their changes.
 
+use std::env;
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,9 +11,12 @@ use hermitcrab_host::state_dir;
 
 use crate::cli::{FenceOptions, OverlayCommand, OverlayOptions, SandboxMode};
 use crate::failure::{Code, Failure, reason};
-use crate::ground;
+use crate::ground::{self, Variables};
 use crate::harmless::harmless;
 use crate::render::{Renderer, Style};
+
+/// What a fence leaves open for the memory that processes share.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The overlay that a run works in.
 pub(crate) struct Working {
@@ -39,14 +44,50 @@ impl Working {
     }
 
     /// `options` with the fence of an overlay where none is asked for: commands could reach
-    /// the directory itself by its absolute path.
-    pub(crate) fn fence(options: &FenceOptions) -> FenceOptions {
+    /// the directory itself by its absolute path. And `variables`, of which one may name
+    /// another temporary directory.
+    ///
+    /// # Errors
+    /// No fence keeps commands from the directory.
+    pub(crate) fn fence(
+        &self,
+        options: &FenceOptions,
+        mut variables: Variables,
+    ) -> Result<(FenceOptions, Variables), Failure> {
         let mut fence = options.clone();
         if fence.sandbox.is_none() {
             fence.sandbox = Some(SandboxMode::WorkspaceWrite);
             fence.net = true;
         }
-        fence
+        if fence.sandbox != Some(SandboxMode::WorkspaceWrite) {
+            return Ok((fence, variables));
+        }
+        let directory = &self.overlay.info().directory;
+        // Without links, as the directory is.
+        let reaches = |path: &Path| {
+            fs::canonicalize(path)
+                .is_ok_and(|path| directory.starts_with(&path) || path.starts_with(directory))
+        };
+        if reaches(Path::new(SHARED_MEMORY)) {
+            return Err(Failure::usage(format!(
+                "an overlay of {} would not keep it as it is, since commands may change what is \
+                 in {SHARED_MEMORY}: move it to another place, or add --sandbox off",
+                directory.display()
+            )));
+        }
+        let first = env::temp_dir();
+        let mut temporary = vec![first.clone(), "/tmp".into(), "/var/tmp".into()];
+        let all = temporary.len();
+        temporary.retain(|path| !reaches(path));
+        if temporary.len() < all {
+            if !temporary.contains(&first) {
+                let own = self.overlay.temporary().map_err(failed)?;
+                variables.push(("TMPDIR".to_owned(), own.clone().into()));
+                temporary.push(own);
+            }
+            fence.temporary = Some(temporary);
+        }
+        Ok((fence, variables))
     }
 
     /// How a run ends that came to `result` in it.
