@@ -2,10 +2,13 @@
 //! they are wanted, or not at all.
 //!
 //! The copy shares its blocks with the directory where the file system can (Btrfs, XFS,
-//! APFS). What has changed is found as in [checkpoints](crate::checkpoint): by comparing
-//! the tree with how it was, without ignored files and without `.git`.
+//! APFS). What has changed is found by comparing both trees with how they were, without
+//! ignored files and without `.git`.
 //!
 //! Who works in an overlay holds its lock: it is neither committed nor discarded meanwhile.
+
+mod paths;
+mod stamps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,7 +16,7 @@ use std::fmt;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +29,7 @@ use crate::checkpoint::{Limits, Mark, scan, unsuited};
 use crate::store::lock::{Lock, private_dir};
 use crate::store::{is_id, new_id};
 use crate::tree::{Diff, Kind, Node, Tree, diff};
+use stamps::{Stamps, stamps};
 
 const ABOUT: &str = "about.json";
 const BASE: &str = "base.json";
@@ -131,8 +135,10 @@ impl std::error::Error for OverlayError {}
 /// How both trees were when the overlay was made, by relative path.
 #[derive(Serialize, Deserialize)]
 struct Base {
+    #[serde(with = "paths")]
     directory: BTreeMap<PathBuf, Mark>,
-    copy: BTreeMap<PathBuf, Mark>,
+    #[serde(with = "paths")]
+    copy: Stamps,
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> OverlayError {
@@ -160,6 +166,9 @@ impl Overlays {
         let refused = |why: &str| {
             OverlayError::Unsuited(format!("cannot copy {}: {why}", directory.display()))
         };
+        if directory.to_str().is_none() {
+            return Err(refused("its path is not UTF-8; work in one that is"));
+        }
         if let Some(why) = unsuited(&directory) {
             return Err(refused(why));
         }
@@ -259,7 +268,7 @@ impl Overlay {
         copy_tree(&self.about.directory, &copy, limits)?;
         let base = Base {
             directory,
-            copy: marks(&copy)?,
+            copy: stamps(&copy, &self.about.directory).map_err(at(&copy))?,
         };
         self.put(BASE, &base)?;
         // Whoever lists overlays sees whole ones.
@@ -290,19 +299,15 @@ impl Overlay {
 
     /// Relative paths that differ from how they were copied.
     fn changed(&self, base: &Base) -> Result<BTreeSet<PathBuf>, OverlayError> {
-        // To a look through it, a copy that is not there is an empty one.
-        if !self.directory().is_dir() {
-            return Err(self.gone());
-        }
-        let now = marks(&self.directory())?;
+        let copy = self.directory();
+        let now = stamps(&copy, &self.about.directory).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.gone(),
+            _ => at(&copy)(error),
+        })?;
         let all: BTreeSet<&PathBuf> = now.keys().chain(base.copy.keys()).collect();
-        let changed = all.into_iter().filter(|path| {
-            let (before, after) = (base.copy.get(*path), now.get(*path));
-            match (before, after) {
-                (Some(before), Some(after)) => !before.is_alike(after),
-                _ => true,
-            }
-        });
+        let changed = all
+            .into_iter()
+            .filter(|path| base.copy.get(*path) != now.get(*path));
         Ok(changed.cloned().collect())
     }
 
@@ -331,25 +336,31 @@ impl Overlay {
     }
 
     /// What a commit would change, as a patch, which has no permission bits but the
-    /// owner's to run a file.
+    /// owner's to run a file. Names that are not UTF-8 are left out.
     ///
     /// # Errors
     /// A file cannot be read.
     pub fn diff(&self) -> Result<Diff, OverlayError> {
         let base = self.base()?;
         let (mut before, mut after) = (Tree::new(), Tree::new());
+        let mut unnamed = Vec::new();
         for path in self.changed(&base)? {
-            let shown = path.to_string_lossy().into_owned();
+            let Some(shown) = path.to_str() else {
+                unnamed.push(path.to_string_lossy().into_owned());
+                continue;
+            };
             for (root, tree) in [
                 (&self.about.directory, &mut before),
                 (&self.directory(), &mut after),
             ] {
                 if let Some(node) = node(&root.join(&path))? {
-                    tree.insert(shown.clone(), node);
+                    tree.insert(shown.to_owned(), node);
                 }
             }
         }
-        Ok(diff(&before, &after))
+        let mut diff = diff(&before, &after);
+        diff.left_out.extend(unnamed);
+        Ok(diff)
     }
 
     /// Brings the changes to the directory and removes the overlay; returns the paths that
@@ -374,9 +385,11 @@ impl Overlay {
             }
             let is_same = match (base.directory.get(&path), now.get(&path)) {
                 (Some(before), Some(now)) => before.is_alike(now),
-                // Ignored files are in neither.
-                (None, None) => old.is_none(),
-                _ => false,
+                // It was ignored in the directory, or is now.
+                _ => match fs::symlink_metadata(target.join(&path)) {
+                    Ok(metadata) => changed_ms(&metadata) < i128::from(self.about.created_ms),
+                    Err(_) => !base.copy.contains_key(&path),
+                },
             };
             match is_same {
                 true => wanted.push((path, new)),
@@ -427,6 +440,11 @@ impl Overlay {
         open_up(&self.place);
         fs::remove_dir_all(&self.place).map_err(at(&self.place))
     }
+}
+
+/// When the content, mode or name of a file last changed, ms since 1970-01-01 UTC.
+fn changed_ms(metadata: &fs::Metadata) -> i128 {
+    i128::from(metadata.ctime()) * 1_000 + i128::from(metadata.ctime_nsec()) / 1_000_000
 }
 
 /// Marks of a tree by relative path.

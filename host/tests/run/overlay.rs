@@ -205,6 +205,104 @@ fn permission_bits_alone_are_a_change_and_ignored_files_stay() {
     assert_eq!(read(directory, "lib/x.o").as_deref(), Some("object"));
 }
 
+/// A run of `work` in an overlay of `directory`, and what becomes of it.
+fn committed(directory: &Path, state: &Path, work: &str) -> (Ran, Ran) {
+    let model = serve(json!([shell(work), {"text": "Done."}]));
+    let mut run = command(&model.url(), directory, &["--env", "overlay", "go"]);
+    run.env("HERMITCRAB_STATE_DIR", state);
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains(" changed in overlay "), "{ran:?}");
+    let shown = overlay(directory, state, &["diff"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    (shown, overlay(directory, state, &["commit"]))
+}
+
+#[test]
+fn rules_of_the_repository_hold_in_its_subdirectories() {
+    let (repository, state) = (scratch(), scratch());
+    // Those above the copies are not those of the directory.
+    fs::write(state.path().join(".gitignore"), "*\n").expect("a file");
+    fs::create_dir(repository.path().join(".git")).expect("a directory");
+    fs::write(repository.path().join(".gitignore"), "build\n*.log\n").expect("a file");
+    let sub = repository.path().join("sub");
+    fs::create_dir_all(sub.join("build")).expect("a directory");
+    for path in ["a.txt", "x.log", "build/o"] {
+        fs::write(sub.join(path), "one\n").expect("a file");
+    }
+    let work = "for f in a.txt x.log build/o build/new; do echo two > $f; done";
+    let (shown, committed) = committed(&sub, state.path(), work);
+    for path in ["build", "x.log"] {
+        assert!(!shown.stdout.contains(path), "{shown:?}");
+    }
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert_eq!(read(&sub, "a.txt").as_deref(), Some("two\n"));
+    assert_eq!(read(&sub, "x.log").as_deref(), Some("one\n"));
+    assert_eq!(read(&sub, "build/new"), None);
+}
+
+#[test]
+fn a_file_that_is_ignored_no_more_is_no_conflict() {
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    fs::create_dir(directory.join("target")).expect("a directory");
+    for path in ["target/o", "target/theirs"] {
+        fs::write(directory.join(path), "one\n").expect("a file");
+    }
+    let work = "rm .gitignore; echo two > target/o";
+    let (_, committed_) = committed(directory, state, work);
+    assert_eq!(committed_.code, Some(0), "{committed_:?}");
+    assert_eq!(read(directory, "target/o").as_deref(), Some("two\n"));
+    assert_eq!(read(directory, "target/theirs").as_deref(), Some("one\n"));
+    assert_eq!(read(directory, ".gitignore"), None);
+    // One that somebody changed meanwhile is one.
+    fs::write(directory.join(".gitignore"), "target\n").expect("a file");
+    let theirs = directory.join("target/theirs");
+    let work = format!(
+        "rm .gitignore; echo three > target/theirs; echo mine > '{}'",
+        theirs.display()
+    );
+    let model = serve(json!([shell(&work), {"text": "Done."}]));
+    let arguments = ["--env", "overlay", "--sandbox", "off", "go"];
+    let mut run = command(&model.url(), directory, &arguments);
+    run.env("HERMITCRAB_STATE_DIR", state);
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let refused = overlay(directory, state, &["commit"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("too: target/theirs\n"),
+        "{refused:?}"
+    );
+    assert_eq!(read(directory, "target/theirs").as_deref(), Some("mine\n"));
+}
+
+// The file systems of macOS take no such names.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_utf_8_are_names() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (directory, state) = (project(), scratch());
+    let (directory, state) = (directory.path(), state.path());
+    let odd = |name: &[u8]| directory.join(std::ffi::OsStr::from_bytes(name));
+    fs::write(odd(b"kept-\xff"), "kept\n").expect("a file");
+    fs::write(odd(b"old-\xff"), "old\n").expect("a file");
+    let work = "rm old-*; echo two > src/a.txt; echo new > \"$(printf 'new-\\377')\"";
+    let (shown, committed) = committed(directory, state, work);
+    assert!(
+        shown.stderr.contains("names that are not UTF-8"),
+        "{shown:?}"
+    );
+    assert!(shown.stderr.contains("new-"), "{shown:?}");
+    assert!(!shown.stderr.contains("kept-"), "{shown:?}");
+    assert!(shown.stdout.contains("+two\n"), "{shown:?}");
+    assert_eq!(committed.code, Some(0), "{committed:?}");
+    assert_eq!(fs::read(odd(b"new-\xff")).expect("it"), b"new\n");
+    assert_eq!(fs::read(odd(b"kept-\xff")).expect("it"), b"kept\n");
+    assert!(!odd(b"old-\xff").exists());
+}
+
 #[test]
 fn nobody_takes_the_overlay_of_a_run_away() {
     let (directory, state) = (project(), scratch());

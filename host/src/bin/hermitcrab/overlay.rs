@@ -155,7 +155,8 @@ pub(crate) fn overlay(options: &OverlayOptions) -> Result<Code, Failure> {
             let diff = overlay.diff().map_err(failed)?;
             if !diff.left_out.is_empty() {
                 eprintln!(
-                    "hermitcrab: binary files and empty directories are in no diff: {}",
+                    "hermitcrab: binary files, empty directories and names that are not UTF-8 are \
+                     in no diff: {}",
                     harmless(&diff.left_out.join(", "))
                 );
             }
