@@ -69,13 +69,13 @@ fn waiting(model: &ServeModel, directory: &Path, state: &Path) -> (Child, PathBu
         copies.find(|copy| copy.join("begun").exists())
     };
     let begun = Instant::now();
-    loop {
-        if let Some(copy) = copy() {
-            return (child, copy);
-        }
+    let mut found = copy();
+    while found.is_none() {
         assert!(begun.elapsed() < GUARD, "no command began");
         std::thread::yield_now();
+        found = copy();
     }
+    (child, found.expect("a copy"))
 }
 
 const WAIT: &str = "touch begun; while [ ! -e go ]; do sleep 0.02; done; echo done > done.txt";

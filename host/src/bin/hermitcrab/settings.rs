@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hermitcrab::profile::Toolset;
+use hermitcrab::llm::{Prices, model_info};
+use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::{Compaction, SessionConfig, SessionError};
 use serde_json::{Map, Value};
 
@@ -182,6 +183,17 @@ pub(crate) fn check(
     config.check().map_err(|error| {
         Failure::usage(problem(&error).replace("`reasoning_effort`", "--reasoning-effort"))
     })?;
+    let model: &str = match config.model.is_empty() {
+        true => &profile.default_model,
+        false => &config.model,
+    };
+    if config.max_cost_usd.is_some() && !has_price(config, &profile, model) {
+        return Err(Failure::usage(format!(
+            "the price of the model {model} is not known, so no limit of the cost can be kept: \
+             give the price as `prices` in --config FILE.json or hermitcrab.toml \
+             (docs/settings.md), or leave --max-cost (`max_cost_usd`) out"
+        )));
+    }
     // The profile's own declarations are right, and reading them takes time.
     let Some(path) = &options.tools_file else {
         return Ok(());
@@ -192,6 +204,16 @@ pub(crate) fn check(
             path.display()
         ))
     })
+}
+
+/// Whether the price of `model` is known, as the core sees it.
+fn has_price(config: &SessionConfig, profile: &Profile, model: &str) -> bool {
+    let known = model_info(model);
+    config.prices.contains_key(model)
+        || known.is_some_and(|known| {
+            config.prices.contains_key(&known.id)
+                || known.provider == profile.id && Prices::of(known).is_some()
+        })
 }
 
 /// `chosen` and the providers that the environment variables set up beside it, with
