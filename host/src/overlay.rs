@@ -2,8 +2,13 @@
 //! they are wanted, or not at all.
 //!
 //! The copy shares its blocks with the directory where the file system can (Btrfs, XFS,
-//! APFS). What has changed is found as in [checkpoints](crate::checkpoint): by comparing
-//! the tree with how it was, without ignored files and without `.git`.
+//! APFS). What has changed is found by comparing both trees with how they were, without
+//! ignored files and without `.git`.
+//!
+//! Who works in an overlay holds its lock: it is neither committed nor discarded meanwhile.
+
+mod paths;
+mod stamps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,8 +16,9 @@ use std::fmt;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -20,14 +26,19 @@ use ignore::WalkBuilder;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Limits, Mark, scan, unsuited};
-use crate::store::lock::private_dir;
+use crate::store::lock::{Lock, private_dir};
 use crate::store::{is_id, new_id};
 use crate::tree::{Diff, Kind, Node, Tree, diff};
+use stamps::{Stamps, stamps};
 
 const ABOUT: &str = "about.json";
 const BASE: &str = "base.json";
 /// The copy is below it, under the directory's own name.
 const TREE: &str = "tree";
+/// Temporary files of commands, where others would reach the directory.
+const TEMPORARY: &str = "tmp";
+/// Whoever works in the overlay, or removes it, has this.
+const LOCK: &str = "lock";
 /// How long a look through a tree may take.
 const SCAN: Duration = Duration::from_secs(120);
 
@@ -62,6 +73,8 @@ pub struct Overlays {
 pub struct Overlay {
     place: PathBuf,
     about: OverlayInfo,
+    /// Of the one that was made here, until its last clone is dropped.
+    held: Option<Arc<Lock>>,
 }
 
 /// Of which directory an overlay is.
@@ -85,6 +98,10 @@ pub enum OverlayError {
     /// These paths of the directory have changed since it was copied; nothing was
     /// committed.
     Conflict(Vec<String>),
+    /// Somebody works in the overlay of this name.
+    Busy(String),
+    /// The copy of the overlay of this name was removed.
+    Gone(String),
     /// A path could not be read or written.
     Io(PathBuf, io::Error),
 }
@@ -99,6 +116,15 @@ impl fmt::Display for OverlayError {
                 "nothing was committed: changed in the directory since it was copied, too: {}",
                 paths.join(", ")
             ),
+            Self::Busy(id) => write!(
+                f,
+                "a run works in overlay {id}: wait for its end, or end it"
+            ),
+            Self::Gone(id) => write!(
+                f,
+                "the copy of overlay {id} was removed, and what was changed in it is lost: \
+                 nothing can be done with it but `hermitcrab overlay discard {id}`"
+            ),
             Self::Io(path, error) => write!(f, "{}: {}", path.display(), crate::reason(error)),
         }
     }
@@ -109,8 +135,10 @@ impl std::error::Error for OverlayError {}
 /// How both trees were when the overlay was made, by relative path.
 #[derive(Serialize, Deserialize)]
 struct Base {
+    #[serde(with = "paths")]
     directory: BTreeMap<PathBuf, Mark>,
-    copy: BTreeMap<PathBuf, Mark>,
+    #[serde(with = "paths")]
+    copy: Stamps,
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> OverlayError {
@@ -127,7 +155,8 @@ impl Overlays {
         }
     }
 
-    /// Copies `directory`.
+    /// Copies `directory`. Until the overlay and its clones are dropped, nobody else commits
+    /// or discards it.
     ///
     /// # Errors
     /// It is a home directory or the root, it is too large, or something cannot be read or
@@ -137,6 +166,9 @@ impl Overlays {
         let refused = |why: &str| {
             OverlayError::Unsuited(format!("cannot copy {}: {why}", directory.display()))
         };
+        if directory.to_str().is_none() {
+            return Err(refused("its path is not UTF-8; work in one that is"));
+        }
         if let Some(why) = unsuited(&directory) {
             return Err(refused(why));
         }
@@ -152,6 +184,8 @@ impl Overlays {
         })?;
         let place = self.dir.join(&id);
         private_dir(&place).map_err(at(&place))?;
+        let path = place.join(LOCK);
+        let held = Lock::take(&path).map_err(at(&path))?.map(Arc::new);
         let overlay = Overlay {
             about: OverlayInfo {
                 id,
@@ -159,6 +193,7 @@ impl Overlays {
                 created_ms,
             },
             place,
+            held,
         };
         let made = overlay.fill(self.limits);
         if made.is_err() {
@@ -180,7 +215,11 @@ impl Overlays {
         let path = place.join(ABOUT);
         let about = fs::read(&path).map_err(at(&path))?;
         let about = serde_json::from_slice(&about).map_err(|_| unknown())?;
-        Ok(Overlay { place, about })
+        Ok(Overlay {
+            place,
+            about,
+            held: None,
+        })
     }
 
     /// All overlays, the newest first.
@@ -212,6 +251,16 @@ impl Overlay {
         self.place.join(TREE).join(name)
     }
 
+    /// A directory for temporary files, which goes with the overlay.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn temporary(&self) -> Result<PathBuf, OverlayError> {
+        let path = self.place.join(TEMPORARY);
+        private_dir(&path).map_err(at(&path))?;
+        Ok(path)
+    }
+
     fn fill(&self, limits: OverlayLimits) -> Result<(), OverlayError> {
         let copy = self.directory();
         fs::create_dir_all(&copy).map_err(at(&copy))?;
@@ -219,7 +268,7 @@ impl Overlay {
         copy_tree(&self.about.directory, &copy, limits)?;
         let base = Base {
             directory,
-            copy: marks(&copy)?,
+            copy: stamps(&copy, &self.about.directory).map_err(at(&copy))?,
         };
         self.put(BASE, &base)?;
         // Whoever lists overlays sees whole ones.
@@ -232,23 +281,42 @@ impl Overlay {
         fs::write(&path, json).map_err(at(&path))
     }
 
+    /// Its lock, for as long as something is done with it; none: it is held here anyway.
+    fn lock(&self) -> Result<Option<Lock>, OverlayError> {
+        if self.held.is_some() {
+            return Ok(None);
+        }
+        let path = self.place.join(LOCK);
+        match Lock::take(&path).map_err(at(&path))? {
+            Some(lock) => Ok(Some(lock)),
+            None => Err(OverlayError::Busy(self.about.id.clone())),
+        }
+    }
+
+    fn gone(&self) -> OverlayError {
+        OverlayError::Gone(self.about.id.clone())
+    }
+
     /// Relative paths that differ from how they were copied.
     fn changed(&self, base: &Base) -> Result<BTreeSet<PathBuf>, OverlayError> {
-        let now = marks(&self.directory())?;
+        let copy = self.directory();
+        let now = stamps(&copy, &self.about.directory).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.gone(),
+            _ => at(&copy)(error),
+        })?;
         let all: BTreeSet<&PathBuf> = now.keys().chain(base.copy.keys()).collect();
-        let changed = all.into_iter().filter(|path| {
-            let (before, after) = (base.copy.get(*path), now.get(*path));
-            match (before, after) {
-                (Some(before), Some(after)) => !before.is_alike(after),
-                _ => true,
-            }
-        });
+        let changed = all
+            .into_iter()
+            .filter(|path| base.copy.get(*path) != now.get(*path));
         Ok(changed.cloned().collect())
     }
 
     fn base(&self) -> Result<Base, OverlayError> {
         let path = self.place.join(BASE);
-        let base = fs::read(&path).map_err(at(&path))?;
+        let base = fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.gone(),
+            _ => at(&path)(error),
+        })?;
         serde_json::from_slice(&base).map_err(|error| at(&path)(error.into()))
     }
 
@@ -268,34 +336,42 @@ impl Overlay {
     }
 
     /// What a commit would change, as a patch, which has no permission bits but the
-    /// owner's to run a file.
+    /// owner's to run a file. Names that are not UTF-8 are left out.
     ///
     /// # Errors
     /// A file cannot be read.
     pub fn diff(&self) -> Result<Diff, OverlayError> {
         let base = self.base()?;
         let (mut before, mut after) = (Tree::new(), Tree::new());
+        let mut unnamed = Vec::new();
         for path in self.changed(&base)? {
-            let shown = path.to_string_lossy().into_owned();
+            let Some(shown) = path.to_str() else {
+                unnamed.push(path.to_string_lossy().into_owned());
+                continue;
+            };
             for (root, tree) in [
                 (&self.about.directory, &mut before),
                 (&self.directory(), &mut after),
             ] {
                 if let Some(node) = node(&root.join(&path))? {
-                    tree.insert(shown.clone(), node);
+                    tree.insert(shown.to_owned(), node);
                 }
             }
         }
-        Ok(diff(&before, &after))
+        let mut diff = diff(&before, &after);
+        diff.left_out.extend(unnamed);
+        Ok(diff)
     }
 
     /// Brings the changes to the directory and removes the overlay; returns the paths that
     /// it changed there. A commit that was cut off can be repeated.
     ///
     /// # Errors
-    /// Paths have changed in both trees: nothing was committed. Or something cannot be read
-    /// or written: what was committed so far stays, and so does the overlay.
+    /// Somebody works in it, or paths have changed in both trees: nothing was committed. Or
+    /// something cannot be read or written: what was committed so far stays, and so does the
+    /// overlay.
     pub fn commit(self) -> Result<Vec<PathBuf>, OverlayError> {
+        let _lock = self.lock()?;
         let base = self.base()?;
         let target = &self.about.directory;
         let now = marks(target)?;
@@ -309,9 +385,11 @@ impl Overlay {
             }
             let is_same = match (base.directory.get(&path), now.get(&path)) {
                 (Some(before), Some(now)) => before.is_alike(now),
-                // Ignored files are in neither.
-                (None, None) => old.is_none(),
-                _ => false,
+                // It was ignored in the directory, or is now.
+                _ => match fs::symlink_metadata(target.join(&path)) {
+                    Ok(metadata) => changed_ms(&metadata) < i128::from(self.about.created_ms),
+                    Err(_) => !base.copy.contains_key(&path),
+                },
             };
             match is_same {
                 true => wanted.push((path, new)),
@@ -345,18 +423,28 @@ impl Overlay {
                 place(target, path, new).map_err(at(&full))?;
             }
         }
-        self.discard()?;
+        self.remove()?;
         Ok(wanted.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Removes it with its changes.
     ///
     /// # Errors
-    /// Something cannot be removed.
+    /// Somebody works in it, or something cannot be removed.
     pub fn discard(&self) -> Result<(), OverlayError> {
+        let _lock = self.lock()?;
+        self.remove()
+    }
+
+    fn remove(&self) -> Result<(), OverlayError> {
         open_up(&self.place);
         fs::remove_dir_all(&self.place).map_err(at(&self.place))
     }
+}
+
+/// When the content, mode or name of a file last changed, ms since 1970-01-01 UTC.
+fn changed_ms(metadata: &fs::Metadata) -> i128 {
+    i128::from(metadata.ctime()) * 1_000 + i128::from(metadata.ctime_nsec()) / 1_000_000
 }
 
 /// Marks of a tree by relative path.

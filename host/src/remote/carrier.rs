@@ -6,12 +6,17 @@ use std::process::Stdio;
 
 use hermitcrab::environment::{EnvironmentError, EnvironmentErrorKind as Kind};
 use tokio::process::Command;
+use tokio::sync::Mutex;
 
 /// The script that answers calls there.
 const SCRIPT: &str = include_str!("there.sh");
 
 /// Longest call in bytes with the script: Linux takes arguments of 128 KiB at most.
 const MAX_CALL: usize = 120 * 1024;
+
+/// How long the connection stays without a call, in seconds: so long does its process
+/// outlive a process of ours that was killed.
+const IDLE: u32 = 60;
 
 /// What `ssh` and the engines of containers may know of this process. No key of a model is
 /// among them.
@@ -93,6 +98,8 @@ pub(super) struct Carrier {
     remote: Remote,
     /// Of `ssh`: the directory of the socket that all calls share.
     socket: Option<tempfile::TempDir>,
+    /// Held while the connection is made.
+    connecting: Mutex<()>,
 }
 
 impl Carrier {
@@ -112,6 +119,7 @@ impl Carrier {
         let mut carrier = Self {
             remote,
             socket: None,
+            connecting: Mutex::new(()),
         };
         if matches!(carrier.remote, Remote::Ssh { .. }) {
             let directory = tempfile::Builder::new().prefix("hermitcrab-").tempdir();
@@ -120,6 +128,18 @@ impl Carrier {
             carrier.connect().await?;
         }
         Ok(carrier)
+    }
+
+    /// Makes the connection again if it has ended without calls.
+    pub(super) async fn reach(&self) -> Result<(), EnvironmentError> {
+        let has_ended = || self.socket_path().is_some_and(|path| !path.exists());
+        if has_ended() {
+            let _turn = self.connecting.lock().await;
+            if has_ended() {
+                return self.connect().await;
+            }
+        }
+        Ok(())
     }
 
     /// Has `ssh` make the connection and stay in the background.
@@ -133,7 +153,8 @@ impl Carrier {
         let file = std::fs::File::create(&said).map_err(broken)?;
         let mut command = self.program();
         command
-            .args(["-o", "ControlMaster=yes", "-o", "ControlPersist=yes"])
+            .args(["-o", "ControlMaster=yes"])
+            .args(["-o", &format!("ControlPersist={IDLE}")])
             .args(["-o", "ConnectTimeout=20", "-f", "-N"])
             .arg("--")
             .arg(self.name())
@@ -217,6 +238,15 @@ impl Carrier {
             }
         }
         Ok(command)
+    }
+
+    /// The way broke under a command.
+    pub(super) fn cut_off(&self, said: &str) -> EnvironmentError {
+        let mut error = self.broken(said);
+        error
+            .message
+            .push_str("; the command may have taken effect there: look before you repeat it");
+        error
     }
 
     /// The way does not lead there (any more).

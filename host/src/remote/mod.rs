@@ -103,6 +103,7 @@ impl RemoteEnvironment {
         let Ok(_turn) = self.calls.acquire().await else {
             return Err(self.carrier.broken("it is closed"));
         };
+        self.carrier.reach().await?;
         let broken = |error: std::io::Error| self.carrier.broken(&error.to_string());
         let mut command = self.carrier.call(arguments)?;
         if content.is_some() {

@@ -32,6 +32,7 @@ pub(super) async fn run(
     directory: &str,
     io: ExecIo<'_>,
 ) -> Result<ExecStatus, EnvironmentError> {
+    carrier.reach().await?;
     let started = Instant::now();
     let mark = mark();
     let variables: Vec<String> = request
@@ -86,7 +87,7 @@ pub(super) async fn run(
         let refused = status
             .code()
             .and_then(|code| failure::of_code(code, "run a command in", shown, &said));
-        return Err(refused.unwrap_or_else(|| carrier.broken(&said)));
+        return Err(refused.unwrap_or_else(|| carrier.cut_off(&said)));
     };
     Ok(ExecStatus {
         exit_code,

@@ -93,12 +93,70 @@ fn what_is_wrong_in_a_file_is_named() {
         ("approve = \"maybe\"\n", "`approve` is never, ask or always"),
         ("quiet = 3\n", "`quiet` has a wrong value: 3"),
         ("trusted = \"x\"\n", "`trusted` is a list of directories"),
+        (
+            "trusted = [\"/tmp\", \"t\"]\n",
+            "`trusted` has the relative path `t`: write the whole path",
+        ),
+        (
+            "compaction = true\n",
+            "`compaction`: invalid type: boolean `true`, expected an object with its fields\n",
+        ),
+        (
+            "quiet = true\nmodel = \"x\n",
+            "hermitcrab.toml: line 2, column ",
+        ),
+        (
+            "[retry]\nfoo = 1\n",
+            "unknown field `foo`, expected one of `max_retries`",
+        ),
     ];
     for (user, expected) in cases {
         let (ran, asked) = run(user, "", false, &[]);
         assert_eq!(ran.code, Some(2), "{user}: {ran:?}");
         assert!(ran.stderr.contains(expected), "{user}: {ran:?}");
         assert_eq!(asked, None);
+    }
+}
+
+#[test]
+fn an_unknown_key_lists_those_that_there_are() {
+    let (ran, _) = run("modle = 1\n", "", false, &[]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let own = [
+        "allow_write",
+        "approve",
+        "checkpoints",
+        "journal",
+        "net",
+        "quiet",
+        "sandbox",
+        "trusted",
+        "model",
+    ];
+    for key in own {
+        assert!(ran.stderr.contains(&format!("`{key}`")), "{key}: {ran:?}");
+    }
+    for key in ["base_url", "credential", "endpoints", "tools", "browser"] {
+        assert!(!ran.stderr.contains(&format!("`{key}`")), "{key}: {ran:?}");
+    }
+}
+
+#[test]
+fn what_a_file_says_is_quoted_in_part_and_harmless() {
+    let long = "x\u{1b}[31m".repeat(100_000);
+    for user in [
+        format!("model = \"{long}\n"),
+        format!("model = 1 {long}\n"),
+        format!("{long}\n"),
+        format!("quiet = \"{}\"\n", "y".repeat(100_000)),
+        format!("approve = \"{}\"\n", "y".repeat(100_000)),
+        format!("trusted = \"{}\"\n", "y".repeat(100_000)),
+    ] {
+        let (ran, asked) = run(&user, "", false, &[]);
+        let start: String = user.chars().take(20).collect();
+        assert_eq!((ran.code, asked), (Some(2), None), "{start:?}");
+        assert!(ran.stderr.chars().count() < 700, "{start:?}: {ran:?}");
+        assert!(!ran.stderr.contains('\u{1b}'), "{start:?}: {ran:?}");
     }
 }
 

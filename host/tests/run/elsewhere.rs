@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{CANARY, finish, loud_command, scratch, serve, shell};
 
@@ -65,6 +66,53 @@ fn a_command_elsewhere_ends_with_all_that_it_started() {
 }
 
 #[track_caller]
+/// Runs `steps` over what stands in for `ssh`; the directories of that and of the tools.
+fn over_ssh(steps: impl FnOnce(&Path) -> Value) -> (super::Ran, TempDir, TempDir) {
+    let (bin, there) = (scratch(), scratch());
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/ssh.sh");
+    std::os::unix::fs::symlink(stand_in, bin.path().join("ssh")).expect("a link");
+    let model = serve(steps(bin.path()));
+    let mut run = loud_command(&model.url(), there.path(), &["--ssh", "box", "go"]);
+    let mut path = bin.path().as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    run.env("PATH", path);
+    (finish(run, b""), bin, there)
+}
+
+#[test]
+fn a_connection_ends_by_itself_and_is_made_again() {
+    let (ran, bin, there) = over_ssh(|bin| {
+        let end = format!("rm \"$(cat '{}')\"", bin.join("socket").display());
+        json!([
+            shell(&end),
+            shell("echo again > again.txt"),
+            {"text": "Done."},
+        ])
+    });
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(there.path().join("again.txt").exists(), "{ran:?}");
+    let made = fs::read_to_string(bin.path().join("made")).expect("a note");
+    assert_eq!(made, "ControlPersist=60\n".repeat(2));
+    // The process in the background was told to end.
+    let socket = fs::read_to_string(bin.path().join("socket")).expect("a note");
+    assert!(!Path::new(socket.trim()).exists());
+}
+
+#[test]
+fn a_command_whose_connection_broke_may_have_taken_effect() {
+    let told = "cannot reach `ssh box`: client_loop: send disconnect: Broken pipe; the command \
+                may have taken effect there: look before you repeat it";
+    let (ran, _, there) = over_ssh(|_| {
+        json!([
+            shell("touch done.txt; : connection-breaks-here"),
+            {"expect": {"last_tool_result_contains": told}, "text": "Done."},
+        ])
+    });
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(there.path().join("done.txt").exists());
+}
+
 fn check_refused(arguments: &[&str], said: &str) {
     // No directory of this machine.
     let there = Path::new("/nowhere/at/all");

@@ -101,6 +101,47 @@ fn a_tree_beyond_the_limit_of_the_system_leaves_no_file() {
 }
 
 #[test]
+fn a_limit_of_the_cost_needs_a_price() {
+    let directory = scratch();
+    let model = serve(json!([{"text": "done"}]));
+    let arguments = ["--model", "nobody-knows", "--max-cost", "1", "x"];
+    let ran = finish(command(&model.url(), directory.path(), &arguments), b"");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let told = "hermitcrab: the price of the model nobody-knows is not known, so no limit";
+    assert!(ran.stderr.starts_with(told), "{ran:?}");
+    assert!(model.requests().is_empty());
+    let config = directory.path().join("config.json");
+    let prices = json!({"prices": {"nobody-knows": {"input": 1, "output": 2}}});
+    fs::write(&config, prices.to_string()).expect("a file");
+    let config = config.to_str().expect("UTF-8");
+    let mut with = vec!["--config", config];
+    with.extend(arguments);
+    let ran = finish(command(&model.url(), directory.path(), &with), b"");
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
+}
+
+#[test]
+fn a_last_answer_that_passes_the_limit_of_the_cost_is_told() {
+    let usage = json!({"input_tokens": 10_000, "output_tokens": 100});
+    for (most, is_passed) in [("0.0000001", true), ("1000", false)] {
+        let model = serve(json!([{"text": "done", "usage": usage}]));
+        let arguments = ["--max-cost", most, "x"];
+        let ran = finish(command(&model.url(), scratch().path(), &arguments), b"");
+        assert_eq!((ran.code, &*ran.stdout), (Some(0), "done\n"), "{ran:?}");
+        match is_passed {
+            true => {
+                assert!(
+                    ran.stderr.starts_with("! the session has cost 0."),
+                    "{ran:?}"
+                );
+                assert!(ran.stderr.contains("the limit of 0.0000001: "), "{ran:?}");
+            }
+            false => assert_eq!(ran.stderr, ""),
+        }
+    }
+}
+
+#[test]
 fn a_limit_below_the_memory_of_the_core_is_named() {
     let directory = scratch();
     let mut command = command("http://127.0.0.1:1", directory.path(), &["x"]);

@@ -346,6 +346,10 @@ pub(crate) struct FenceOptions {
     /// In a sandbox: give commands the network
     #[arg(long)]
     pub(crate) net: bool,
+    /// The temporary directories that commands may change, in place of the system's.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) temporary: Option<Vec<PathBuf>>,
 }
 
 /// `--sandbox`.

@@ -37,6 +37,8 @@ pub(crate) struct HostSession {
     pub(crate) held: Option<Held>,
     /// Undoes what it changed.
     pub(crate) undo: Undo,
+    /// What it may cost, in US dollars.
+    pub(crate) max_cost_usd: Option<f64>,
     /// Outlives the session's commands.
     pub(crate) _guardian: Option<Guardian>,
 }
@@ -96,6 +98,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
             ..MemoryOptions::default()
         }),
     };
+    let max_cost_usd = config.max_cost_usd;
     let mut options = SessionOptions::new(config, environment);
     options.approval = approver;
     let continuation = history
@@ -111,6 +114,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         save,
         held,
         undo,
+        max_cost_usd,
         _guardian: guardian,
     })
 }
@@ -177,6 +181,9 @@ pub(crate) fn local(
     }
     for path in &fence.allow_write {
         builder = builder.writable(path);
+    }
+    if let Some(directories) = &fence.temporary {
+        builder = builder.temporary(directories.iter().cloned());
     }
     for (name, value) in &machine.variables {
         builder = builder.env(name, value);
@@ -277,6 +284,10 @@ impl Session for HostSession {
         let session = self.session.controller();
         let begun = self.continuation.begin(&session, prompt).await;
         begun.map_err(failed)
+    }
+
+    fn max_cost_usd(&self) -> Option<f64> {
+        self.max_cost_usd
     }
 
     async fn next_event(&mut self) -> Option<Bytes> {

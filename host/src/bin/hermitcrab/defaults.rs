@@ -42,6 +42,9 @@ const OPTIONS: [&str; 5] = ["approve", "checkpoints", "journal", "quiet", "trust
 /// Those of them that make a sandbox.
 const FENCE: [&str; 3] = ["allow_write", "net", "sandbox"];
 
+/// Characters of a file that an error quotes at most.
+const QUOTED: usize = 200;
+
 /// Applies what the files say of a sandbox to a session that goes on, whose other settings
 /// go on with it.
 ///
@@ -81,7 +84,8 @@ pub(crate) fn apply(
             ("approve", Value::String(approve)) => {
                 let approve = Approve::from_str(approve, false).map_err(|_| {
                     Failure::usage(format!(
-                        "{NAME}: `approve` is never, ask or always, not {approve:?}"
+                        "{NAME}: `approve` is never, ask or always, not {}",
+                        quoted(&value)
                     ))
                 })?;
                 options.approve.get_or_insert(approve);
@@ -94,7 +98,10 @@ pub(crate) fn apply(
 }
 
 fn wrong_value(name: &str, value: &Value) -> Failure {
-    Failure::usage(format!("{NAME}: `{name}` has a wrong value: {value}"))
+    Failure::usage(format!(
+        "{NAME}: `{name}` has a wrong value: {}",
+        quoted(value)
+    ))
 }
 
 /// What the files say together.
@@ -151,7 +158,8 @@ fn fence_of(fields: &mut Map<String, Value>, options: &mut RunOptions) -> Result
             ("sandbox", Value::String(mode)) => {
                 let mode = SandboxMode::from_str(mode, false).map_err(|_| {
                     Failure::usage(format!(
-                        "{NAME}: `sandbox` is off, read-only or workspace-write, not {mode:?}"
+                        "{NAME}: `sandbox` is off, read-only or workspace-write, not {}",
+                        quoted(&value)
                     ))
                 })?;
                 options.fence.sandbox.get_or_insert(mode);
@@ -248,19 +256,61 @@ fn read(path: &Path) -> Result<Option<Map<String, Value>>, Failure> {
         }
     };
     let wrong = |problem: String| Failure::usage(format!("{shown}: {problem}"));
-    let table: toml::Table =
-        toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+    let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(syntax(&text, &error)))?;
     let Ok(Value::Object(fields)) = serde_json::to_value(table) else {
         return Err(wrong("it is not a table".to_owned()));
     };
+    let options = [&OPTIONS[..], &FENCE].concat();
     let own: Map<String, Value> = fields
         .iter()
-        .filter(|(name, _)| ![&OPTIONS[..], &FENCE].concat().contains(&&***name))
+        .filter(|(name, _)| !options.contains(&&***name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     // By itself first, so that the error names the file.
-    settings::merged(&SessionConfig::default(), own).map_err(wrong)?;
+    settings::merged(&SessionConfig::default(), own)
+        .map_err(|problem| wrong(settings::with_keys(&problem, &options)))?;
     Ok(Some(fields))
+}
+
+/// Where `text` is not TOML and why, with what stands there.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let message = cut(error.message(), 0);
+    let Some(span) = error.span() else {
+        return message;
+    };
+    let before = text.get(..span.start).unwrap_or(text);
+    let (line, column) = match before.rsplit_once('\n') {
+        Some((lines, start)) => (lines.matches('\n').count() + 1, start.chars().count()),
+        None => (0, before.chars().count()),
+    };
+    let found = cut(text.split('\n').nth(line).unwrap_or_default(), column);
+    format!(
+        "line {}, column {}: {message}: `{}`",
+        line + 1,
+        column + 1,
+        found.trim()
+    )
+}
+
+/// At most [`QUOTED`] characters of `text`, around the one at `middle`.
+fn cut(text: &str, middle: usize) -> String {
+    let text = harmless(text).replace('\n', " ");
+    let most = text.chars().count().saturating_sub(QUOTED);
+    let first = middle.saturating_sub(QUOTED / 2).min(most);
+    let mut rest = text.chars().skip(first);
+    let mut cut: String = rest.by_ref().take(QUOTED).collect();
+    if first > 0 {
+        cut.insert(0, '…');
+    }
+    if rest.next().is_some() {
+        cut.push('…');
+    }
+    cut
+}
+
+/// A value as an error shows it.
+fn quoted(value: &Value) -> String {
+    cut(&value.to_string(), 0)
 }
 
 /// The directories that the user trusts.
@@ -271,14 +321,24 @@ fn trusted_in(path: &Path, fields: &Map<String, Value>) -> Result<Vec<PathBuf>, 
     let wrong = || {
         let shown = path.display();
         Failure::usage(format!(
-            "{shown}: `trusted` is a list of directories, not {value}"
+            "{shown}: `trusted` is a list of directories, not {}",
+            quoted(value)
         ))
     };
     let list = value.as_array().ok_or_else(wrong)?;
     let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
     let home = env::var_os("HOME").map(PathBuf::from);
-    let of = |text| below(home.as_deref(), text);
-    let paths = texts.ok_or_else(wrong)?.into_iter().map(of);
+    let of = |text: &str| below(home.as_deref(), text);
+    let texts = texts.ok_or_else(wrong)?;
+    if let Some(relative) = texts.iter().find(|text| !of(text).is_absolute()) {
+        return Err(Failure::usage(format!(
+            "{}: `trusted` has the relative path `{}`: write the whole path, or begin it with ~/ \
+             for your home directory",
+            path.display(),
+            cut(relative, 0)
+        )));
+    }
+    let paths = texts.into_iter().map(of);
     // As the working directory is: without links.
     Ok(paths
         .map(|path| fs::canonicalize(&path).unwrap_or(path))

@@ -207,6 +207,7 @@ pub(crate) fn go_on(
             false => tree(&fork).await?,
         };
         edits::write(&fork.session, edits).await?;
+        let max_cost_usd = wanted.max_cost_usd;
         let fork = fork.configure(wanted, approver).await;
         let fork = fork.map_err(connect::failed)?;
         let session = HostSession {
@@ -219,6 +220,7 @@ pub(crate) fn go_on(
                 Origin::End { held, .. } => Some(held.clone()),
             },
             undo,
+            max_cost_usd,
             _guardian: guardian,
         };
         let needs_input = options.chat.is_none();

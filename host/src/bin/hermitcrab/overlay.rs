@@ -1,6 +1,8 @@
 //! `--env overlay` and `hermitcrab overlay`: runs in a copy of a directory, and what
 //! becomes of their changes.
 
+use std::env;
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,12 +11,18 @@ use hermitcrab_host::state_dir;
 
 use crate::cli::{FenceOptions, OverlayCommand, OverlayOptions, SandboxMode};
 use crate::failure::{Code, Failure, reason};
-use crate::ground;
+use crate::ground::{self, Variables};
 use crate::harmless::harmless;
 use crate::render::{Renderer, Style};
 
+/// What a fence leaves open for the memory that processes share.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// The overlay that a run works in.
-pub(crate) struct Working(Overlay);
+pub(crate) struct Working {
+    overlay: Overlay,
+    has_ended: bool,
+}
 
 /// Copies `directory`, for a run.
 ///
@@ -22,52 +30,116 @@ pub(crate) struct Working(Overlay);
 /// It cannot be copied.
 pub(crate) fn begin(directory: &Path) -> Result<Working, Failure> {
     let made = overlays()?.create(directory);
-    made.map(Working)
-        .map_err(|error| Failure::usage(error.to_string()))
+    let overlay = made.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Working {
+        overlay,
+        has_ended: false,
+    })
 }
 
 impl Working {
     /// Where it works.
     pub(crate) fn directory(&self) -> PathBuf {
-        self.0.directory()
+        self.overlay.directory()
     }
 
     /// `options` with the fence of an overlay where none is asked for: commands could reach
-    /// the directory itself by its absolute path.
-    pub(crate) fn fence(options: &FenceOptions) -> FenceOptions {
+    /// the directory itself by its absolute path. And `variables`, of which one may name
+    /// another temporary directory.
+    ///
+    /// # Errors
+    /// No fence keeps commands from the directory.
+    pub(crate) fn fence(
+        &self,
+        options: &FenceOptions,
+        mut variables: Variables,
+    ) -> Result<(FenceOptions, Variables), Failure> {
         let mut fence = options.clone();
         if fence.sandbox.is_none() {
             fence.sandbox = Some(SandboxMode::WorkspaceWrite);
             fence.net = true;
         }
-        fence
+        if fence.sandbox != Some(SandboxMode::WorkspaceWrite) {
+            return Ok((fence, variables));
+        }
+        let directory = &self.overlay.info().directory;
+        // Without links, as the directory is.
+        let reaches = |path: &Path| {
+            fs::canonicalize(path)
+                .is_ok_and(|path| directory.starts_with(&path) || path.starts_with(directory))
+        };
+        if reaches(Path::new(SHARED_MEMORY)) {
+            return Err(Failure::usage(format!(
+                "an overlay of {} would not keep it as it is, since commands may change what is \
+                 in {SHARED_MEMORY}: move it to another place, or add --sandbox off",
+                directory.display()
+            )));
+        }
+        let first = env::temp_dir();
+        let mut temporary = vec![first.clone(), "/tmp".into(), "/var/tmp".into()];
+        let all = temporary.len();
+        temporary.retain(|path| !reaches(path));
+        if temporary.len() < all {
+            if !temporary.contains(&first) {
+                let own = self.overlay.temporary().map_err(failed)?;
+                variables.push(("TMPDIR".to_owned(), own.clone().into()));
+                temporary.push(own);
+            }
+            fence.temporary = Some(temporary);
+        }
+        Ok((fence, variables))
+    }
+
+    /// How a run ends that came to `result` in it.
+    ///
+    /// # Errors
+    /// That of the run; else the overlay was removed meanwhile, or cannot be read.
+    pub(crate) fn end(mut self, result: Result<Code, Failure>) -> Result<Code, Failure> {
+        self.has_ended = true;
+        match (self.tell(), result) {
+            (Err(failure), Ok(_)) => Err(failure),
+            (Err(failure), Err(first)) => {
+                eprintln!("hermitcrab: {}", harmless(&failure.message));
+                Err(first)
+            }
+            (Ok(()), result) => result,
+        }
     }
 
     /// Says on stderr what has changed and what can be done with it; without changes it is
     /// gone.
-    fn end(&self) {
-        let id = &self.0.info().id;
-        match self.0.changes() {
-            Ok(changes) if changes.is_empty() => {
-                drop(self.0.discard());
-                eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
-            }
-            Ok(changes) => {
-                eprintln!(
-                    "hermitcrab: {} changed in overlay {id}, {} is as it was: `hermitcrab overlay \
-                     diff {id}` shows it, `commit {id}` brings it there, `discard {id}` drops it",
-                    changes.len(),
-                    harmless(&self.0.info().directory.to_string_lossy())
-                );
-            }
-            Err(error) => eprintln!("hermitcrab: overlay {id}: {}", harmless(&error.to_string())),
+    fn tell(&self) -> Result<(), Failure> {
+        let id = &self.overlay.info().id;
+        let changes = self.overlay.changes().map_err(|error| match error {
+            OverlayError::Gone(_) => Failure::failed(format!(
+                "overlay {id} was removed while the run worked in it, and what it changed is lost: \
+                 run the task again"
+            )),
+            error => Failure::failed(format!("overlay {id}: {error}")),
+        })?;
+        if changes.is_empty() {
+            self.overlay.discard().map_err(failed)?;
+            eprintln!("hermitcrab: nothing has changed in the overlay; it is gone");
+            return Ok(());
         }
+        eprintln!(
+            "hermitcrab: {} changed in overlay {id}, {} is as it was: `hermitcrab overlay \
+             diff {id}` shows it, `commit {id}` brings it there, `discard {id}` drops it",
+            changes.len(),
+            harmless(&self.overlay.info().directory.to_string_lossy())
+        );
+        Ok(())
     }
 }
 
 impl Drop for Working {
+    /// A run that did not begin.
     fn drop(&mut self) {
-        self.end();
+        if !self.has_ended
+            && let Err(failure) = self.tell()
+        {
+            eprintln!("hermitcrab: {}", harmless(&failure.message));
+        }
     }
 }
 
@@ -83,7 +155,8 @@ pub(crate) fn overlay(options: &OverlayOptions) -> Result<Code, Failure> {
             let diff = overlay.diff().map_err(failed)?;
             if !diff.left_out.is_empty() {
                 eprintln!(
-                    "hermitcrab: binary files and empty directories are in no diff: {}",
+                    "hermitcrab: binary files, empty directories and names that are not UTF-8 are \
+                     in no diff: {}",
                     harmless(&diff.left_out.join(", "))
                 );
             }
@@ -161,7 +234,7 @@ fn overlays() -> Result<Overlays, Failure> {
 
 fn failed(error: OverlayError) -> Failure {
     match error {
-        OverlayError::Unknown(_) => Failure::usage(error.to_string()),
+        OverlayError::Unknown(_) | OverlayError::Busy(_) => Failure::usage(error.to_string()),
         error => Failure::failed(error.to_string()),
     }
 }

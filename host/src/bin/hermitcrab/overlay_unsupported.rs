@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{FenceOptions, OverlayOptions};
 use crate::failure::{Code, Failure};
+use crate::ground::Variables;
 
 const WHY: &str = "there are no overlays on this platform: use --env memory";
 
@@ -24,9 +25,24 @@ impl Working {
         match *self {}
     }
 
-    /// `options` as they are.
-    pub(crate) fn fence(options: &FenceOptions) -> FenceOptions {
-        options.clone()
+    /// None.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn fence(
+        &self,
+        _: &FenceOptions,
+        _: Variables,
+    ) -> Result<(FenceOptions, Variables), Failure> {
+        match *self {}
+    }
+
+    /// Never.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn end(self, _: Result<Code, Failure>) -> Result<Code, Failure> {
+        match self {}
     }
 }
 

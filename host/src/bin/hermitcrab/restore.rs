@@ -167,6 +167,7 @@ pub(crate) fn with(
                 save,
                 held,
                 undo,
+                max_cost_usd: wanted.max_cost_usd,
                 _guardian: guardian,
             },
             prompt,

@@ -17,7 +17,7 @@ use crate::failure::{Code, Failure};
 use crate::ground::{self, Ground, Machine};
 use crate::journal::Keep;
 use crate::output::{self, Output};
-use crate::overlay::{self, Working};
+use crate::overlay;
 use crate::plan::Plan;
 use crate::programs;
 use crate::provider;
@@ -90,27 +90,28 @@ pub(crate) fn run_from(
         Place::Overlay => Some(overlay::begin(&directory)?),
         _ => None,
     };
-    let ground = match (options.place(), elsewhere) {
-        (_, Some(remote)) => {
+    let ground = match (options.place(), elsewhere, &overlay) {
+        (_, Some(remote), _) => {
             let directory = directory.to_str().ok_or_else(|| {
                 Failure::usage("--dir is not UTF-8: name the directory that it is there")
             })?;
             Ground::Elsewhere(remote, directory.to_owned())
         }
-        (Place::Overlay, None) => Ground::Local(Machine {
-            directory: overlay
-                .as_ref()
-                .map_or(directory.clone(), Working::directory),
-            // SAFETY: nothing so far has started a thread.
-            guardian: unsafe { ground::guardian() }?,
-            variables: passed,
-            fence: Working::fence(&options.fence),
-            terminal: options.tty,
-            // The directory itself is as it was.
-            checkpoints: false,
-        }),
+        (_, None, Some(overlay)) => {
+            let (fence, variables) = overlay.fence(&options.fence, passed)?;
+            Ground::Local(Machine {
+                directory: overlay.directory(),
+                // SAFETY: nothing so far has started a thread.
+                guardian: unsafe { ground::guardian() }?,
+                variables,
+                fence,
+                terminal: options.tty,
+                // The directory itself is as it was.
+                checkpoints: false,
+            })
+        }
         // SAFETY: nothing so far has started a thread.
-        (Place::Local | Place::Elsewhere, None) => Ground::Local(Machine {
+        (Place::Local | Place::Elsewhere | Place::Overlay, None, None) => Ground::Local(Machine {
             directory: directory.clone(),
             guardian: unsafe { ground::guardian() }?,
             variables: passed,
@@ -118,7 +119,7 @@ pub(crate) fn run_from(
             terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
-        (Place::Memory, None) => {
+        (Place::Memory, None, None) => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
             let archive = Bytes::from(archive::to_tar(&before)?);
@@ -160,7 +161,7 @@ pub(crate) fn run_from(
             .map(save::File::create)
             .transpose()?,
     };
-    task::carry_out(options, output, questions, async || {
+    let result = task::carry_out(options, output, questions, async || {
         let session = connect::open(plan).await?;
         edits::write(&session.session, edits).await?;
         Ok(Ready {
@@ -168,5 +169,9 @@ pub(crate) fn run_from(
             prompt,
             before,
         })
-    })
+    });
+    match overlay {
+        Some(overlay) => overlay.end(result),
+        None => result,
+    }
 }

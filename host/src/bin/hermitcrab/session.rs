@@ -30,6 +30,11 @@ pub(crate) trait Session {
 
     /// Ends it when it is idle.
     fn close(&mut self);
+
+    /// What it may cost, in US dollars.
+    fn max_cost_usd(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// Where events go.
@@ -225,12 +230,14 @@ pub(crate) async fn drive<S: Session, W: Write>(
             session.abort();
         }
     }
-    if broken.is_none()
-        && stopping.is_none()
-        && let Some(notice) = end.notice()
-        && let Err(error) = face.note(notice)
-    {
-        broken = Some(error);
+    let passed = end.passed(session.max_cost_usd());
+    for notice in end.notice().into_iter().chain(passed.as_deref()) {
+        if broken.is_none()
+            && stopping.is_none()
+            && let Err(error) = face.note(notice)
+        {
+            broken = Some(error);
+        }
     }
     if let Err(error) = face.end() {
         broken.get_or_insert(error);
@@ -277,6 +284,8 @@ struct End {
     output: Option<Value>,
     /// Tool rounds of the last `PROCESSING_END`.
     rounds: u64,
+    /// Price of the session at the last `PROCESSING_END`, in US dollars, if it is known.
+    cost_usd: Option<f64>,
     /// Whether the session closed because of an error.
     failed: bool,
 }
@@ -305,6 +314,13 @@ struct Data {
     text: String,
     rounds: u64,
     output: Option<Value>,
+    totals: Totals,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Totals {
+    cost_usd: Option<f64>,
 }
 
 impl End {
@@ -346,6 +362,7 @@ impl End {
                 self.reason = Some(data.reason);
                 self.rounds = data.rounds;
                 self.output = data.output;
+                self.cost_usd = data.totals.cost_usd;
                 return true;
             }
         }
@@ -397,10 +414,25 @@ impl End {
 
     /// What the user should know about a natural end.
     fn notice(&self) -> Option<&'static str> {
-        let natural = matches!(self.reason.as_deref(), Some("completed" | "awaiting_input"));
         let silent = matches!(&self.answer, Some((_, text)) if text.trim().is_empty());
-        (natural && silent && self.answered().is_ok())
+        (self.is_natural() && silent && self.answered().is_ok())
             .then_some("the model ended without a last word")
+    }
+
+    /// That the last answer passed the limit of the cost: no request was left that the
+    /// limit could keep from being sent.
+    fn passed(&self, most: Option<f64>) -> Option<String> {
+        let (cost, most) = (self.cost_usd?, most?);
+        (self.is_natural() && cost > most).then(|| {
+            format!(
+                "the session has cost {cost} US dollars, which is more than the limit of {most}: \
+                 the last answer passed it"
+            )
+        })
+    }
+
+    fn is_natural(&self) -> bool {
+        matches!(self.reason.as_deref(), Some("completed" | "awaiting_input"))
     }
 }
 
@@ -556,6 +588,26 @@ mod tests {
             );
             check(&[&answer, &end, CLOSED], expected).await;
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_cost_that_the_last_answer_passed() {
+        let check = |reason: &str, most: Option<f64>, expected: Option<&str>| {
+            let mut end = End::default();
+            end.see(
+                format!(
+                    r#"{{"kind":"PROCESSING_END","data":{{"reason":"{reason}","totals":{{"cost_usd":0.25}}}}}}"#
+                )
+                .as_bytes(),
+            );
+            assert_eq!(end.passed(most).as_deref(), expected, "{reason}, {most:?}");
+        };
+        let passed = "the session has cost 0.25 US dollars, which is more than the limit of \
+                      0.0000001: the last answer passed it";
+        check("completed", Some(0.000_000_1), Some(passed));
+        check("cost_limit", Some(0.000_000_1), None);
+        check("completed", Some(0.25), None);
+        check("completed", None, None);
     }
 
     #[tokio::test]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hermitcrab::profile::Toolset;
+use hermitcrab::llm::{Prices, model_info};
+use hermitcrab::profile::{Profile, Toolset};
 use hermitcrab::session::{Compaction, SessionConfig, SessionError};
 use serde_json::{Map, Value};
 
@@ -81,7 +82,7 @@ pub(crate) fn over(file: Option<&Path>, config: &SessionConfig) -> Result<Sessio
         .map_err(|error| wrong(format!("it is not a JSON object: {error}")))?;
     // Alone first: errors name lines and columns of the file.
     if misplaced(&fields).is_none() {
-        SessionConfig::from_json(&text).map_err(|error| wrong(problem(&error)))?;
+        SessionConfig::from_json(&text).map_err(|error| wrong(with_keys(&problem(&error), &[])))?;
     }
     merged(config, fields).map_err(wrong)
 }
@@ -113,7 +114,30 @@ fn misplaced(fields: &Map<String, Value>) -> Option<String> {
 pub(crate) fn problem(error: &SessionError) -> String {
     let message = error.message.as_str();
     let head = "invalid session configuration: ";
-    message.strip_prefix(head).unwrap_or(message).to_owned()
+    let message = message.strip_prefix(head).unwrap_or(message);
+    // The name of a type says nothing to a person.
+    match message.split_once("expected struct ") {
+        Some((before, name)) => {
+            let rest = name.trim_start_matches(|c: char| c.is_alphanumeric());
+            format!("{before}expected an object with its fields{rest}")
+        }
+        None => message.to_owned(),
+    }
+}
+
+/// `problem`, where it lists the settings that there are: those that may stand in a file,
+/// and `others`.
+pub(crate) fn with_keys(problem: &str, others: &[&str]) -> String {
+    let list = problem.split_once(", expected one of ");
+    let Some((head, list)) = list.filter(|(_, list)| list.starts_with("`provider`, ")) else {
+        return problem.to_owned();
+    };
+    let names = list.split(", ").map(|name| name.trim_matches('`'));
+    let elsewhere = |name: &&str| NOT_FROM_A_FILE.iter().any(|(other, _)| other == name);
+    let mut names: Vec<&str> = names.filter(|name| !elsewhere(name)).collect();
+    names.extend(others);
+    names.sort_unstable();
+    format!("{head}, expected one of `{}`", names.join("`, `"))
 }
 
 /// `file`'s settings with what options say over them.
@@ -182,6 +206,17 @@ pub(crate) fn check(
     config.check().map_err(|error| {
         Failure::usage(problem(&error).replace("`reasoning_effort`", "--reasoning-effort"))
     })?;
+    let model: &str = match config.model.is_empty() {
+        true => &profile.default_model,
+        false => &config.model,
+    };
+    if config.max_cost_usd.is_some() && !has_price(config, &profile, model) {
+        return Err(Failure::usage(format!(
+            "the price of the model {model} is not known, so no limit of the cost can be kept: \
+             give the price as `prices` in --config FILE.json or hermitcrab.toml \
+             (docs/settings.md), or leave --max-cost (`max_cost_usd`) out"
+        )));
+    }
     // The profile's own declarations are right, and reading them takes time.
     let Some(path) = &options.tools_file else {
         return Ok(());
@@ -192,6 +227,16 @@ pub(crate) fn check(
             path.display()
         ))
     })
+}
+
+/// Whether the price of `model` is known, as the core sees it.
+fn has_price(config: &SessionConfig, profile: &Profile, model: &str) -> bool {
+    let known = model_info(model);
+    config.prices.contains_key(model)
+        || known.is_some_and(|known| {
+            config.prices.contains_key(&known.id)
+                || known.provider == profile.id && Prices::of(known).is_some()
+        })
 }
 
 /// `chosen` and the providers that the environment variables set up beside it, with
