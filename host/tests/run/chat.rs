@@ -270,6 +270,30 @@ fn questions_are_answered_in_a_dialog() {
 }
 
 #[test]
+fn keys_reach_all_of_what_a_question_is_about() {
+    let directory = scratch();
+    let hidden = format!("ls{}; touch made", " ".repeat(260));
+    let long = format!("echo {} ; touch made", "x".repeat(4_000));
+    let model = serve(json!([shell(&hidden), shell(&long), {"text": "All done."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.question();
+    talk.see("  ls⟨260 spaces⟩; touch made");
+    talk.keys("n");
+    talk.see("  echo xxx");
+    talk.question();
+    talk.see(": ↑ ↓ PageUp PageDown show the others");
+    assert!(!talk.shown().contains("touch made"), "{}", talk.shown());
+    talk.keys("\x1b[6~\x1b[6~\x1b[6~");
+    talk.see("x ; touch made");
+    talk.keys("n");
+    talk.see("All done.");
+    assert!(!directory.path().join("work/made").exists());
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
 fn what_is_written_when_a_question_comes_up_stays() {
     let directory = scratch();
     let model = serve(json!([waits(), shell("touch made"), {"text": "All done."}]));
