@@ -513,6 +513,111 @@ fn any_width_and_another_one_while_it_streams() {
     check_size(80, 60);
 }
 
+/// A terminal of tmux, which wraps lines anew when its width changes, as most do.
+struct Tmux(std::path::PathBuf);
+
+impl Tmux {
+    fn call(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("tmux");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tmux {arguments:?}: {told}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        command.args(["-u", "-f", "/dev/null", "-S"]).arg(&self.0);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs `command` in a window of `columns`.
+    fn start(&self, command: &Command, columns: u16) {
+        let size = columns.to_string();
+        let mut tmux = self.command(&["new-session", "-d", "-x", &size, "-y", "24"]);
+        tmux.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => tmux.env(name, value),
+                None => tmux.env_remove(name),
+            };
+        }
+        assert!(tmux.status().expect("tmux").success());
+    }
+
+    /// Waits until its screen and scrollback are as `wanted`, and gives them.
+    fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let start = Instant::now();
+        loop {
+            let shown = self.call(&["capture-pane", "-p", "-S", "-"]);
+            if wanted(&shown) {
+                return shown;
+            }
+            assert!(start.elapsed() < GUARD, "no {what}:\n{shown}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn see(&self, text: &str) -> String {
+        self.until(text, |shown| shown.contains(text))
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).output();
+    }
+}
+
+/// What stays in tmux of an answer when the window changes from `columns` to each of
+/// `then` while a paragraph streams.
+fn check_tmux(columns: u16, then: &[u16]) {
+    let directory = scratch();
+    let words = |paragraph: usize| (0..60).map(move |word| format!("p{paragraph}w{word:02} "));
+    let mut pieces = vec!["# Head\n\n".to_owned()];
+    for paragraph in 0..then.len() {
+        pieces.extend(words(paragraph));
+        pieces.push("\n\n".to_owned());
+    }
+    pieces.push("End.".to_owned());
+    let model = serve(json!([{"texts": pieces, "delta_delay_ms": 20}]));
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let tmux = Tmux(directory.path().join("tmux"));
+    tmux.start(&chat(&model.url(), &work, &state, &[]), columns);
+    tmux.see("ready");
+    tmux.call(&["send-keys", "begin", "Enter"]);
+    for (paragraph, width) in then.iter().enumerate() {
+        tmux.see(&format!("p{paragraph}w30"));
+        tmux.call(&["resize-window", "-x", &width.to_string(), "-y", "24"]);
+    }
+    tmux.see("End.");
+    let shown = tmux.see("ready");
+    let all = (0..then.len()).flat_map(words);
+    let once = ["Head", "› begin", "End.", "ready"].map(str::to_owned);
+    for text in once.into_iter().chain(all) {
+        let count = shown.matches(text.trim_end()).count();
+        assert_eq!(count, 1, "{text} from {columns} to {then:?}:\n{shown}");
+    }
+}
+
+#[test]
+fn another_width_of_tmux_leaves_no_copies() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no tmux");
+        return;
+    }
+    check_tmux(60, &[60]);
+    check_tmux(80, &[60]);
+    check_tmux(80, &[200]);
+    check_tmux(200, &[80]);
+    check_tmux(200, &[60, 80, 60]);
+}
+
 #[test]
 fn a_signal_leaves_the_terminal_as_it_was() {
     let directory = scratch();
