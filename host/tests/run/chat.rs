@@ -193,6 +193,119 @@ fn what_is_typed_meanwhile_steers() {
     assert_eq!(talk.leave().0, Some(0));
 }
 
+/// An answer that is shown and does not end before `go` is released.
+fn held(text: &str) -> Value {
+    json!({"text": text, "hold": "go", "hold_before": "end"})
+}
+
+/// Where each of `texts` stands in the last request.
+fn places(model: &ServeModel, texts: &[&str]) -> Vec<Option<usize>> {
+    let requests = model.requests();
+    let last = requests.last().expect("a request");
+    let last = String::from_utf8_lossy(&last.body).into_owned();
+    texts
+        .iter()
+        .map(|text| {
+            assert!(last.matches(text).count() < 2, "{text} twice: {last}");
+            last.find(text)
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_typed_during_the_last_answer_is_the_next_input() {
+    let directory = scratch();
+    let model = serve(json!([held("Answer eleven."), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.see("Answer eleven.");
+    talk.say("use tabs 11");
+    talk.see("↳ waits: use tabs 11");
+    talk.say("and spaces 22");
+    talk.see("↳ waits: and spaces 22");
+    model.release("go");
+    talk.see("Second.");
+    talk.see("› use tabs 11");
+    talk.see_no("↳ waits");
+    let places = places(&model, &["Answer eleven.", "use tabs 11", "and spaces 22"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_is_typed_while_the_conversation_is_summarised_is_sent() {
+    let directory = scratch();
+    let summary = json!({
+        "match": {"contains": "about to run out of room"},
+        "text": "SUMMARY",
+        "hold": "go",
+    });
+    let mut steps = vec![summary];
+    steps.extend((0..8).map(|number| json!({"text": format!("Answer {number}.")})));
+    let model = serve(Value::from(steps));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    for number in 0..7 {
+        talk.say(&format!("input {number}"));
+        talk.see(&format!("Answer {number}."));
+        talk.see("ready");
+    }
+    talk.say("/compact");
+    talk.see("summarising");
+    talk.say("what came of it?");
+    talk.see("↳ waits: what came of it?");
+    model.release("go");
+    talk.see("› what came of it?");
+    talk.see("Answer 7.");
+    let places = places(&model, &["SUMMARY", "what came of it?"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_waits_when_an_answer_is_interrupted_comes_back() {
+    let directory = scratch();
+    let model = serve(json!([held("Answer eleven."), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.see("Answer eleven.");
+    talk.say("use tabs 11");
+    talk.see("↳ waits: use tabs 11");
+    talk.keys("and");
+    talk.see("› and");
+    talk.keys("\x1b");
+    talk.see("! interrupted");
+    talk.see("› use tabs 11\n  and");
+    talk.keys(" so on 44\r");
+    talk.see("Second.");
+    let places = places(&model, &["use tabs 11", "and so on 44"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_waits_when_a_call_is_interrupted_comes_before_the_next_input() {
+    let directory = scratch();
+    let model = serve(json!([waits(), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &["--approve", "never"]);
+    talk.say("begin");
+    talk.see("    started");
+    talk.say("use tabs 11");
+    talk.see("↳ waits for the round: use tabs 11");
+    talk.keys("\x1b");
+    talk.see("! interrupted");
+    talk.see("ready");
+    talk.say("and now 33");
+    talk.see("Second.");
+    talk.see_no("↳ waits");
+    let places = places(&model, &["use tabs 11", "and now 33"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
 #[test]
 fn escape_interrupts_and_the_conversation_goes_on() {
     let directory = scratch();

@@ -14,7 +14,7 @@ use crossterm::event::EventStream;
 use futures_util::StreamExt as _;
 use hermitcrab::llm::Content;
 use hermitcrab::session::Turn;
-use hermitcrab_host::HostError;
+use hermitcrab_host::{Continuation, HostError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -52,8 +52,14 @@ pub(super) struct Conversation<'a> {
     looking: bool,
     dialog: Option<Dialog>,
     waiting: VecDeque<Question>,
-    /// Messages that the model has not got yet, with their numbers.
+    /// Messages that were sent while the model works and that the session has not got yet.
+    unsent: Vec<String>,
+    /// Those that the session has and the model has not, with their numbers.
     pending: Vec<(u64, String)>,
+    /// Calls of the session itself that run.
+    calls: usize,
+    /// Whether what is being done was stopped: then nothing begins by itself.
+    stopped: bool,
     /// What comes back from what is done in the background.
     notes: mpsc::UnboundedSender<Note>,
     noted: mpsc::UnboundedReceiver<Note>,
@@ -82,6 +88,8 @@ enum Note {
     Window(u64),
     /// The model from now on.
     Model(String),
+    /// An input was refused, and why.
+    Refused(String),
 }
 
 impl<'a> Conversation<'a> {
@@ -114,7 +122,10 @@ impl<'a> Conversation<'a> {
             looking: false,
             dialog: None,
             waiting: VecDeque::new(),
+            unsent: Vec::new(),
             pending: Vec::new(),
+            calls: 0,
+            stopped: false,
             notes,
             noted,
             directory: std::fs::canonicalize(&options.dir).unwrap_or_else(|_| options.dir.clone()),
@@ -247,8 +258,16 @@ impl<'a> Conversation<'a> {
                 let id = number();
                 self.pending.retain(|(pending, _)| *pending != id);
                 let text = data["content"].as_str().unwrap_or_default();
-                self.transcript
-                    .note(&format!("! never reached the model: {text}"));
+                self.transcript.never_read(text);
+            }
+            "TOOL_CALL_START" if own => {
+                self.calls += 1;
+                self.steer();
+            }
+            "TOOL_CALL_END" if own => self.calls = self.calls.saturating_sub(1),
+            "PROCESSING_END" if own => {
+                let reason = data["reason"].as_str();
+                self.stopped |= matches!(reason, Some("interrupted" | "aborted" | "error"));
             }
             "SESSION_END" if data["reason"] == "error" => {
                 let why = self.status.last_error.clone();
@@ -262,6 +281,10 @@ impl<'a> Conversation<'a> {
         }
         self.status.event(event);
         self.transcript.event(event);
+        let is_at_rest = matches!(data["to"].as_str(), Some("IDLE" | "AWAITING_INPUT"));
+        if own && event["kind"] == "STATE_CHANGED" && is_at_rest {
+            self.rest();
+        }
     }
 
     fn note(&mut self, note: Note) {
@@ -272,6 +295,10 @@ impl<'a> Conversation<'a> {
                 self.transcript.note(&format!("{model} from now on."));
                 self.status.model = model;
                 self.learn_window();
+            }
+            Note::Refused(why) => {
+                self.status.idle();
+                self.transcript.note(&why);
             }
             Note::Files(files) => {
                 self.looking = false;
@@ -294,7 +321,67 @@ impl<'a> Conversation<'a> {
         });
     }
 
-    /// Gives the session an input.
+    /// Begins something with the session that it may refuse.
+    fn begin<F>(&mut self, what: F)
+    where
+        F: Future<Output = Result<(), HostError>> + Send + 'static,
+    {
+        self.status.begin();
+        self.stopped = false;
+        let notes = self.notes.clone();
+        tokio::spawn(async move {
+            if let Err(error) = what.await {
+                let _ = notes.send(Note::Refused(format!("! {error}")));
+            }
+        });
+    }
+
+    /// Takes what a person says to the model.
+    fn say(&mut self, text: String) {
+        if !self.status.is_working() {
+            return self.send(text.into());
+        }
+        self.unsent.push(text);
+        self.steer();
+    }
+
+    /// Steers with what is unsent while calls run: the model reads it with their results.
+    /// At another time no round may follow, and the session would keep it for the next
+    /// input and put it behind that.
+    fn steer(&mut self) {
+        if self.calls == 0 || self.unsent.is_empty() {
+            return;
+        }
+        let messages = std::mem::take(&mut self.unsent);
+        let session = self.session.session.controller();
+        self.tell(async move {
+            for message in messages {
+                session.steer(message).await?;
+            }
+            Ok(())
+        });
+    }
+
+    /// The session has done what it was to do.
+    fn rest(&mut self) {
+        self.calls = 0;
+        let stopped = std::mem::take(&mut self.stopped);
+        if self.unsent.is_empty() || self.is_leaving {
+            return;
+        }
+        let mut message = std::mem::take(&mut self.unsent).join("\n");
+        if !stopped {
+            return self.send(message.into());
+        }
+        // The person decides what becomes of it.
+        if !self.editor.is_empty() {
+            message.push('\n');
+            message.push_str(self.editor.text());
+        }
+        self.editor.set(&message);
+    }
+
+    /// Gives the session an input when it rests.
     pub(super) fn send(&mut self, input: Content) {
         self.said = true;
         let session = self.session.session.controller();
@@ -303,21 +390,24 @@ impl<'a> Conversation<'a> {
                 held.name(&input.text());
             }
             let continuation = self.session.continuation;
-            self.status.begin();
-            return self.tell(async move { continuation.begin(&session, input).await });
+            return self.begin(async move { continuation.begin(&session, input).await });
         }
-        match self.status.is_working() {
-            true => self.tell(async move { session.steer(input).await.map(drop) }),
-            false => {
-                self.status.begin();
-                self.tell(async move { session.submit(input).await });
-            }
+        if self.pending.is_empty() {
+            return self.begin(async move { session.submit(input).await });
         }
+        // What was interrupted has left messages to the session, which come first.
+        self.begin(async move {
+            let record = session.record().await?;
+            Continuation::of(&record).begin(&session, input).await
+        });
     }
 
     /// Ends the session; what comes of it are events.
     fn leave(&mut self) {
         self.is_leaving = true;
+        for message in std::mem::take(&mut self.unsent) {
+            self.transcript.never_read(&message);
+        }
         match self.status.is_working() {
             true => self.session.abort(),
             false => self.session.close(),
@@ -325,6 +415,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn interrupt(&mut self) {
+        self.stopped = true;
         let session = self.session.session.controller();
         self.tell(async move { session.interrupt().await });
     }

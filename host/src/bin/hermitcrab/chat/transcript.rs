@@ -165,6 +165,11 @@ impl Transcript {
         }
     }
 
+    /// A message that the session has dropped.
+    pub(super) fn never_read(&mut self, text: &str) {
+        self.note(&format!("! never reached the model: {text}"));
+    }
+
     /// Ends what was being said.
     fn finish_text(&mut self) {
         let lines = self.reasoning.take_rest(self.columns);

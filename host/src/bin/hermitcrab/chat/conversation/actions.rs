@@ -1,5 +1,6 @@
 //! What the commands of `/help` do.
 
+use hermitcrab_host::Continuation;
 use serde_json::{Value, json};
 
 use super::{Conversation, Note};
@@ -15,8 +16,12 @@ impl Conversation<'_> {
             Command::Quit => self.leave(),
             Command::Cost => self.transcript.note(&self.status.cost()),
             Command::Compact => {
-                self.first = false;
-                self.tell(async move { session.compact().await });
+                // What was cut off is still to be gone on with.
+                self.first &= self.session.continuation == Continuation::Resume;
+                match self.status.is_working() {
+                    true => self.tell(async move { session.compact().await }),
+                    false => self.begin(async move { session.compact().await }),
+                }
             }
             Command::Verbose => {
                 self.shows_reasoning = !self.shows_reasoning;

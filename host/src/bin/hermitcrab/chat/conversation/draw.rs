@@ -77,9 +77,12 @@ impl Conversation<'_> {
         let mut rows = self
             .transcript
             .live(room, FRAMES[self.ticks % FRAMES.len()]);
-        for (_, message) in &self.pending {
+        let pending = self.pending.iter();
+        let pending = pending.map(|(_, message)| ("↳ waits for the round", message));
+        let unsent = self.unsent.iter().map(|message| ("↳ waits", message));
+        for (mark, message) in pending.chain(unsent) {
             let first = message.lines().next().unwrap_or_default();
-            let row = wrap::cut(&format!("↳ waits for the round: {first}"), columns);
+            let row = wrap::cut(&format!("{mark}: {first}"), columns);
             rows.push(Line::from(Span::styled(row, Style::new().fg(Color::Cyan))));
         }
         if !rows.is_empty() || !below.is_empty() {
