@@ -731,19 +731,41 @@ fn another_width_of_tmux_leaves_no_copies() {
     check_tmux(200, &[60, 80, 60]);
 }
 
-#[test]
-fn a_signal_leaves_the_terminal_as_it_was() {
+/// Sends `signal` to a conversation that works, or that waits for an input.
+fn check_signal(signal: libc::c_int, term: &str, works: bool) {
     let directory = scratch();
     let model = serve(json!([waits()]));
-    let mut talk = Talk::begin(&model, directory.path(), &["--approve", "never"]);
-    talk.say("begin");
-    talk.see("    started");
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let mut command = chat(&model.url(), &work, &state, &["--approve", "never"]);
+    command.env("TERM", term);
+    let mut talk = Talk::new(command, (30, 100));
+    talk.see(if term == "dumb" { "> " } else { "ready" });
+    if works {
+        talk.say("begin");
+        talk.until("call", |_| !model.requests().is_empty());
+    }
     let pid = i32::try_from(talk.terminal.child().id()).expect("a pid");
     // SAFETY: a signal to the child of this test.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     let (code, screen) = talk.end();
-    assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("hermitcrab --resume"), "{screen}");
+    assert_eq!(code, Some(130), "{signal} {term} {works}: {screen}");
+    assert!(screen.contains("hermitcrab: interrupted"), "{screen}");
+    let told = screen.contains("hermitcrab --resume");
+    assert_eq!(told, works || term == "dumb", "{screen}");
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        for term in ["xterm-256color", "dumb"] {
+            check_signal(signal, term, true);
+            check_signal(signal, term, false);
+        }
+    }
 }
 
 #[test]

@@ -28,9 +28,9 @@ use super::{history, terminal};
 use crate::approve::{Question, Questions};
 use crate::cli::RunOptions;
 use crate::connect::HostSession;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::harmless::harmless;
-use crate::session::{Ended, Session as _};
+use crate::session::{Ended, Session as _, interrupted};
 use crate::signal::Stops;
 
 /// How often a spinner moves on, and the elapsed time.
@@ -74,6 +74,8 @@ pub(super) struct Conversation<'a> {
     pub(super) resume: Option<String>,
     /// Whether the session is being closed.
     is_leaving: bool,
+    /// Whether a signal, or the end of the terminal, closed it.
+    signalled: bool,
     last_ctrl_c: Option<Instant>,
     failed: Option<String>,
     columns: usize,
@@ -135,6 +137,7 @@ impl<'a> Conversation<'a> {
             said: false,
             resume: None,
             is_leaving: false,
+            signalled: false,
             last_ctrl_c: None,
             failed: None,
             columns,
@@ -183,6 +186,7 @@ impl<'a> Conversation<'a> {
                     if self.is_leaving {
                         break true;
                     }
+                    self.signalled = true;
                     self.leave();
                 }
                 input = keys.next() => match input {
@@ -193,7 +197,10 @@ impl<'a> Conversation<'a> {
                         drawn = drawn.checked_sub(DRAW).unwrap_or(drawn);
                     }
                     // The terminal is gone.
-                    Some(Err(_)) | None => self.leave(),
+                    Some(Err(_)) | None => {
+                        self.signalled = true;
+                        self.leave();
+                    }
                 },
                 event = self.session.session.next_event() => {
                     let Some(event) = event else { break false };
@@ -225,12 +232,10 @@ impl<'a> Conversation<'a> {
         match self.failed.take() {
             _ if killed => Ended {
                 killed,
-                ..Ended::failed(Failure {
-                    code: Code::INTERRUPTED,
-                    message: "killed: what it was doing has been cut off".to_owned(),
-                })
+                ..Ended::failed(interrupted("killed: what it was doing has been cut off"))
             },
             Some(why) => Ended::failed(Failure::failed(why)),
+            None if self.signalled => Ended::failed(interrupted("interrupted")),
             None => Ended::well(),
         }
     }
