@@ -306,6 +306,95 @@ fn what_waits_when_a_call_is_interrupted_comes_before_the_next_input() {
     assert_eq!(talk.leave().0, Some(0));
 }
 
+/// A model that refuses the second of three requests.
+fn refusing(status: u16) -> ServeModel {
+    let error = json!({"status": status, "type": "invalid_request_error", "message": "no"});
+    serve(json!([{"text": "First."}, {"error": error}, {"text": "Still here."}]))
+}
+
+#[test]
+fn an_error_that_closes_the_session_does_not_end_the_conversation() {
+    for status in [400, 401, 402, 403, 413, 422] {
+        let directory = scratch();
+        let model = refusing(status);
+        let mut talk = Talk::begin(&model, directory.path(), &[]);
+        talk.say("one");
+        talk.see("First.");
+        talk.see("ready");
+        talk.say("two");
+        talk.see("The session is open again: Enter in an empty line tries again.");
+        talk.see("ready");
+        let error = format!("({status}");
+        talk.say("/model another-model");
+        talk.see("another-model from now on.");
+        talk.keys("\r");
+        talk.see("Still here.");
+        talk.see("ready");
+        let shown = talk.shown();
+        for text in [&*error, "› one", "First.", "› two"] {
+            assert_eq!(shown.matches(text).count(), 1, "{text}: {shown}");
+        }
+        let requests = model.requests();
+        let last = String::from_utf8_lossy(&requests[2].body);
+        for text in ["another-model", "one", "First.", "two"] {
+            assert!(last.contains(text), "{text}: {last}");
+        }
+        let (code, screen) = talk.leave();
+        assert_eq!(code, Some(0), "{screen}");
+        assert!(screen.contains("hermitcrab --resume"), "{screen}");
+        let kept = std::fs::read_dir(directory.path().join("state/sessions")).expect("sessions");
+        assert_eq!(kept.count(), 1);
+    }
+}
+
+#[test]
+fn what_is_written_when_an_error_closes_the_session_stays() {
+    let directory = scratch();
+    let error = json!({"status": 400, "type": "invalid_request_error", "message": "no"});
+    let model = serve(json!([
+        {"error": error, "hold": "go"},
+        {"text": "Still here."},
+    ]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("/model another-model");
+    talk.see("another-model from now on.");
+    talk.say("one");
+    talk.see("› one");
+    talk.say("two of it");
+    talk.see("↳ waits: two of it");
+    talk.keys("three");
+    talk.see("› three");
+    model.release("go");
+    talk.see("The session is open again");
+    talk.see("› two of it\n  three");
+    talk.keys(" and four\r");
+    talk.see("Still here.");
+    let last = places(&model, &["two of it", "three and four"]);
+    assert!(last.iter().all(Option::is_some), "{last:?}");
+    let requests = model.requests();
+    let last = String::from_utf8_lossy(&requests[1].body);
+    assert!(last.contains("another-model"), "{last}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn an_error_ends_a_conversation_that_is_not_kept() {
+    let directory = scratch();
+    let model = refusing(400);
+    let mut talk = Talk::begin(&model, directory.path(), &["--no-journal"]);
+    talk.say("one");
+    talk.see("First.");
+    talk.see("ready");
+    talk.say("two");
+    let (code, screen) = talk.end();
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(
+        screen.contains("(400 invalid_request_error: no)"),
+        "{screen}"
+    );
+}
+
 #[test]
 fn escape_interrupts_and_the_conversation_goes_on() {
     let directory = scratch();

@@ -5,7 +5,7 @@ mod actions;
 mod draw;
 mod keys;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use hermitcrab_host::{Continuation, HostError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::after::Resume;
 use super::complete::Proposals;
 use super::dialog::Dialog;
 use super::editor::Editor;
@@ -71,7 +72,13 @@ pub(super) struct Conversation<'a> {
     /// Whether an input was sent.
     pub(super) said: bool,
     /// Another session to go on with.
-    pub(super) resume: Option<String>,
+    pub(super) resume: Option<Resume>,
+    /// Options of what the person has chosen in the conversation, such as the model.
+    chosen: BTreeMap<&'static str, String>,
+    /// Whether an error does not end the conversation: another process can go on with it.
+    can_go_on: bool,
+    /// Whether this goes on with the session of a conversation that an error has closed.
+    is_again: bool,
     /// Whether the session is being closed.
     is_leaving: bool,
     /// Whether a signal, or the end of the terminal, closed it.
@@ -90,12 +97,20 @@ enum Note {
     Window(u64),
     /// The model from now on.
     Model(String),
+    /// The effort from now on.
+    Effort(String),
     /// An input was refused, and why.
     Refused(String),
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) async fn new(session: &'a mut HostSession, options: &RunOptions) -> Self {
+    /// A conversation; with a draft where it goes on after an error, and all of it stands
+    /// there already.
+    pub(super) async fn new(
+        session: &'a mut HostSession,
+        options: &RunOptions,
+        draft: Option<&str>,
+    ) -> Self {
         let (columns, rows) = terminal::size();
         let colors = terminal::has_colors();
         let (notes, noted) = mpsc::unbounded_channel();
@@ -106,17 +121,35 @@ impl<'a> Conversation<'a> {
             Vec::new()
         };
         let mut transcript = Transcript::new(colors, options, columns - 1);
-        let past = session.session.history().await.unwrap_or_default();
-        earlier(&mut transcript, &past);
-        if session.is_cut_off() {
-            transcript
-                .note("The last task was cut off: Enter goes on with it, or say what comes next.");
+        let is_kept = session.held.is_some();
+        let can_go_on = is_kept && options.record.is_none() && options.save.is_none();
+        let mut editor = Editor::with_history(history);
+        match draft {
+            Some(draft) => {
+                editor.insert(draft);
+                transcript.note(match session.is_cut_off() {
+                    true => {
+                        "The session is open again: Enter in an empty line tries again. You may \
+                         change the /model, /compact the conversation or say something else."
+                    }
+                    false => "The session is open again.",
+                });
+            }
+            None => {
+                let past = session.session.history().await.unwrap_or_default();
+                earlier(&mut transcript, &past);
+                if session.is_cut_off() {
+                    transcript.note(
+                        "The last task was cut off: Enter goes on with it, or say what comes next.",
+                    );
+                }
+            }
         }
         let conversation = Self {
             session,
             transcript,
             status: Status::default(),
-            editor: Editor::with_history(history),
+            editor,
             proposals: Proposals::default(),
             no_proposals: false,
             // What is elsewhere is not looked through.
@@ -136,6 +169,9 @@ impl<'a> Conversation<'a> {
             first: true,
             said: false,
             resume: None,
+            chosen: BTreeMap::new(),
+            can_go_on,
+            is_again: draft.is_some(),
             is_leaving: false,
             signalled: false,
             last_ctrl_c: None,
@@ -146,6 +182,22 @@ impl<'a> Conversation<'a> {
         };
         conversation.learn_window();
         conversation
+    }
+
+    /// How to go on with this session after an error has closed it, if that can be.
+    pub(super) fn again(&mut self) -> Option<Resume> {
+        let held = self.session.held.as_ref();
+        // Where nothing was sent, the same error would come again and again.
+        let id = held.filter(|_| self.can_go_on && self.said)?.id();
+        self.take_back();
+        let options = std::mem::take(&mut self.chosen).into_iter();
+        Some(Resume {
+            id,
+            draft: Some(self.editor.text().to_owned()),
+            options: options
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+        })
     }
 
     /// Asks how much fits the model.
@@ -263,7 +315,10 @@ impl<'a> Conversation<'a> {
                 let id = number();
                 self.pending.retain(|(pending, _)| *pending != id);
                 let text = data["content"].as_str().unwrap_or_default();
-                self.transcript.never_read(text);
+                match self.can_go_on && !self.is_leaving {
+                    true => self.unsent.push(harmless(text)),
+                    false => self.transcript.never_read(text),
+                }
             }
             "TOOL_CALL_START" if own => {
                 self.calls += 1;
@@ -275,8 +330,15 @@ impl<'a> Conversation<'a> {
                 self.stopped |= matches!(reason, Some("interrupted" | "aborted" | "error"));
             }
             "SESSION_END" if data["reason"] == "error" => {
+                if !self.can_go_on {
+                    self.drop_unsent();
+                }
                 let why = self.status.last_error.clone();
                 self.failed = Some(why.unwrap_or_else(|| "the session ended with an error".into()));
+            }
+            "SESSION_START" if self.is_again => {
+                self.status.event(event);
+                return;
             }
             "REASONING_DELTA" if !self.shows_reasoning => {
                 self.status.event(event);
@@ -297,9 +359,15 @@ impl<'a> Conversation<'a> {
             Note::Text(text) => self.transcript.note(&text),
             Note::Window(window) => self.status.window = window,
             Note::Model(model) => {
+                self.chosen.insert("--model", model.clone());
                 self.transcript.note(&format!("{model} from now on."));
                 self.status.model = model;
                 self.learn_window();
+            }
+            Note::Effort(effort) => {
+                self.transcript
+                    .note(&format!("Effort {effort} from now on."));
+                self.chosen.insert("--reasoning-effort", effort);
             }
             Note::Refused(why) => {
                 self.status.idle();
@@ -374,16 +442,23 @@ impl<'a> Conversation<'a> {
         if self.unsent.is_empty() || self.is_leaving {
             return;
         }
-        let mut message = std::mem::take(&mut self.unsent).join("\n");
-        if !stopped {
-            return self.send(message.into());
+        match stopped {
+            // The person decides what becomes of it.
+            true => self.take_back(),
+            false => {
+                let message = std::mem::take(&mut self.unsent).join("\n");
+                self.send(message.into());
+            }
         }
-        // The person decides what becomes of it.
+    }
+
+    /// Puts what is unsent before what is being written.
+    fn take_back(&mut self) {
+        let mut lines = std::mem::take(&mut self.unsent);
         if !self.editor.is_empty() {
-            message.push('\n');
-            message.push_str(self.editor.text());
+            lines.push(self.editor.text().to_owned());
         }
-        self.editor.set(&message);
+        self.editor.set(&lines.join("\n"));
     }
 
     /// Gives the session an input when it rests.
@@ -407,12 +482,16 @@ impl<'a> Conversation<'a> {
         });
     }
 
-    /// Ends the session; what comes of it are events.
-    fn leave(&mut self) {
-        self.is_leaving = true;
+    fn drop_unsent(&mut self) {
         for message in std::mem::take(&mut self.unsent) {
             self.transcript.never_read(&message);
         }
+    }
+
+    /// Ends the session; what comes of it are events.
+    fn leave(&mut self) {
+        self.is_leaving = true;
+        self.drop_unsent();
         match self.status.is_working() {
             true => self.session.abort(),
             false => self.session.close(),

@@ -49,6 +49,16 @@ pub(super) fn suspend() {
     }
 }
 
+/// Drops what was typed and nobody has read.
+pub(super) fn forget_typed() {
+    #[cfg(unix)]
+    {
+        use nix::sys::termios::{FlushArg, tcflush};
+        // If it fails, the shell gets it, as from any program.
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+    }
+}
+
 /// Columns and rows, at least enough to draw anything.
 pub(super) fn size() -> (usize, usize) {
     let (columns, rows) = crossterm::terminal::size().unwrap_or((80, 24));

@@ -4,6 +4,7 @@ use hermitcrab_host::Continuation;
 use serde_json::{Value, json};
 
 use super::{Conversation, Note};
+use crate::chat::after::Resume;
 use crate::chat::commands::{self, Command};
 use crate::chat::wrap;
 use crate::journal;
@@ -48,10 +49,9 @@ impl Conversation<'_> {
             Command::Effort(None) => self
                 .transcript
                 .note("Say how much: /effort low, medium, high, or what else the model takes."),
-            Command::Effort(Some(effort)) => self.configure(
-                json!({ "reasoning_effort": effort }),
-                Note::Text(format!("Effort {effort} from now on.")),
-            ),
+            Command::Effort(Some(effort)) => {
+                self.configure(json!({ "reasoning_effort": effort }), Note::Effort(effort))
+            }
             Command::Undo(from) => self.undo(from),
             Command::Resume(None) => self.list_sessions(),
             Command::Resume(Some(id)) => self.resume(id),
@@ -127,7 +127,7 @@ impl Conversation<'_> {
         match self.own_sessions() {
             Err(why) => self.transcript.note(&format!("! {why}")),
             Ok(kept) if kept.iter().any(|one| one.about.id == id) => {
-                self.resume = Some(id);
+                self.resume = Some(Resume::other(id));
                 self.leave();
             }
             Ok(_) => self.transcript.note(&format!(
