@@ -496,6 +496,39 @@ fn keys_reach_all_of_what_a_question_is_about() {
 }
 
 #[test]
+fn a_refusal_and_a_notice_are_shown_in_whole_words() {
+    let directory = scratch();
+    let model = serve(json!([shell("touch made"), {"text": "All done."}]));
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let mut talk = Talk::new(chat(&model.url(), &work, &state, &[]), (30, 60));
+    talk.see("ready");
+    talk.say("/model");
+    talk.see("Others work, too.");
+    let shown = talk.shown();
+    for name in hermitcrab::llm::list_models(Some("anthropic")) {
+        assert!(shown.contains(&*name.id), "{}: {shown}", name.id);
+    }
+    talk.say("begin");
+    talk.question();
+    talk.keys("b");
+    let reason = "use the target of the makefile that there is for it, and say what came of it";
+    talk.keys(reason);
+    talk.see("what came of it");
+    talk.keys("\r");
+    talk.see("All done.");
+    let shown = talk.shown();
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let told = format!("Tool error (shell): not approved: the user declined: {reason}");
+    assert!(words.join(" ").contains(&told), "{shown}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
 fn what_is_written_when_a_question_comes_up_stays() {
     let directory = scratch();
     let model = serve(json!([waits(), shell("touch made"), {"text": "All done."}]));
