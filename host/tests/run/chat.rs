@@ -805,9 +805,9 @@ impl Drop for Tmux {
     }
 }
 
-/// What stays in tmux of an answer when the window changes from `columns` to each of
-/// `then` while a paragraph streams.
-fn check_tmux(columns: u16, then: &[u16]) {
+/// What stays in tmux of an answer when the window changes from `columns` to all of
+/// `then`, those of one paragraph at once, while the paragraphs stream.
+fn check_tmux(columns: u16, then: &[&[u16]]) {
     let directory = scratch();
     let words = |paragraph: usize| (0..60).map(move |word| format!("p{paragraph}w{word:02} "));
     let mut pieces = vec!["# Head\n\n".to_owned()];
@@ -826,9 +826,11 @@ fn check_tmux(columns: u16, then: &[u16]) {
     tmux.start(&chat(&model.url(), &work, &state, &[]), columns);
     tmux.see("ready");
     tmux.call(&["send-keys", "begin", "Enter"]);
-    for (paragraph, width) in then.iter().enumerate() {
+    for (paragraph, widths) in then.iter().enumerate() {
         tmux.see(&format!("p{paragraph}w30"));
-        tmux.call(&["resize-window", "-x", &width.to_string(), "-y", "24"]);
+        for width in *widths {
+            tmux.call(&["resize-window", "-x", &width.to_string(), "-y", "24"]);
+        }
     }
     tmux.see("End.");
     let shown = tmux.see("ready");
@@ -846,11 +848,12 @@ fn another_width_of_tmux_leaves_no_copies() {
         eprintln!("skipped: there is no tmux");
         return;
     }
-    check_tmux(60, &[60]);
-    check_tmux(80, &[60]);
-    check_tmux(80, &[200]);
-    check_tmux(200, &[80]);
-    check_tmux(200, &[60, 80, 60]);
+    check_tmux(60, &[&[60]]);
+    check_tmux(80, &[&[60]]);
+    check_tmux(80, &[&[200]]);
+    check_tmux(200, &[&[80]]);
+    check_tmux(200, &[&[60], &[80], &[60]]);
+    check_tmux(80, &[&[78, 74, 69, 65, 60]]);
 }
 
 /// Sends `signal` to a conversation that works, or that waits for an input.

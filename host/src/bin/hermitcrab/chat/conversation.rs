@@ -38,6 +38,10 @@ use crate::signal::Stops;
 const TICK: Duration = Duration::from_millis(100);
 /// How long what has changed waits at most to be drawn while more comes.
 const DRAW: Duration = Duration::from_millis(40);
+/// How long another width must stand before it is drawn: tmux, which wraps its lines at
+/// once, tells of a further change up to 250 ms later, and what is drawn until then would
+/// leave copies.
+const SETTLE: Duration = Duration::from_millis(300);
 /// Inputs of an earlier process that are shown again.
 const EARLIER: usize = 5;
 
@@ -87,6 +91,8 @@ pub(super) struct Conversation<'a> {
     failed: Option<String>,
     columns: usize,
     rows: usize,
+    /// When the terminal got another width.
+    resized: Option<Instant>,
     ticks: usize,
 }
 
@@ -178,6 +184,7 @@ impl<'a> Conversation<'a> {
             failed: None,
             columns,
             rows,
+            resized: None,
             ticks: 0,
         };
         conversation.learn_window();
@@ -228,7 +235,8 @@ impl<'a> Conversation<'a> {
         let mut dirty = true;
         let mut drawn = Instant::now();
         let killed = loop {
-            if dirty && drawn.elapsed() >= DRAW {
+            let settled = self.is_settled();
+            if dirty && settled && drawn.elapsed() >= DRAW {
                 self.draw(&mut screen);
                 (dirty, drawn) = (false, Instant::now());
             }
@@ -264,14 +272,14 @@ impl<'a> Conversation<'a> {
                         self.note(note);
                     }
                 }
-                _ = ticks.tick(), if self.moves() => {
+                _ = ticks.tick(), if self.moves() || !settled => {
                     self.ticks += 1;
                     if let Some(dialog) = &mut self.dialog {
                         dialog.tick();
                     }
                 }
                 // Nothing is waiting: what there is, is drawn.
-                () = std::future::ready(()), if dirty => {
+                () = std::future::ready(()), if dirty && settled => {
                     self.draw(&mut screen);
                     (dirty, drawn) = (false, Instant::now());
                     continue;
@@ -279,6 +287,7 @@ impl<'a> Conversation<'a> {
             }
             dirty = true;
         };
+        self.is_settled();
         self.draw(&mut screen);
         let _ = screen.clear(self.columns);
         match self.failed.take() {
@@ -290,6 +299,16 @@ impl<'a> Conversation<'a> {
             None if self.signalled => Ended::failed(interrupted("interrupted")),
             None => Ended::well(),
         }
+    }
+
+    /// Whether the terminal has kept its width for some time.
+    fn is_settled(&mut self) -> bool {
+        let (columns, rows) = terminal::size();
+        if columns != self.columns {
+            self.resized = Some(Instant::now());
+        }
+        (self.columns, self.rows) = (columns, rows);
+        self.resized.is_none_or(|at| at.elapsed() >= SETTLE)
     }
 
     /// Whether something is shown that changes with time.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::Conversation;
 use crate::chat::dialog::Dialog;
 use crate::chat::screen::{Live, Screen};
-use crate::chat::{terminal, wrap};
+use crate::chat::wrap;
 
 /// Rows of the editor at most.
 const EDITOR_ROWS: usize = 10;
@@ -17,9 +17,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 impl Conversation<'_> {
     pub(super) fn draw(&mut self, screen: &mut Screen<io::Stdout>) {
-        let (columns, rows) = terminal::size();
-        (self.columns, self.rows) = (columns, rows);
-        self.transcript.set_columns(columns - 1);
+        self.transcript.set_columns(self.columns - 1);
         if self.dialog.as_ref().is_some_and(Dialog::is_given_up) {
             self.dialog = None;
         }
@@ -33,7 +31,7 @@ impl Conversation<'_> {
         let above = self.transcript.take_above();
         let live = self.live();
         // A terminal that is gone is noticed where keys are read.
-        let _ = screen.draw(&above, &live, columns);
+        let _ = screen.draw(&above, &live, self.columns);
     }
 
     /// What stands below the scrollback.
