@@ -86,6 +86,32 @@ mod tests {
 
     use super::*;
 
+    /// Set where this test is the one whose stdin is the terminal.
+    const FORGETS: &str = "HERMITCRAB_TEST_FORGETS";
+
+    #[test]
+    fn what_was_typed_is_forgotten() {
+        if std::env::var_os(FORGETS).is_some() {
+            forget_typed();
+            fcntl(io::stdin(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a flag");
+            let read = io::stdin().read(&mut [0; 16]);
+            let error = read.expect_err("nothing is there");
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            return;
+        }
+        let pty = openpty(None, None).expect("a pseudo-terminal");
+        let mut keyboard = File::from(pty.master);
+        keyboard.write_all(b"rm file\n").expect("typed");
+        let name = "chat::terminal::tests::what_was_typed_is_forgotten";
+        let status = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", name])
+            .env(FORGETS, "1")
+            .stdin(Stdio::from(pty.slave))
+            .status()
+            .expect("this test");
+        assert!(status.success());
+    }
+
     /// Set where this test is the one that panics.
     const PANICS: &str = "HERMITCRAB_TEST_PANICS";
     const NAME: &str = "chat::terminal::tests::a_panic_ends_raw_mode_before_it_is_reported";
