@@ -193,6 +193,208 @@ fn what_is_typed_meanwhile_steers() {
     assert_eq!(talk.leave().0, Some(0));
 }
 
+/// An answer that is shown and does not end before `go` is released.
+fn held(text: &str) -> Value {
+    json!({"text": text, "hold": "go", "hold_before": "end"})
+}
+
+/// Where each of `texts` stands in the last request.
+fn places(model: &ServeModel, texts: &[&str]) -> Vec<Option<usize>> {
+    let requests = model.requests();
+    let last = requests.last().expect("a request");
+    let last = String::from_utf8_lossy(&last.body).into_owned();
+    texts
+        .iter()
+        .map(|text| {
+            assert!(last.matches(text).count() < 2, "{text} twice: {last}");
+            last.find(text)
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_typed_during_the_last_answer_is_the_next_input() {
+    let directory = scratch();
+    let model = serve(json!([held("Answer eleven."), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.see("Answer eleven.");
+    talk.say("use tabs 11");
+    talk.see("↳ waits: use tabs 11");
+    talk.say("and spaces 22");
+    talk.see("↳ waits: and spaces 22");
+    model.release("go");
+    talk.see("Second.");
+    talk.see("› use tabs 11");
+    talk.see_no("↳ waits");
+    let places = places(&model, &["Answer eleven.", "use tabs 11", "and spaces 22"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_is_typed_while_the_conversation_is_summarised_is_sent() {
+    let directory = scratch();
+    let summary = json!({
+        "match": {"contains": "about to run out of room"},
+        "text": "SUMMARY",
+        "hold": "go",
+    });
+    let mut steps = vec![summary];
+    steps.extend((0..8).map(|number| json!({"text": format!("Answer {number}.")})));
+    let model = serve(Value::from(steps));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    for number in 0..7 {
+        talk.say(&format!("input {number}"));
+        talk.see(&format!("Answer {number}."));
+        talk.see("ready");
+    }
+    talk.say("/compact");
+    talk.see("summarising");
+    talk.say("what came of it?");
+    talk.see("↳ waits: what came of it?");
+    model.release("go");
+    talk.see("› what came of it?");
+    talk.see("Answer 7.");
+    let places = places(&model, &["SUMMARY", "what came of it?"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_waits_when_an_answer_is_interrupted_comes_back() {
+    let directory = scratch();
+    let model = serve(json!([held("Answer eleven."), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.see("Answer eleven.");
+    talk.say("use tabs 11");
+    talk.see("↳ waits: use tabs 11");
+    talk.keys("and");
+    talk.see("› and");
+    talk.keys("\x1b");
+    talk.see("! interrupted");
+    talk.see("› use tabs 11\n  and");
+    talk.keys(" so on 44\r");
+    talk.see("Second.");
+    let places = places(&model, &["use tabs 11", "and so on 44"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn what_waits_when_a_call_is_interrupted_comes_before_the_next_input() {
+    let directory = scratch();
+    let model = serve(json!([waits(), {"text": "Second."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &["--approve", "never"]);
+    talk.say("begin");
+    talk.see("    started");
+    talk.say("use tabs 11");
+    talk.see("↳ waits for the round: use tabs 11");
+    talk.keys("\x1b");
+    talk.see("! interrupted");
+    talk.see("ready");
+    talk.say("and now 33");
+    talk.see("Second.");
+    talk.see_no("↳ waits");
+    let places = places(&model, &["use tabs 11", "and now 33"]);
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+/// A model that refuses the second of three requests.
+fn refusing(status: u16) -> ServeModel {
+    let error = json!({"status": status, "type": "invalid_request_error", "message": "no"});
+    serve(json!([{"text": "First."}, {"error": error}, {"text": "Still here."}]))
+}
+
+#[test]
+fn an_error_that_closes_the_session_does_not_end_the_conversation() {
+    for status in [400, 401, 402, 403, 413, 422] {
+        let directory = scratch();
+        let model = refusing(status);
+        let mut talk = Talk::begin(&model, directory.path(), &[]);
+        talk.say("one");
+        talk.see("First.");
+        talk.see("ready");
+        talk.say("two");
+        talk.see("The session is open again: Enter in an empty line tries again.");
+        talk.see("ready");
+        let error = format!("({status}");
+        talk.say("/model another-model");
+        talk.see("another-model from now on.");
+        talk.keys("\r");
+        talk.see("Still here.");
+        talk.see("ready");
+        let shown = talk.shown();
+        for text in [&*error, "› one", "First.", "› two"] {
+            assert_eq!(shown.matches(text).count(), 1, "{text}: {shown}");
+        }
+        let requests = model.requests();
+        let last = String::from_utf8_lossy(&requests[2].body);
+        for text in ["another-model", "one", "First.", "two"] {
+            assert!(last.contains(text), "{text}: {last}");
+        }
+        let (code, screen) = talk.leave();
+        assert_eq!(code, Some(0), "{screen}");
+        assert!(screen.contains("hermitcrab --resume"), "{screen}");
+        let kept = std::fs::read_dir(directory.path().join("state/sessions")).expect("sessions");
+        assert_eq!(kept.count(), 1);
+    }
+}
+
+#[test]
+fn what_is_written_when_an_error_closes_the_session_stays() {
+    let directory = scratch();
+    let error = json!({"status": 400, "type": "invalid_request_error", "message": "no"});
+    let model = serve(json!([
+        {"error": error, "hold": "go"},
+        {"text": "Still here."},
+    ]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("/model another-model");
+    talk.see("another-model from now on.");
+    talk.say("one");
+    talk.see("› one");
+    talk.say("two of it");
+    talk.see("↳ waits: two of it");
+    talk.keys("three");
+    talk.see("› three");
+    model.release("go");
+    talk.see("The session is open again");
+    talk.see("› two of it\n  three");
+    talk.keys(" and four\r");
+    talk.see("Still here.");
+    let last = places(&model, &["two of it", "three and four"]);
+    assert!(last.iter().all(Option::is_some), "{last:?}");
+    let requests = model.requests();
+    let last = String::from_utf8_lossy(&requests[1].body);
+    assert!(last.contains("another-model"), "{last}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn an_error_ends_a_conversation_that_is_not_kept() {
+    let directory = scratch();
+    let model = refusing(400);
+    let mut talk = Talk::begin(&model, directory.path(), &["--no-journal"]);
+    talk.say("one");
+    talk.see("First.");
+    talk.see("ready");
+    talk.say("two");
+    let (code, screen) = talk.end();
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(
+        screen.contains("(400 invalid_request_error: no)"),
+        "{screen}"
+    );
+}
+
 #[test]
 fn escape_interrupts_and_the_conversation_goes_on() {
     let directory = scratch();
@@ -267,6 +469,63 @@ fn questions_are_answered_in_a_dialog() {
     );
     check_question(&["q", "\r", " ", "a"], "All done.", true, "exit code: 0");
     check_question(&["\x1b"], "! interrupted", false, "");
+}
+
+#[test]
+fn keys_reach_all_of_what_a_question_is_about() {
+    let directory = scratch();
+    let hidden = format!("ls{}; touch made", " ".repeat(260));
+    let long = format!("echo {} ; touch made", "x".repeat(4_000));
+    let model = serve(json!([shell(&hidden), shell(&long), {"text": "All done."}]));
+    let mut talk = Talk::begin(&model, directory.path(), &[]);
+    talk.say("begin");
+    talk.question();
+    talk.see("  ls⟨260 spaces⟩; touch made");
+    talk.keys("n");
+    talk.see("  echo xxx");
+    talk.question();
+    talk.see(": ↑ ↓ PageUp PageDown show the others");
+    assert!(!talk.shown().contains("touch made"), "{}", talk.shown());
+    talk.keys("\x1b[6~\x1b[6~\x1b[6~");
+    talk.see("x ; touch made");
+    talk.keys("n");
+    talk.see("All done.");
+    assert!(!directory.path().join("work/made").exists());
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
+}
+
+#[test]
+fn a_refusal_and_a_notice_are_shown_in_whole_words() {
+    let directory = scratch();
+    let model = serve(json!([shell("touch made"), {"text": "All done."}]));
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let mut talk = Talk::new(chat(&model.url(), &work, &state, &[]), (30, 60));
+    talk.see("ready");
+    talk.say("/model");
+    talk.see("Others work, too.");
+    let shown = talk.shown();
+    for name in hermitcrab::llm::list_models(Some("anthropic")) {
+        assert!(shown.contains(&*name.id), "{}: {shown}", name.id);
+    }
+    talk.say("begin");
+    talk.question();
+    talk.keys("b");
+    let reason = "use the target of the makefile that there is for it, and say what came of it";
+    talk.keys(reason);
+    talk.see("what came of it");
+    talk.keys("\r");
+    talk.see("All done.");
+    let shown = talk.shown();
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let told = format!("Tool error (shell): not approved: the user declined: {reason}");
+    assert!(words.join(" ").contains(&told), "{shown}");
+    talk.see("ready");
+    assert_eq!(talk.leave().0, Some(0));
 }
 
 #[test]
@@ -489,19 +748,149 @@ fn any_width_and_another_one_while_it_streams() {
     check_size(80, 60);
 }
 
+/// A terminal of tmux, which wraps lines anew when its width changes, as most do.
+struct Tmux(std::path::PathBuf);
+
+impl Tmux {
+    fn call(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("tmux");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tmux {arguments:?}: {told}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        command.args(["-u", "-f", "/dev/null", "-S"]).arg(&self.0);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs `command` in a window of `columns`.
+    fn start(&self, command: &Command, columns: u16) {
+        let size = columns.to_string();
+        let mut tmux = self.command(&["new-session", "-d", "-x", &size, "-y", "24"]);
+        tmux.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => tmux.env(name, value),
+                None => tmux.env_remove(name),
+            };
+        }
+        assert!(tmux.status().expect("tmux").success());
+    }
+
+    /// Waits until its screen and scrollback are as `wanted`, and gives them.
+    fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let start = Instant::now();
+        loop {
+            let shown = self.call(&["capture-pane", "-p", "-S", "-"]);
+            if wanted(&shown) {
+                return shown;
+            }
+            assert!(start.elapsed() < GUARD, "no {what}:\n{shown}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn see(&self, text: &str) -> String {
+        self.until(text, |shown| shown.contains(text))
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).output();
+    }
+}
+
+/// What stays in tmux of an answer when the window changes from `columns` to all of
+/// `then`, those of one paragraph at once, while the paragraphs stream.
+fn check_tmux(columns: u16, then: &[&[u16]]) {
+    let directory = scratch();
+    let words = |paragraph: usize| (0..60).map(move |word| format!("p{paragraph}w{word:02} "));
+    let mut pieces = vec!["# Head\n\n".to_owned()];
+    for paragraph in 0..then.len() {
+        pieces.extend(words(paragraph));
+        pieces.push("\n\n".to_owned());
+    }
+    pieces.push("End.".to_owned());
+    let model = serve(json!([{"texts": pieces, "delta_delay_ms": 20}]));
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let tmux = Tmux(directory.path().join("tmux"));
+    tmux.start(&chat(&model.url(), &work, &state, &[]), columns);
+    tmux.see("ready");
+    tmux.call(&["send-keys", "begin", "Enter"]);
+    for (paragraph, widths) in then.iter().enumerate() {
+        tmux.see(&format!("p{paragraph}w30"));
+        for width in *widths {
+            tmux.call(&["resize-window", "-x", &width.to_string(), "-y", "24"]);
+        }
+    }
+    tmux.see("End.");
+    let shown = tmux.see("ready");
+    let all = (0..then.len()).flat_map(words);
+    let once = ["Head", "› begin", "End.", "ready"].map(str::to_owned);
+    for text in once.into_iter().chain(all) {
+        let count = shown.matches(text.trim_end()).count();
+        assert_eq!(count, 1, "{text} from {columns} to {then:?}:\n{shown}");
+    }
+}
+
 #[test]
-fn a_signal_leaves_the_terminal_as_it_was() {
+fn another_width_of_tmux_leaves_no_copies() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no tmux");
+        return;
+    }
+    check_tmux(60, &[&[60]]);
+    check_tmux(80, &[&[60]]);
+    check_tmux(80, &[&[200]]);
+    check_tmux(200, &[&[80]]);
+    check_tmux(200, &[&[60], &[80], &[60]]);
+    check_tmux(80, &[&[78, 74, 69, 65, 60]]);
+}
+
+/// Sends `signal` to a conversation that works, or that waits for an input.
+fn check_signal(signal: libc::c_int, term: &str, works: bool) {
     let directory = scratch();
     let model = serve(json!([waits()]));
-    let mut talk = Talk::begin(&model, directory.path(), &["--approve", "never"]);
-    talk.say("begin");
-    talk.see("    started");
+    let (state, work) = (
+        directory.path().join("state"),
+        directory.path().join("work"),
+    );
+    std::fs::create_dir_all(&work).expect("a directory");
+    let mut command = chat(&model.url(), &work, &state, &["--approve", "never"]);
+    command.env("TERM", term);
+    let mut talk = Talk::new(command, (30, 100));
+    talk.see(if term == "dumb" { "> " } else { "ready" });
+    if works {
+        talk.say("begin");
+        talk.until("call", |_| !model.requests().is_empty());
+    }
     let pid = i32::try_from(talk.terminal.child().id()).expect("a pid");
     // SAFETY: a signal to the child of this test.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     let (code, screen) = talk.end();
-    assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("hermitcrab --resume"), "{screen}");
+    assert_eq!(code, Some(130), "{signal} {term} {works}: {screen}");
+    assert!(screen.contains("hermitcrab: interrupted"), "{screen}");
+    let told = screen.contains("hermitcrab --resume");
+    assert_eq!(told, works || term == "dumb", "{screen}");
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        for term in ["xterm-256color", "dumb"] {
+            check_signal(signal, term, true);
+            check_signal(signal, term, false);
+        }
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Style {
     pub(crate) outputs: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
+    /// Whether notices and errors are broken at words to fit there.
+    pub(crate) wraps: bool,
     /// Whether to show a header, the output of failed commands, the diffs of
     /// edits and totals.
     pub(crate) details: bool,
@@ -44,6 +46,7 @@ impl Style {
         spins: false,
         outputs: false,
         width: 80,
+        wraps: false,
         details: false,
     };
 
@@ -67,6 +70,7 @@ impl Style {
             spins: true,
             outputs: false,
             width: terminal_width().unwrap_or(80).max(20),
+            wraps: false,
             details: !quiet,
         }
     }
@@ -132,6 +136,9 @@ struct Call {
 
 /// Lines of a failed command's output that are shown.
 const OUTPUT_LINES: usize = 10;
+
+/// Lines of the reason why a call has failed, where they are wrapped.
+const ERROR_LINES: usize = 3;
 
 /// Lines of the output of one that went well.
 const OUTPUT_LINES_OF_SUCCESS: usize = 3;
@@ -393,6 +400,7 @@ impl<W: Write> Renderer<W> {
             }
             false => String::new(),
         };
+        let is_wrapped = self.style.wraps && !error.is_empty();
         self.start_line()?;
         let room = self.style.width.saturating_sub(2 + columns(&notes)).max(20);
         let label = cut(&label, room);
@@ -405,13 +413,34 @@ impl<W: Write> Renderer<W> {
             (false, Some(code)) if code != 0 => Color::Yellow,
             _ => Color::Green,
         };
-        let error = cut(&error, room.saturating_sub(columns(&label)).max(20));
         let (dot, notes) = (
             self.style.paint(color, "●"),
             self.style.paint(Color::Dim, &notes),
         );
-        writeln!(self.out, "{dot} {label}{notes}{error}")?;
+        if is_wrapped {
+            writeln!(self.out, "{dot} {label}{notes}")?;
+            self.error(data["error"].as_str().unwrap_or(text("output")))?;
+        } else {
+            let error = cut(&error, room.saturating_sub(columns(&label)).max(20));
+            writeln!(self.out, "{dot} {label}{notes}{error}")?;
+        }
         self.details(failed, exit_code, text("output"), &edit)
+    }
+
+    /// Why a call has failed, below its line.
+    fn error(&mut self, error: &str) -> io::Result<()> {
+        let error = calm(&harmless(error)).replace('\t', " ");
+        let mut lines = wrapped(&error, self.style.width.saturating_sub(4).max(20));
+        if lines.len() > ERROR_LINES {
+            lines.truncate(ERROR_LINES);
+            if let Some(last) = lines.last_mut() {
+                last.push_str(" …");
+            }
+        }
+        for line in lines {
+            writeln!(self.out, "    {}", self.style.paint(Color::Red, &line))?;
+        }
+        Ok(())
     }
 
     /// What stands below the line of a call: the end of what a failed command
@@ -506,10 +535,17 @@ impl<W: Write> Renderer<W> {
             false => self.end_line()?,
         }
         self.out.flush()?;
-        let line = format!("{mark}{}", one_line(text));
-        let line = paint(self.style.notice_color, color, &line);
-        // Where nobody takes notices, the run goes on.
-        let _ = writeln!(self.notices, "{line}");
+        let text = one_line(text);
+        let lines = match self.style.wraps {
+            true => wrapped(&text, self.style.width.saturating_sub(2)),
+            false => vec![text],
+        };
+        for (number, line) in lines.iter().enumerate() {
+            let mark = if number == 0 { mark } else { "  " };
+            let line = paint(self.style.notice_color, color, &format!("{mark}{line}"));
+            // Where nobody takes notices, the run goes on.
+            let _ = writeln!(self.notices, "{line}");
+        }
         Ok(())
     }
 
@@ -626,6 +662,21 @@ fn column(c: char) -> usize {
     } else {
         2
     }
+}
+
+/// `text` in lines of `room` columns, broken at words; a longer word is a line.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn cut(text: &str, room: usize) -> String {

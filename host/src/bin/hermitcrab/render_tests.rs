@@ -14,6 +14,7 @@ const TERMINAL: Style = Style {
     spins: true,
     outputs: false,
     width: 40,
+    wraps: false,
     details: false,
 };
 
@@ -286,6 +287,30 @@ fn terminal_wide_characters_never_wrap() {
     );
     let spinner = shown.0.split("\x1b[K").nth(1).unwrap_or_default();
     assert_eq!(spinner, "⠋ shell: echo 漢字漢字漢字漢字漢字漢字…\r");
+}
+
+#[test]
+fn errors_and_notices_are_wrapped_at_words() {
+    let reason = "not approved: the user declined: use the target of the makefile, which does the \
+                  same, and say what came of it when all of it is done, in a table";
+    check_both(
+        Style {
+            wraps: true,
+            ..TERMINAL
+        },
+        &[
+            start("a", "shell", json!({"command": "make"})),
+            end("a", json!({"is_error": true, "error": reason})),
+            (
+                "WARNING",
+                json!({"message": "the conversation takes 80 % of the model's context"}),
+            ),
+        ],
+        "\r\x1b[K⠋ shell: make\r\x1b[K● shell: make (failed, 12 ms)\n    \
+         not approved: the user declined: use\n    the target of the makefile, which\n    \
+         does the same, and say what came of …\n",
+        "! the conversation takes 80 % of the\n  model's context\n",
+    );
 }
 
 #[test]

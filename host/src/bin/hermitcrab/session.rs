@@ -262,7 +262,8 @@ async fn over(asked: Option<&mut oneshot::Receiver<()>>) {
     }
 }
 
-fn interrupted(message: &str) -> Failure {
+/// Somebody wanted it to end.
+pub(crate) fn interrupted(message: &str) -> Failure {
     Failure {
         code: Code::INTERRUPTED,
         message: message.to_owned(),

@@ -6,7 +6,7 @@ use std::process::Command as Process;
 use std::sync::Arc;
 
 use crate::begin;
-use crate::chat::after::{After, Chat};
+use crate::chat::after::{After, Chat, Resume};
 use crate::cli::RunOptions;
 use crate::failure::{Code, Failure, reason};
 use crate::journal;
@@ -25,12 +25,9 @@ pub(crate) fn talk(mut options: RunOptions, secrets: &Secrets) -> Result<Code, F
             "a conversation needs a terminal: give the task to `hermitcrab run`",
         ));
     }
-    let chat = Arc::new(Chat::default());
+    let chat = Arc::new(Chat::new(draft()));
     options.chat = Some(chat.clone());
-    let mut kept = Vec::new();
-    if let Some(url) = &options.base_url {
-        kept.extend(["--base-url".to_owned(), url.clone()]);
-    }
+    let kept = kept(&options);
     let result = begin::run(options, secrets);
     let After { unused, resume, .. } = chat.after().clone();
     if let Some(id) = unused
@@ -41,14 +38,62 @@ pub(crate) fn talk(mut options: RunOptions, secrets: &Secrets) -> Result<Code, F
         let _ = store.remove(&id);
     }
     match resume {
-        Some(id) => other(&id, &kept, secrets),
+        Some(resume) => other(&resume, &kept, secrets),
         None => result,
     }
 }
 
-/// Becomes the conversation with another session. Its guardian has to be started before
+/// What was being written when an error closed the session, for the process that goes on
+/// with it.
+const DRAFT: &str = "HERMITCRAB_DRAFT";
+
+/// A longer text does not fit the environment of a process, in bytes.
+const MAX_DRAFT: usize = 64 << 10;
+
+/// Takes the draft out of the environment, so that commands do not get it.
+fn draft() -> Option<String> {
+    let draft = std::env::var(DRAFT).ok()?;
+    // SAFETY: nothing so far has started a thread.
+    unsafe { std::env::remove_var(DRAFT) };
+    Some(draft)
+}
+
+/// The options that a session does not hold, for another one, too.
+fn kept(options: &RunOptions) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut keep = |name: &str, value: Option<String>| {
+        kept.push(name.to_owned());
+        kept.extend(value);
+    };
+    if let Some(url) = &options.base_url {
+        keep("--base-url", Some(url.clone()));
+    }
+    for name in &options.pass_env {
+        keep("--pass-env", Some(name.clone()));
+    }
+    if let Some(quota) = options.journal.journal_quota {
+        keep("--journal-quota", Some(quota.to_string()));
+    }
+    for (name, is_given) in [
+        ("--tty", options.tty),
+        ("--quiet", options.quiet),
+        ("--no-checkpoints", options.journal.no_checkpoints),
+    ] {
+        if is_given {
+            keep(name, None);
+        }
+    }
+    kept
+}
+
+/// Becomes the conversation with another session, or with the same one anew. Its guardian has to be started before
 /// any thread, so that takes another process.
-fn other(id: &str, options: &[String], secrets: &Secrets) -> Result<Code, Failure> {
+fn other(resume: &Resume, options: &[String], secrets: &Secrets) -> Result<Code, Failure> {
+    let Resume {
+        id,
+        draft,
+        options: chosen,
+    } = resume;
     let failed = |error: io::Error| {
         Failure::failed(format!(
             "cannot go on with the session {id}: {}",
@@ -57,7 +102,11 @@ fn other(id: &str, options: &[String], secrets: &Secrets) -> Result<Code, Failur
     };
     let mut process = Process::new(std::env::current_exe().map_err(failed)?);
     process.args(["chat", "--resume", id]).args(options);
+    process.args(chosen);
     process.envs(secrets.all());
+    if let Some(draft) = draft {
+        process.env(DRAFT, &draft[..draft.floor_char_boundary(MAX_DRAFT)]);
+    }
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;

@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::editor::Editor;
-use super::wrap::cut;
+use super::wrap::{broken, cut, wrap};
 use crate::approve::{Answer, DECLINED, Question};
 use crate::harmless::harmless;
 
@@ -16,7 +16,9 @@ const PAUSE_TICKS: usize = 7;
 pub(super) struct Dialog {
     question: Question,
     lines: Vec<String>,
-    /// The first line that is shown.
+    /// All of the lines and, if it is long, the reason, in rows that fit the terminal.
+    rows: Vec<Line<'static>>,
+    /// The first row that is shown.
     top: usize,
     shown: usize,
     /// Ticks since the last key that was not its own.
@@ -55,6 +57,7 @@ impl Dialog {
         Self {
             lines: question.lines(),
             question,
+            rows: Vec::new(),
             top: 0,
             shown: 1,
             quiet: 0,
@@ -98,7 +101,7 @@ impl Dialog {
             }
             return (Some(self), Reaction::Open);
         }
-        let last = self.lines.len().saturating_sub(self.shown);
+        let last = self.rows.len().saturating_sub(self.shown);
         match key {
             Key::Char('y' | 'Y') => return self.answered(Answer::Once),
             Key::Char('a' | 'A') if self.question.call.key().is_some() => {
@@ -129,31 +132,44 @@ impl Dialog {
     ) -> (Vec<Line<'static>>, (usize, usize)) {
         let strong = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
         let dim = Style::new().add_modifier(Modifier::DIM);
+        let reason = harmless(&self.question.call.reason);
+        let reason = wrapped(&reason, dim, columns);
+        let choices = match self.is_listening() {
+            true => wrapped(&self.choices(), strong, columns),
+            false => wrapped(&self.choices(), dim, columns),
+        };
+        self.rows = self
+            .lines
+            .iter()
+            .flat_map(|line| whole(line, columns))
+            .collect();
+        // The command or the diff needs the room more than a long reason.
+        let reason = match reason.len() > (room / 4).max(1) {
+            true => {
+                self.rows.extend(reason);
+                Vec::new()
+            }
+            false => reason,
+        };
         let tool = harmless(&self.question.call.tool);
         let head = cut(&format!("{tool} asks to do this:"), columns);
         let mut rows = vec![Line::from(Span::styled(head, strong))];
-        self.shown = room.saturating_sub(5).max(1);
-        let end = (self.top + self.shown).min(self.lines.len());
-        for line in &self.lines[self.top.min(end)..end] {
-            let style = match line.as_bytes().first() {
-                Some(b'+') => Style::new().fg(Color::Green),
-                Some(b'-') => Style::new().fg(Color::Red),
-                Some(b'@') => Style::new().fg(Color::Cyan),
-                _ => Style::new(),
-            };
-            let line = cut(line, columns.saturating_sub(2));
-            rows.push(Line::from(Span::styled(format!("  {line}"), style)));
-        }
-        if self.shown < self.lines.len() {
+        let all = self.rows.len();
+        // The head and the line that says how much there is.
+        let others = 2 + reason.len() + choices.len();
+        self.shown = room.saturating_sub(others).max(1);
+        self.top = self.top.min(all.saturating_sub(self.shown));
+        let end = (self.top + self.shown).min(all);
+        rows.extend_from_slice(&self.rows[self.top..end]);
+        if self.shown < all {
+            let style = if end < all { strong } else { dim };
             let place = format!(
-                "  lines {} to {end} of {}: ↑ ↓ PageUp PageDown show the others",
+                "  rows {} to {end} of {all}: ↑ ↓ PageUp PageDown show the others",
                 self.top + 1,
-                self.lines.len()
             );
-            rows.push(Line::from(Span::styled(cut(&place, columns), dim)));
+            rows.push(Line::from(Span::styled(cut(&place, columns), style)));
         }
-        let reason = cut(&harmless(&self.question.call.reason), columns);
-        rows.push(Line::from(Span::styled(reason, dim)));
+        rows.extend(reason);
         if let Some(because) = &self.because {
             let (lines, (row, column)) = because.rows(columns.saturating_sub(14));
             let shown = lines.get(row).cloned().unwrap_or_default();
@@ -164,26 +180,56 @@ impl Dialog {
             let last = rows.len() - 1;
             return (rows, (last, 13 + column));
         }
-        let always = match (
-            self.question.call.key(),
-            self.question.call.arguments.get("command"),
-        ) {
+        let column = choices.last().map_or(0, Line::width);
+        rows.extend(choices);
+        let last = rows.len() - 1;
+        (rows, (last, column))
+    }
+
+    /// The keys that answer.
+    fn choices(&self) -> String {
+        let call = &self.question.call;
+        let always = match (call.key(), call.arguments.get("command")) {
             (None, _) => "",
             (Some(_), Some(_)) => "[a]lways for this command  ",
             (Some(_), None) => "[a]lways for this file  ",
         };
-        let choices = format!("[y]es, once  {always}[n]o  no, [b]ecause…");
-        let style = if self.is_listening() { strong } else { dim };
-        let choices = cut(&choices, columns);
-        let column = Span::raw(choices.as_str()).width();
-        rows.push(Line::from(Span::styled(choices, style)));
-        let last = rows.len() - 1;
-        (rows, (last, column))
+        format!("[y]es, once  {always}[n]o  no, [b]ecause…")
     }
+}
+
+/// A line of a command or a diff in rows, with a mark where one goes on.
+fn whole(line: &str, columns: usize) -> Vec<Line<'static>> {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => Style::new().fg(Color::Green),
+        Some(b'-') => Style::new().fg(Color::Red),
+        Some(b'@') => Style::new().fg(Color::Cyan),
+        _ => Style::new(),
+    };
+    let rows = broken(line, columns.saturating_sub(2)).into_iter();
+    let rows = rows.enumerate().map(|(number, row)| {
+        let mark = if number == 0 { "  " } else { "↪ " };
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        Line::from(vec![Span::styled(mark, dim), Span::styled(row, style)])
+    });
+    rows.collect()
+}
+
+/// `text` broken at words.
+fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
+    let none = Span::raw("");
+    wrap(
+        &[Span::styled(text.to_owned(), style)],
+        &none,
+        &none,
+        columns,
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use hermitcrab::effect::Approval;
     use serde_json::json;
 
@@ -215,6 +261,56 @@ mod tests {
     fn deny(reason: &str) -> Option<Approval> {
         let reason = reason.to_owned();
         Some(Approval::Deny { reason })
+    }
+
+    /// The rows of a command that a dialog of `room` rows and 40 columns shows while `key`
+    /// goes down.
+    fn scrolled(command: &str, reason: &str, room: usize, key: Key) -> String {
+        let (mut question, _reply) = Question::of("shell", json!({ "command": command }));
+        reason.clone_into(&mut question.call.reason);
+        let mut dialog = Dialog::new(question);
+        (0..PAUSE_TICKS).for_each(|_| dialog.tick());
+        let mut seen = BTreeMap::new();
+        loop {
+            let (rows, _) = dialog.rows(room, 40);
+            assert!(rows.len() <= room, "{rows:?}");
+            let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+            assert!(rows.iter().all(|row| row.chars().count() <= 40), "{rows:?}");
+            let before = seen.len();
+            let shown = dialog.shown.min(dialog.rows.len());
+            seen.extend((dialog.top..).zip(rows[1..=shown].iter().cloned()));
+            if seen.len() == before {
+                assert_eq!(seen.len(), dialog.rows.len());
+                return seen.into_values().collect::<Vec<_>>().join("\n");
+            }
+            dialog = dialog.key(key).0.expect("it stands");
+        }
+    }
+
+    #[test]
+    fn keys_reach_the_end_of_a_long_line() {
+        let words: Vec<String> = (0..100).map(|number| format!("word-{number}")).collect();
+        let command = format!("echo {}; touch evil", words.join(" "));
+        for key in [Key::Down, Key::PageDown] {
+            let seen = scrolled(&command, "because", 10, key);
+            assert_eq!(seen.replace("\n↪ ", ""), format!("  {command}"));
+        }
+    }
+
+    #[test]
+    fn blanks_hide_nothing() {
+        let command = format!("make test{}; touch evil", " ".repeat(260));
+        let seen = scrolled(&command, "", 10, Key::Down);
+        assert_eq!(seen, "  make test⟨260 spaces⟩; touch evil");
+    }
+
+    #[test]
+    fn a_long_reason_is_reached() {
+        let names: Vec<String> = (0..60).map(|number| format!("name-{number}")).collect();
+        let seen = scrolled("a", &names.join(", "), 10, Key::Down);
+        for name in names {
+            assert!(seen.contains(&name), "no {name}: {seen}");
+        }
     }
 
     const Y: Option<Key> = Some(Key::Char('y'));

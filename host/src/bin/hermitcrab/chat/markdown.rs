@@ -76,24 +76,29 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// Where the last block of `text` begins.
+/// Where the last block of `text` begins that may still change.
 fn last_block(text: &str) -> usize {
     let mut depth = 0;
     let mut start = 0;
+    let mut ends_at_empty_line = false;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         match event {
-            Event::Start(_) => {
+            Event::Start(tag) => {
                 if depth == 0 {
                     start = range.start;
+                    ends_at_empty_line = matches!(tag, Tag::Paragraph | Tag::Heading { .. });
                 }
                 depth += 1;
             }
             Event::End(_) => depth -= 1,
-            _ if depth == 0 => start = range.start,
+            _ if depth == 0 => (start, ends_at_empty_line) = (range.start, false),
             _ => {}
         }
     }
-    start
+    match ends_at_empty_line && text.ends_with("\n\n") {
+        true => text.len(),
+        false => start,
+    }
 }
 
 /// `text` in lines of `columns` at most; code goes beyond.
@@ -505,6 +510,21 @@ mod tests {
             lines.extend(markdown.take_rest(30));
             assert_eq!(shown(&lines), whole, "{size}");
         }
+    }
+
+    #[test]
+    fn an_empty_line_ends_a_paragraph_and_a_heading() {
+        let check = |text: &str, done: &str| {
+            let mut markdown = Markdown::default();
+            markdown.push(text);
+            assert_eq!(shown(&markdown.take_done(30)), done, "{text:?}");
+        };
+        check("# Head\n", "");
+        check("# Head\n\nte", "Head");
+        check("text\n", "");
+        check("text\n\nmo", "text");
+        check("text\n\n- one\n\n", "text");
+        check("```\na\n\n", "");
     }
 
     #[test]

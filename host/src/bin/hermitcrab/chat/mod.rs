@@ -23,7 +23,7 @@ use hermitcrab_host::Continuation;
 use crate::approve::Questions;
 use crate::cli::RunOptions;
 use crate::connect::HostSession;
-use crate::failure::{Failure, reason};
+use crate::failure::{Code, Failure, reason};
 use crate::journal;
 use crate::session::Ended;
 use crate::signal::Stops;
@@ -48,6 +48,9 @@ pub(crate) async fn converse(
     if dumb {
         let ended = plain::converse(session, prompt, options, stops, questions).await;
         chat.after().said = true;
+        if is_closed_by_an_error(&ended) {
+            terminal::forget_typed();
+        }
         return ended;
     }
     let raw = match Raw::enter() {
@@ -59,17 +62,28 @@ pub(crate) async fn converse(
             )));
         }
     };
-    let mut conversation = Conversation::new(session, options).await;
+    let mut conversation = Conversation::new(session, options, chat.draft.as_deref()).await;
     if !prompt.is_empty() {
         conversation.send(prompt);
     }
     let ended = conversation.run(stops, questions).await;
-    let Conversation { said, resume, .. } = &conversation;
-    let (said, resume) = (*said, resume.clone());
+    let said = conversation.said;
+    let mut resume = conversation.resume.take();
+    if is_closed_by_an_error(&ended) {
+        resume = conversation.again();
+        if resume.is_none() {
+            // What was typed for the model is no command of the shell.
+            terminal::forget_typed();
+        }
+    }
     drop(raw);
     let mut after = chat.after();
     after.unused = id.filter(|_| begins_empty && is_new && !said);
-    after.said = said && resume.is_none();
+    after.said = (said || chat.draft.is_some()) && resume.is_none();
     after.resume = resume;
     ended
+}
+
+fn is_closed_by_an_error(ended: &Ended) -> bool {
+    matches!(&ended.result, Err(failure) if failure.code == Code::FAILED)
 }

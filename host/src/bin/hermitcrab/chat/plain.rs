@@ -11,7 +11,7 @@ use crate::cli::RunOptions;
 use crate::connect::HostSession;
 use crate::failure::{Code, Failure};
 use crate::render::Style;
-use crate::session::{Ended, Face, Session, drive};
+use crate::session::{Ended, Face, Session, drive, interrupted};
 use crate::signal::Stops;
 
 /// One input of a session that goes on after it.
@@ -68,11 +68,15 @@ pub(super) async fn converse(
         let input = match prompt.take() {
             Some(prompt) => prompt,
             None => match line(stops).await {
-                None => break,
-                Some(line) if line.trim().is_empty() && !(first && session.is_cut_off()) => {
+                Err(Stopped) => {
+                    ended = Ended::failed(interrupted("interrupted"));
+                    break;
+                }
+                Ok(None) => break,
+                Ok(Some(line)) if line.trim().is_empty() && !(first && session.is_cut_off()) => {
                     continue;
                 }
-                Some(line) => match commands::parse(&line) {
+                Ok(Some(line)) => match commands::parse(&line) {
                     None => line.into(),
                     Some(Ok(Command::Quit)) => break,
                     Some(_) => {
@@ -104,8 +108,11 @@ pub(super) async fn converse(
     ended
 }
 
-/// The next line; none at the end, and at a request to stop.
-async fn line(stops: &mut Stops) -> Option<String> {
+/// A signal came.
+struct Stopped;
+
+/// The next line; none at the end.
+async fn line(stops: &mut Stops) -> Result<Option<String>, Stopped> {
     print!("> ");
     let _ = io::stdout().flush();
     let read = tokio::task::spawn_blocking(|| {
@@ -116,8 +123,8 @@ async fn line(stops: &mut Stops) -> Option<String> {
     tokio::select! {
         () = stops.next() => {
             println!();
-            None
+            Err(Stopped)
         }
-        line = read => line.ok().flatten(),
+        line = read => Ok(line.ok().flatten()),
     }
 }

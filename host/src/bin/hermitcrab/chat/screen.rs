@@ -34,7 +34,9 @@ pub(super) struct Screen<W: Write> {
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?2026l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
-const CLEAR_BELOW: &str = "\x1b[J";
+/// Clears the cursor's row and all below. tmux keeps what is cleared from the top left
+/// corner as scrollback, so the second part begins a column further right.
+const CLEAR_BELOW: &str = "\x1b[K\x1b[C\x1b[J\r";
 const RESET: &str = "\x1b[0m";
 
 impl<W: Write> Screen<W> {
@@ -220,6 +222,57 @@ mod tests {
             (10, 20),
             "one\ntwo\nthree\n> a\nidle",
         );
+    }
+
+    /// How far up from the cursor the rows of `widths` begin in a terminal of `columns`.
+    fn check_up(widths: &[usize], cursor: (usize, usize), columns: usize, up: usize) {
+        let rows: Vec<String> = widths.iter().map(|width| "x".repeat(*width)).collect();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let mut screen = Screen::new(Vec::new(), false);
+        screen
+            .draw("", &live(&rows, Some(cursor)), 200)
+            .expect("drawn");
+        screen.out.clear();
+        screen.clear(columns).expect("cleared");
+        let text = String::from_utf8(screen.out).expect("UTF-8");
+        let motion = match up {
+            0 => String::new(),
+            up => format!("\x1b[{up}A"),
+        };
+        assert_eq!(
+            text,
+            [BEGIN, &motion, "\r", CLEAR_BELOW, SHOW_CURSOR, END].concat()
+        );
+    }
+
+    #[test]
+    fn rows_that_a_narrower_terminal_has_wrapped_count_as_many() {
+        let widths = [0, 79, 60, 61, 5];
+        check_up(&widths, (4, 3), 80, 4);
+        check_up(&widths, (4, 3), 200, 4);
+        // 1, 2, 1 and 2 rows.
+        check_up(&widths, (4, 3), 60, 6);
+        check_up(&widths, (4, 3), 20, 1 + 4 + 3 + 4);
+        // Within a row that was wrapped, and behind its end.
+        check_up(&widths, (1, 65), 60, 2);
+        check_up(&widths, (2, 60), 60, 3);
+        check_up(&[5], (0, 2), 80, 0);
+    }
+
+    /// tmux keeps what is cleared from there as scrollback, once for each time.
+    #[test]
+    fn nothing_is_cleared_from_the_top_left_corner() {
+        let mut screen = Screen::new(Vec::new(), false);
+        for _ in 0..2 {
+            screen
+                .draw("one\n", &live(&["> ", "idle"], Some((0, 2))), 20)
+                .expect("drawn");
+        }
+        screen.clear(20).expect("cleared");
+        let text = String::from_utf8(screen.out).expect("UTF-8");
+        let all = text.matches("\x1b[J").count();
+        assert_eq!(all, 3);
+        assert_eq!(text.matches("\x1b[C\x1b[J").count(), all, "{text:?}");
     }
 
     #[test]

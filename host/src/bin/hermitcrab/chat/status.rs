@@ -84,9 +84,8 @@ impl Status {
             }
             "COMPACTION_END" if own => {
                 self.used = number("after_tokens");
-                // One that was asked for stands alone.
-                if self.state == "summarising" && self.round == 0 {
-                    self.idle();
+                if self.state == "summarising" {
+                    self.state = "thinking";
                 }
             }
             "STATE_CHANGED" if own => match data["to"].as_str() {
@@ -100,7 +99,8 @@ impl Status {
         }
     }
 
-    fn idle(&mut self) {
+    /// Nothing is done.
+    pub(super) fn idle(&mut self) {
         self.state = "";
         self.since = None;
         self.hint = "";

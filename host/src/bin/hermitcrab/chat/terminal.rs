@@ -49,6 +49,16 @@ pub(super) fn suspend() {
     }
 }
 
+/// Drops what was typed and nobody has read.
+pub(super) fn forget_typed() {
+    #[cfg(unix)]
+    {
+        use nix::sys::termios::{FlushArg, tcflush};
+        // If it fails, the shell gets it, as from any program.
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+    }
+}
+
 /// Columns and rows, at least enough to draw anything.
 pub(super) fn size() -> (usize, usize) {
     let (columns, rows) = crossterm::terminal::size().unwrap_or((80, 24));
@@ -75,6 +85,32 @@ mod tests {
     use nix::sys::termios::{LocalFlags, tcgetattr};
 
     use super::*;
+
+    /// Set where this test is the one whose stdin is the terminal.
+    const FORGETS: &str = "HERMITCRAB_TEST_FORGETS";
+
+    #[test]
+    fn what_was_typed_is_forgotten() {
+        if std::env::var_os(FORGETS).is_some() {
+            forget_typed();
+            fcntl(io::stdin(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a flag");
+            let read = io::stdin().read(&mut [0; 16]);
+            let error = read.expect_err("nothing is there");
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            return;
+        }
+        let pty = openpty(None, None).expect("a pseudo-terminal");
+        let mut keyboard = File::from(pty.master);
+        keyboard.write_all(b"rm file\n").expect("typed");
+        let name = "chat::terminal::tests::what_was_typed_is_forgotten";
+        let status = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", name])
+            .env(FORGETS, "1")
+            .stdin(Stdio::from(pty.slave))
+            .status()
+            .expect("this test");
+        assert!(status.success());
+    }
 
     /// Set where this test is the one that panics.
     const PANICS: &str = "HERMITCRAB_TEST_PANICS";

@@ -85,6 +85,7 @@ impl Transcript {
             spins: false,
             outputs: !options.quiet,
             width: columns,
+            wraps: true,
             details: !options.quiet,
         };
         let mut renderer = Renderer::with_notices(pipe.clone(), Box::new(pipe.clone()), style);
@@ -158,11 +159,22 @@ impl Transcript {
     pub(super) fn note(&mut self, text: &str) {
         self.finish_text();
         self.begin(Last::Note);
+        let style = TextStyle::new().fg(Color::Yellow);
         for line in harmless(text).lines() {
-            let style = TextStyle::new().fg(Color::Yellow);
-            let line = Line::from(Span::styled(line.replace('\t', "    "), style));
-            push_line(&mut self.above, &line, self.colors);
+            let line = Span::styled(line.replace('\t', "    "), style);
+            let lines = match line.width() <= self.columns {
+                true => vec![Line::from(line)],
+                false => wrap(&[line], &Span::raw(""), &Span::raw("  "), self.columns),
+            };
+            for line in lines {
+                push_line(&mut self.above, &line, self.colors);
+            }
         }
+    }
+
+    /// A message that the session has dropped.
+    pub(super) fn never_read(&mut self, text: &str) {
+        self.note(&format!("! never reached the model: {text}"));
     }
 
     /// Ends what was being said.

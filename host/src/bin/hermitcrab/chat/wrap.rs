@@ -1,4 +1,4 @@
-//! Styled lines broken at words.
+//! Lines that fit the terminal: broken at words, broken anywhere, or cut.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -109,6 +109,44 @@ impl Rows {
     }
 }
 
+/// Blanks in a row beyond this many are shown as their number.
+const MAX_BLANKS: usize = 40;
+
+/// All of `text` in rows of `columns` at most, broken wherever a row is full, so that a
+/// command is shown as it is. What follows a long run of blanks must not be overlooked.
+pub(super) fn broken(text: &str, columns: usize) -> Vec<String> {
+    let text = counted_blanks(&text.replace('\t', "    "));
+    let mut rows = Vec::new();
+    let mut rest = text.as_str();
+    loop {
+        let (row, after) = rest.split_at(fitting(rest, columns.max(1)));
+        rows.push(row.to_owned());
+        if after.is_empty() {
+            return rows;
+        }
+        rest = after;
+    }
+}
+
+fn counted_blanks(text: &str) -> String {
+    // These look like spaces and do not count as them: braille and Hangul fillers.
+    let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}' | '\u{ffa0}');
+    let mut counted = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(is_blank) {
+        let (before, after) = rest.split_at(start);
+        let end = after.find(|c| !is_blank(c)).unwrap_or(after.len());
+        let (run, after) = after.split_at(end);
+        counted.push_str(before);
+        match run.chars().count() {
+            0..=MAX_BLANKS => counted.push_str(run),
+            count => counted.push_str(&format!("⟨{count} spaces⟩")),
+        }
+        rest = after;
+    }
+    counted + rest
+}
+
 /// Bytes of `text` that fit into `columns`; at least one character.
 pub(super) fn fitting(text: &str, columns: usize) -> usize {
     let mut used = 0;
@@ -151,6 +189,23 @@ mod tests {
         check("a\nb", "", "", 5, &["a", "b"]);
         check("", "", "", 5, &[""]);
         check("漢字漢字漢字", "", "", 5, &["漢字", "漢字", "漢字"]);
+    }
+
+    #[test]
+    fn broken_rows_leave_nothing_out() {
+        assert_eq!(broken("abcdefg", 3), ["abc", "def", "g"]);
+        assert_eq!(broken("a  b\tc", 3), ["a  ", "b  ", "  c"]);
+        assert_eq!(broken("", 3), [""]);
+        assert_eq!(broken("漢字x", 3), ["漢", "字x"]);
+        let hidden = format!("make test{}; touch evil", " ".repeat(260));
+        assert_eq!(
+            broken(&hidden, 30),
+            ["make test⟨260 spaces⟩; touch e", "vil"]
+        );
+        let other = format!("a{}b", "\u{3000}\u{2800}".repeat(30));
+        assert_eq!(broken(&other, 30), ["a⟨60 spaces⟩b"]);
+        let indented = format!("{}x", " ".repeat(MAX_BLANKS));
+        assert_eq!(broken(&indented, 80), [indented]);
     }
 
     #[test]

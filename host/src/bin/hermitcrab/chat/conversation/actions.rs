@@ -1,8 +1,10 @@
 //! What the commands of `/help` do.
 
+use hermitcrab_host::Continuation;
 use serde_json::{Value, json};
 
 use super::{Conversation, Note};
+use crate::chat::after::Resume;
 use crate::chat::commands::{self, Command};
 use crate::chat::wrap;
 use crate::journal;
@@ -15,8 +17,12 @@ impl Conversation<'_> {
             Command::Quit => self.leave(),
             Command::Cost => self.transcript.note(&self.status.cost()),
             Command::Compact => {
-                self.first = false;
-                self.tell(async move { session.compact().await });
+                // What was cut off is still to be gone on with.
+                self.first &= self.session.continuation == Continuation::Resume;
+                match self.status.is_working() {
+                    true => self.tell(async move { session.compact().await }),
+                    false => self.begin(async move { session.compact().await }),
+                }
             }
             Command::Verbose => {
                 self.shows_reasoning = !self.shows_reasoning;
@@ -43,10 +49,9 @@ impl Conversation<'_> {
             Command::Effort(None) => self
                 .transcript
                 .note("Say how much: /effort low, medium, high, or what else the model takes."),
-            Command::Effort(Some(effort)) => self.configure(
-                json!({ "reasoning_effort": effort }),
-                Note::Text(format!("Effort {effort} from now on.")),
-            ),
+            Command::Effort(Some(effort)) => {
+                self.configure(json!({ "reasoning_effort": effort }), Note::Effort(effort))
+            }
             Command::Undo(from) => self.undo(from),
             Command::Resume(None) => self.list_sessions(),
             Command::Resume(Some(id)) => self.resume(id),
@@ -122,7 +127,7 @@ impl Conversation<'_> {
         match self.own_sessions() {
             Err(why) => self.transcript.note(&format!("! {why}")),
             Ok(kept) if kept.iter().any(|one| one.about.id == id) => {
-                self.resume = Some(id);
+                self.resume = Some(Resume::other(id));
                 self.leave();
             }
             Ok(_) => self.transcript.note(&format!(

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::Conversation;
 use crate::chat::dialog::Dialog;
 use crate::chat::screen::{Live, Screen};
-use crate::chat::{terminal, wrap};
+use crate::chat::wrap;
 
 /// Rows of the editor at most.
 const EDITOR_ROWS: usize = 10;
@@ -17,9 +17,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 impl Conversation<'_> {
     pub(super) fn draw(&mut self, screen: &mut Screen<io::Stdout>) {
-        let (columns, rows) = terminal::size();
-        (self.columns, self.rows) = (columns, rows);
-        self.transcript.set_columns(columns - 1);
+        self.transcript.set_columns(self.columns - 1);
         if self.dialog.as_ref().is_some_and(Dialog::is_given_up) {
             self.dialog = None;
         }
@@ -33,7 +31,7 @@ impl Conversation<'_> {
         let above = self.transcript.take_above();
         let live = self.live();
         // A terminal that is gone is noticed where keys are read.
-        let _ = screen.draw(&above, &live, columns);
+        let _ = screen.draw(&above, &live, self.columns);
     }
 
     /// What stands below the scrollback.
@@ -77,9 +75,12 @@ impl Conversation<'_> {
         let mut rows = self
             .transcript
             .live(room, FRAMES[self.ticks % FRAMES.len()]);
-        for (_, message) in &self.pending {
+        let pending = self.pending.iter();
+        let pending = pending.map(|(_, message)| ("↳ waits for the round", message));
+        let unsent = self.unsent.iter().map(|message| ("↳ waits", message));
+        for (mark, message) in pending.chain(unsent) {
             let first = message.lines().next().unwrap_or_default();
-            let row = wrap::cut(&format!("↳ waits for the round: {first}"), columns);
+            let row = wrap::cut(&format!("{mark}: {first}"), columns);
             rows.push(Line::from(Span::styled(row, Style::new().fg(Color::Cyan))));
         }
         if !rows.is_empty() || !below.is_empty() {

@@ -206,7 +206,7 @@ impl Conversation<'_> {
                     self.transcript
                         .note(&format!("! what you send is not kept for ↑: {why}"));
                 }
-                self.send(text.into());
+                self.say(text);
             }
         }
     }
