@@ -303,8 +303,8 @@ impl Reader {
         names: &[String],
         results: Vec<Found>,
         number: usize,
-    ) -> Result<(Vec<Answer>, Vec<String>), TrajectoryError> {
-        let mut answers: Vec<Answer> = names.iter().map(|_| Answer::default()).collect();
+    ) -> Result<(Vec<ToolResults>, Vec<String>), TrajectoryError> {
+        let mut answers: Vec<ToolResults> = names.iter().map(|_| ToolResults::default()).collect();
         let (named, unnamed): (Vec<_>, Vec<_>) = results
             .into_iter()
             .partition(|result| result.source_call_id.is_some());
@@ -321,7 +321,7 @@ impl Reader {
         }
         let mut seen = Vec::new();
         for result in unnamed {
-            let free = answers.iter().position(Answer::is_open);
+            let free = answers.iter().position(ToolResults::is_open);
             match free.or(answers.len().checked_sub(1)) {
                 Some(at) => answers[at].add(result, &mut self.left_out),
                 None => seen.push(cut(result.content.joined(&mut self.left_out))),
@@ -333,14 +333,14 @@ impl Reader {
 
 /// What a call got.
 #[derive(Default)]
-struct Answer {
+struct ToolResults {
     text: Option<String>,
     is_error: bool,
     /// Its command did not end.
     is_cut_off: bool,
 }
 
-impl Answer {
+impl ToolResults {
     fn is_open(&self) -> bool {
         self.text.is_none() && !self.is_cut_off
     }

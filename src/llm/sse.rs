@@ -142,16 +142,16 @@ impl SseDecoder {
 
     fn take_stray(&mut self, line: &str, found: &mut impl FnMut(SseItem<'_>)) {
         match self.stray.take(line) {
-            Step::Open => {}
-            Step::Closed => {
+            Scan::Open => {}
+            Scan::Closed => {
                 let stray = std::mem::take(&mut self.stray);
                 found(SseItem::Json(stray.text.trim()));
             }
-            Step::TooLong => {
+            Scan::TooLong => {
                 self.stray = Stray::default();
                 found(SseItem::TooLong);
             }
-            Step::NotJson => {
+            Scan::NotJson => {
                 if self.first_stray_line.is_empty() {
                     self.first_stray_line = line.trim().chars().take(200).collect();
                 }
@@ -180,7 +180,7 @@ struct Stray {
     in_string: bool,
 }
 
-enum Step {
+enum Scan {
     Open,
     Closed,
     TooLong,
@@ -188,12 +188,12 @@ enum Step {
 }
 
 impl Stray {
-    fn take(&mut self, line: &str) -> Step {
+    fn take(&mut self, line: &str) -> Scan {
         if self.text.is_empty() && !line.trim_start().starts_with(['{', '[']) {
-            return Step::NotJson;
+            return Scan::NotJson;
         }
         if self.text.len() + line.len() > MAX_ITEM_BYTES {
-            return Step::TooLong;
+            return Scan::TooLong;
         }
         let mut escaped = false;
         for byte in line.bytes() {
@@ -210,9 +210,9 @@ impl Stray {
         self.text.push_str(line);
         self.text.push('\n');
         if self.depth == 0 {
-            Step::Closed
+            Scan::Closed
         } else {
-            Step::Open
+            Scan::Open
         }
     }
 }

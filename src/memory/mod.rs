@@ -220,10 +220,10 @@ impl MemoryEnvironment {
             for name in &options.programs {
                 program::put_on_path(&mut files, name, time);
             }
-            let ground = shell::Ground::take(options.limits, &working_directory);
-            let tree = ground.tree.clone();
+            let base = shell::ShellBase::take(options.limits, &working_directory);
+            let tree = base.tree.clone();
             tree.replace(files);
-            (tree, shell::Shells::new(&options, ground, programs))
+            (tree, shell::Shells::new(&options, base, programs))
         };
         #[cfg(not(all(target_arch = "wasm32", feature = "sandbox")))]
         let tree = {

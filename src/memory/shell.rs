@@ -69,8 +69,8 @@ const LOOP_TURNS: usize = 1 << 26;
 
 /// What shells stand on: a tree, and all they need beside it. It can be made
 /// before there is an environment.
-pub(crate) struct Ground {
-    /// The files; who takes the ground puts the environment's here.
+pub(crate) struct ShellBase {
+    /// The files; who takes the base puts the environment's here.
     pub(crate) tree: Rc<RefCell<Tree>>,
     files: Arc<RootFileSystem>,
     builtins: BuiltinRegistry,
@@ -81,31 +81,31 @@ pub(crate) struct Ground {
 }
 
 thread_local! {
-    /// Ground that is ready for an environment of the usual kind.
-    static SPARE: RefCell<Option<Ground>> = const { RefCell::new(None) };
+    /// One that is ready for an environment of the usual kind.
+    static SPARE: RefCell<Option<ShellBase>> = const { RefCell::new(None) };
 }
 
-/// Makes ground with a shell on it for the first environment that uses the
+/// Makes a base with a shell on it for the first environment that uses the
 /// default limits and working directory.
 pub(crate) fn prepare() {
     let options = MemoryOptions::default();
-    let ground = Ground::new(options.limits, &options.working_directory);
-    let shell = ground.build();
-    *ground.pristine.borrow_mut() = Some(shell.shell_state());
-    ground.idle.borrow_mut().push(shell);
-    SPARE.set(Some(ground));
+    let base = ShellBase::new(options.limits, &options.working_directory);
+    let shell = base.build();
+    *base.pristine.borrow_mut() = Some(shell.shell_state());
+    base.idle.borrow_mut().push(shell);
+    SPARE.set(Some(base));
 }
 
 /// The shells of one environment.
 pub(crate) struct Shells {
-    ground: Ground,
+    base: ShellBase,
     lender: Rc<Lender>,
 }
 
 type Chunks = Arc<Mutex<Vec<(OutputStream, Vec<u8>)>>>;
 
-impl Ground {
-    /// Ground for an environment with these limits.
+impl ShellBase {
+    /// The base for an environment with these limits.
     pub(crate) fn take(limits: MemoryLimits, working_directory: &str) -> Self {
         let spare = SPARE.with_borrow_mut(|spare| {
             spare.take_if(|spare| {
@@ -220,14 +220,14 @@ fn define(event: &mut ToolEvent, timeline: &Timeline) {
 }
 
 impl Shells {
-    pub(crate) fn new(options: &MemoryOptions, ground: Ground, port: Rc<dyn ProgramPort>) -> Self {
+    pub(crate) fn new(options: &MemoryOptions, base: ShellBase, port: Rc<dyn ProgramPort>) -> Self {
         let lender = Rc::new(Lender {
             environment: options.id,
-            tree: ground.tree.clone(),
+            tree: base.tree.clone(),
             port,
             seen: Seen::default(),
         });
-        let shells = Self { ground, lender };
+        let shells = Self { base, lender };
         for name in &options.programs {
             shells.lend(name);
         }
@@ -237,12 +237,12 @@ impl Shells {
     /// Calls a program of the host's under `name`, in shells that exist, too.
     pub(crate) fn lend(&self, name: &str) {
         let program = LentProgram::new(name.to_owned(), self.lender.clone());
-        self.ground.builtins.insert(name, Arc::new(program));
+        self.base.builtins.insert(name, Arc::new(program));
     }
 
     /// A shell over the tree, not yet built.
     pub(crate) fn builder(&self) -> BashBuilder {
-        self.ground.builder()
+        self.base.builder()
     }
 
     /// Runs one command to its end, its time limit, or its cancellation.
@@ -302,16 +302,16 @@ impl Shells {
         let timeline = Timeline::start(
             clock,
             timeout_us,
-            self.ground.limits.work_bound,
+            self.base.limits.work_bound,
             random.clone(),
         );
         #[cfg(feature = "web")]
         timeline.set_before(Snapshot {
-            tree: self.ground.tree.borrow().clone(),
+            tree: self.base.tree.borrow().clone(),
             clock: clock.state(),
             random: random.state(),
         });
-        timeline.set_files(&self.ground.tree);
+        timeline.set_files(&self.base.tree);
         timeline.hooks.set_scope(scope.clone());
         timeline.hooks.need_device_bytes(script.device_bytes);
         timeline.hooks.set_pipes_are_shared(script.pipes.shared);
@@ -384,7 +384,7 @@ impl Shells {
             Some(Stop::Work) => {
                 let sentence = format!(
                     "hermitcrab: the command was ended: it kept the sandbox busy for more than {} units of work without a pause\n",
-                    self.ground.limits.work_bound
+                    self.base.limits.work_bound
                 );
                 output(OutputStream::Stderr, sentence.as_bytes());
                 status.exit_code = TIMED_OUT;
@@ -435,7 +435,7 @@ impl Shells {
                 if result.stdout_truncated || result.stderr_truncated {
                     let sentence = format!(
                         "hermitcrab: output was cut: the limit is {} bytes per stream\n",
-                        self.ground.limits.output_bytes
+                        self.base.limits.output_bytes
                     );
                     output(OutputStream::Stderr, sentence.as_bytes());
                     if result.exit_code == 0 {
@@ -460,10 +460,10 @@ impl Shells {
     fn shell(&self, directory: &str, request: &ExecRequest, is_new: bool) -> Bash {
         let idle = match is_new {
             true => None,
-            false => self.ground.idle.borrow_mut().pop(),
+            false => self.base.idle.borrow_mut().pop(),
         };
-        let mut bash = idle.unwrap_or_else(|| self.ground.build());
-        let mut pristine = self.ground.pristine.borrow_mut();
+        let mut bash = idle.unwrap_or_else(|| self.base.build());
+        let mut pristine = self.base.pristine.borrow_mut();
         let pristine = pristine.get_or_insert_with(|| bash.shell_state());
         // Overwritten by every command; a copy would cost as much as restoring.
         pristine.env.insert("PWD".to_owned(), directory.to_owned());
@@ -490,8 +490,8 @@ impl Shells {
     }
 
     fn keep(&self, bash: Bash) {
-        let mut idle = self.ground.idle.borrow_mut();
-        if idle.len() < self.ground.limits.idle_shells {
+        let mut idle = self.base.idle.borrow_mut();
+        if idle.len() < self.base.limits.idle_shells {
             idle.push(bash);
         }
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::format::ToolCall;
-use super::wire::{Answer, Part, Piece, Wire, pieces};
+use super::wire::{Part, Piece, ResponseParts, Wire, pieces};
 
 pub(super) struct Anthropic;
 
@@ -32,7 +32,7 @@ impl Wire for Anthropic {
         })
     }
 
-    fn stream(&self, answer: &Answer<'_>) -> Vec<Piece> {
+    fn stream(&self, answer: &ResponseParts<'_>) -> Vec<Piece> {
         let step = answer.step;
         let mut events = Events::default();
         let mut message = message(answer);
@@ -105,7 +105,7 @@ impl Wire for Anthropic {
         events.pieces
     }
 
-    fn whole(&self, answer: &Answer<'_>) -> Value {
+    fn whole(&self, answer: &ResponseParts<'_>) -> Value {
         let step = answer.step;
         let mut content = Vec::new();
         if let Some(thinking) = &step.thinking {
@@ -200,7 +200,7 @@ fn event(data: &Value) -> Bytes {
     Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))
 }
 
-fn message(answer: &Answer<'_>) -> Value {
+fn message(answer: &ResponseParts<'_>) -> Value {
     json!({
         "id": format!("msg_{}", answer.number),
         "type": "message",
@@ -213,7 +213,7 @@ fn message(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn usage(answer: &Answer<'_>, output_tokens: u64) -> Value {
+fn usage(answer: &ResponseParts<'_>, output_tokens: u64) -> Value {
     let usage = &answer.step.usage;
     json!({
         "input_tokens": usage.input_tokens,
@@ -223,7 +223,7 @@ fn usage(answer: &Answer<'_>, output_tokens: u64) -> Value {
     })
 }
 
-fn tool_use(answer: &Answer<'_>, index: usize, call: &ToolCall) -> Value {
+fn tool_use(answer: &ResponseParts<'_>, index: usize, call: &ToolCall) -> Value {
     let id = match &call.id {
         Some(id) => id.clone(),
         None => format!("toolu_{}_{}", answer.number, index + 1),
@@ -231,7 +231,7 @@ fn tool_use(answer: &Answer<'_>, index: usize, call: &ToolCall) -> Value {
     json!({"type": "tool_use", "id": id, "name": call.name, "input": null})
 }
 
-fn stop_reason<'a>(answer: &Answer<'a>) -> &'a str {
+fn stop_reason<'a>(answer: &ResponseParts<'a>) -> &'a str {
     match &answer.step.stop_reason {
         Some(reason) => reason,
         None if answer.step.tool_calls.is_empty() => "end_turn",

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::format::ToolCall;
-use super::wire::{Answer, Part, Piece, Wire, pieces};
+use super::wire::{Part, Piece, ResponseParts, Wire, pieces};
 
 pub(super) struct Chat;
 
@@ -29,7 +29,7 @@ impl Wire for Chat {
         })
     }
 
-    fn stream(&self, answer: &Answer<'_>) -> Vec<Piece> {
+    fn stream(&self, answer: &ResponseParts<'_>) -> Vec<Piece> {
         let step = answer.step;
         let mut events = Vec::new();
         let mut push = |part, is_delta, data: &Value| {
@@ -77,7 +77,7 @@ impl Wire for Chat {
         events
     }
 
-    fn whole(&self, answer: &Answer<'_>) -> Value {
+    fn whole(&self, answer: &ResponseParts<'_>) -> Value {
         let step = answer.step;
         let text = step.deltas().concat();
         let mut message = json!({
@@ -133,7 +133,7 @@ fn event(data: &Value) -> Bytes {
     Bytes::from(format!("data: {data}\n\n"))
 }
 
-fn chunk(answer: &Answer<'_>, delta: Value, finish_reason: Option<&str>) -> Value {
+fn chunk(answer: &ResponseParts<'_>, delta: Value, finish_reason: Option<&str>) -> Value {
     json!({
         "id": format!("chatcmpl-{}", answer.number),
         "object": "chat.completion.chunk",
@@ -143,7 +143,7 @@ fn chunk(answer: &Answer<'_>, delta: Value, finish_reason: Option<&str>) -> Valu
     })
 }
 
-fn finish_reason<'a>(answer: &Answer<'a>) -> &'a str {
+fn finish_reason<'a>(answer: &ResponseParts<'a>) -> &'a str {
     match &answer.step.stop_reason {
         Some(reason) => reason,
         None if answer.step.tool_calls.is_empty() => "stop",
@@ -151,7 +151,7 @@ fn finish_reason<'a>(answer: &Answer<'a>) -> &'a str {
     }
 }
 
-fn usage(answer: &Answer<'_>) -> Value {
+fn usage(answer: &ResponseParts<'_>) -> Value {
     let usage = &answer.step.usage;
     let cached = usage.cache_read_tokens.unwrap_or(0);
     let prompt = usage.input_tokens + cached + usage.cache_write_tokens.unwrap_or(0);
@@ -164,7 +164,7 @@ fn usage(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn tool_call(answer: &Answer<'_>, index: usize, call: &ToolCall) -> Value {
+fn tool_call(answer: &ResponseParts<'_>, index: usize, call: &ToolCall) -> Value {
     let id = match &call.id {
         Some(id) => id.clone(),
         None => format!("call_{}_{}", answer.number, index + 1),

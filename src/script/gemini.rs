@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::format::ToolCall;
-use super::wire::{Answer, Head, Part, Piece, Wire, pieces};
+use super::wire::{Head, Part, Piece, ResponseParts, Wire, pieces};
 
 pub(super) struct Gemini;
 
@@ -41,7 +41,7 @@ impl Wire for Gemini {
         Some(text.map_or_else(|| response.to_string(), str::to_owned))
     }
 
-    fn stream(&self, answer: &Answer<'_>) -> Vec<Piece> {
+    fn stream(&self, answer: &ResponseParts<'_>) -> Vec<Piece> {
         let step = answer.step;
         let mut events = Vec::new();
         let mut push = |part, is_delta, parts: Vec<Value>| {
@@ -77,7 +77,7 @@ impl Wire for Gemini {
         events
     }
 
-    fn whole(&self, answer: &Answer<'_>) -> Value {
+    fn whole(&self, answer: &ResponseParts<'_>) -> Value {
         let step = answer.step;
         let mut parts = Vec::new();
         if let Some(thinking) = step
@@ -126,7 +126,7 @@ fn event(data: &Value) -> Bytes {
     Bytes::from(format!("data: {data}\n\n"))
 }
 
-fn chunk(answer: &Answer<'_>, parts: Vec<Value>) -> Value {
+fn chunk(answer: &ResponseParts<'_>, parts: Vec<Value>) -> Value {
     json!({
         "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}],
         "modelVersion": answer.model,
@@ -135,7 +135,7 @@ fn chunk(answer: &Answer<'_>, parts: Vec<Value>) -> Value {
 }
 
 /// Reason and token counts, in the last chunk.
-fn finish(answer: &Answer<'_>, chunk: &mut Value) {
+fn finish(answer: &ResponseParts<'_>, chunk: &mut Value) {
     let usage = &answer.step.usage;
     let reason = answer.step.stop_reason.as_deref().unwrap_or("STOP");
     chunk["candidates"][0]["finishReason"] = json!(reason);
@@ -158,7 +158,7 @@ fn finish(answer: &Answer<'_>, chunk: &mut Value) {
 }
 
 /// All calls; the first bears the signature of the reasoning.
-fn calls(answer: &Answer<'_>) -> Vec<Value> {
+fn calls(answer: &ResponseParts<'_>) -> Vec<Value> {
     let mut parts: Vec<Value> = answer
         .step
         .tool_calls
@@ -173,7 +173,7 @@ fn calls(answer: &Answer<'_>) -> Vec<Value> {
 }
 
 /// Without calls the signature comes on an empty text at the end.
-fn trailing_signature(answer: &Answer<'_>) -> Vec<Value> {
+fn trailing_signature(answer: &ResponseParts<'_>) -> Vec<Value> {
     match signature(answer) {
         Some(signature) if answer.step.tool_calls.is_empty() => {
             vec![json!({"text": "", "thoughtSignature": signature})]
@@ -182,11 +182,11 @@ fn trailing_signature(answer: &Answer<'_>) -> Vec<Value> {
     }
 }
 
-fn signature<'a>(answer: &Answer<'a>) -> Option<&'a str> {
+fn signature<'a>(answer: &ResponseParts<'a>) -> Option<&'a str> {
     answer.step.thinking.as_ref()?.signature.as_deref()
 }
 
-fn function_call(answer: &Answer<'_>, index: usize, call: &ToolCall) -> Value {
+fn function_call(answer: &ResponseParts<'_>, index: usize, call: &ToolCall) -> Value {
     let id = match &call.id {
         Some(id) => id.clone(),
         None => format!("call-{}-{}", answer.number, index + 1),

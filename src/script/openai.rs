@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::format::ToolCall;
-use super::wire::{Answer, Part, Piece, Wire, pieces};
+use super::wire::{Part, Piece, ResponseParts, Wire, pieces};
 
 pub(super) struct OpenAi;
 
@@ -28,7 +28,7 @@ impl Wire for OpenAi {
         })
     }
 
-    fn stream(&self, answer: &Answer<'_>) -> Vec<Piece> {
+    fn stream(&self, answer: &ResponseParts<'_>) -> Vec<Piece> {
         let step = answer.step;
         let mut events = Events::default();
         let started = response(answer, "in_progress", Vec::new());
@@ -109,7 +109,7 @@ impl Wire for OpenAi {
         events.pieces
     }
 
-    fn whole(&self, answer: &Answer<'_>) -> Value {
+    fn whole(&self, answer: &ResponseParts<'_>) -> Value {
         let step = answer.step;
         let mut output = Vec::new();
         output.extend(reasoning(answer));
@@ -197,7 +197,7 @@ fn event(data: &Value) -> Bytes {
     Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))
 }
 
-fn response(answer: &Answer<'_>, status: &str, output: Vec<Value>) -> Value {
+fn response(answer: &ResponseParts<'_>, status: &str, output: Vec<Value>) -> Value {
     json!({
         "id": format!("resp_{}", answer.number),
         "object": "response",
@@ -216,7 +216,7 @@ fn response(answer: &Answer<'_>, status: &str, output: Vec<Value>) -> Value {
 
 /// The response at its end; a stop reason of the script is that of an
 /// incomplete one.
-fn ended(answer: &Answer<'_>, output: Vec<Value>) -> Value {
+fn ended(answer: &ResponseParts<'_>, output: Vec<Value>) -> Value {
     let usage = &answer.step.usage;
     let cached = usage.cache_read_tokens.unwrap_or(0);
     let written = usage.cache_write_tokens.unwrap_or(0);
@@ -237,7 +237,7 @@ fn ended(answer: &Answer<'_>, output: Vec<Value>) -> Value {
     response
 }
 
-fn reasoning(answer: &Answer<'_>) -> Option<Value> {
+fn reasoning(answer: &ResponseParts<'_>) -> Option<Value> {
     let thinking = answer.step.thinking.as_ref()?;
     let summary = match thinking.text.as_str() {
         "" => json!([]),
@@ -255,7 +255,7 @@ fn reasoning(answer: &Answer<'_>) -> Option<Value> {
     Some(item)
 }
 
-fn text_message(answer: &Answer<'_>) -> Value {
+fn text_message(answer: &ResponseParts<'_>) -> Value {
     let text = answer.step.deltas().concat();
     let refused = answer.step.stop_reason.as_deref() == Some("refusal");
     let part = if refused {
@@ -272,7 +272,7 @@ fn text_message(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn tool_call(answer: &Answer<'_>, index: usize, call: &ToolCall) -> Value {
+fn tool_call(answer: &ResponseParts<'_>, index: usize, call: &ToolCall) -> Value {
     let number = format!("{}_{}", answer.number, index + 1);
     let call_id = match &call.id {
         Some(id) => id.clone(),

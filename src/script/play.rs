@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::exchange::{Chunk, Ending, ModelRequest, ScriptedResponse};
 use super::format::{Disconnect, HoldBefore, Page, Step, header_text};
-use super::wire::{Answer, Head, Part, Wire};
+use super::wire::{Head, Part, ResponseParts, Wire};
 use super::{condition, table};
 
 /// The response of `step` to the request with this number.
@@ -45,7 +45,7 @@ pub(super) fn step(
     } else if let Some(garbage) = &step.garbage {
         body.push(&Bytes::from(garbage.clone()));
     } else if step.disconnect != Some(Disconnect::Before) {
-        let answer = Answer {
+        let answer = ResponseParts {
             number,
             model: wire.model(path, &head),
             step,
@@ -135,7 +135,7 @@ fn json_response(status: u16, body: &Value) -> ScriptedResponse {
     }
 }
 
-fn stream(wire: &dyn Wire, answer: &Answer<'_>, body: &mut Body) {
+fn stream(wire: &dyn Wire, answer: &ResponseParts<'_>, body: &mut Body) {
     let step = answer.step;
     let hold_part = match step.hold_before {
         HoldBefore::Start => Part::Start,

@@ -31,10 +31,10 @@ pub(super) trait Wire: Sync {
     fn last_tool_result(&self, body: &Value) -> Option<String>;
 
     /// The answer as stream events, in order.
-    fn stream(&self, answer: &Answer<'_>) -> Vec<Piece>;
+    fn stream(&self, answer: &ResponseParts<'_>) -> Vec<Piece>;
 
     /// The answer as one JSON value.
-    fn whole(&self, answer: &Answer<'_>) -> Value;
+    fn whole(&self, answer: &ResponseParts<'_>) -> Value;
 
     /// An error inside a stream.
     fn stream_error(&self, kind: &str, message: &str) -> Bytes;
@@ -44,7 +44,7 @@ pub(super) trait Wire: Sync {
 }
 
 /// What an answer is made from.
-pub(super) struct Answer<'a> {
+pub(super) struct ResponseParts<'a> {
     /// The request's number, from 1; ids derive from it.
     pub(super) number: u64,
     /// Model that the request asked for.

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::config::SessionConfig;
 use super::emitter::{Emitter, Outbox, SessionEvent};
 use super::error::{SessionError, SessionErrorKind};
-use super::ground::{Place, SharedEnvironment};
 use super::job::{Action, JobReport, JobReportKind};
 use super::meter::Meter;
 use super::open;
 use super::record::SessionRecord;
 use super::state::{Identity, Parts, Session};
+use super::workspace::{SharedEnvironment, Workspace};
 use crate::effect::{Effect, EffectPort, Executor, Outcome, Random};
 use crate::environment::{
     Cancel, Environment, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
@@ -180,11 +180,11 @@ impl Instance {
         &self,
         session: &Session,
     ) -> Option<(&MemoryEnvironment, &MemorySettings, Option<ReadOnly>)> {
-        let place = &session.0.place.environment;
+        let own = &session.0.workspace.environment;
         let (number, _) = self
             .environments
             .iter()
-            .find(|(_, environment)| Rc::ptr_eq(environment, place))?;
+            .find(|(_, environment)| Rc::ptr_eq(environment, own))?;
         let sandbox = self.sandboxes.get(number)?;
         Some((&sandbox.environment, &sandbox.settings, sandbox.read_only))
     }
@@ -407,7 +407,7 @@ impl Instance {
                 depth: 0,
             },
             profile,
-            place: Place::of(environment),
+            workspace: Workspace::of(environment),
             port: self.port.clone(),
             random: self.random.clone(),
             spawner: self.executor.spawner(),

@@ -23,7 +23,7 @@ use crate::session::config::AwaitingInput;
 /// `SESSION_START`. At open, not when the task first runs: a host may call the
 /// session before its first step, and this event comes first all the same.
 pub(super) fn announce(session: &Shared) {
-    let info = session.place.info();
+    let info = session.workspace.info();
     session.emit(EventKind::SessionStart {
         provider: session.profile.id.clone(),
         model: session.model_name(),
@@ -57,7 +57,7 @@ pub(super) async fn run(session: Rc<Shared>) {
 /// system prompt from what there is.
 async fn set_up(session: &Shared, life: &Scope) -> Result<(), EnvironmentError> {
     let environment = session.environment_in(life);
-    session.place.environment.enter(&environment).await?;
+    session.workspace.environment.enter(&environment).await?;
     if !prompt::is_known(session) {
         let orientation = look_around(session, life).await;
         prompt::start(session, orientation);
@@ -536,7 +536,7 @@ async fn shut_down(session: &Shared, reason: CloseReason) {
         });
     }
     let environment = session.environment_in(&scope);
-    if let Err(error) = session.place.environment.leave(&environment).await {
+    if let Err(error) = session.workspace.environment.leave(&environment).await {
         session.emit(EventKind::Warning {
             code: "environment".to_owned(),
             message: format!("the environment could not be cleaned up: {error}"),

@@ -13,7 +13,6 @@ mod context_watch;
 mod control;
 mod emitter;
 mod error;
-mod ground;
 mod handle;
 mod history;
 mod instance;
@@ -35,6 +34,7 @@ mod system_prompt;
 mod transcript;
 mod transport;
 mod turn;
+mod workspace;
 
 pub use agent::{AgentCall, AgentInfo, Status as AgentStatus};
 pub use call::{CallError, InstanceCall, InstanceReply, SessionCall, SessionReply};

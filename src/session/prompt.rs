@@ -45,7 +45,7 @@ pub(super) fn current(session: &Shared) -> Rc<str> {
 }
 
 fn build(session: &Shared, found: Found) -> SystemPrompt {
-    let info = session.place.info();
+    let info = session.workspace.info();
     let config = session.config.borrow();
     let model = session.model_name();
     let known = model_info(&model);

@@ -57,8 +57,8 @@ fn pipeline(session: &Rc<Shared>) -> Pipeline {
     let profile = &session.profile;
     Pipeline {
         registry: session.registry.borrow().clone(),
-        environment: session.place.inner(),
-        files: session.place.files(),
+        environment: session.workspace.inner(),
+        files: session.workspace.files(),
         known: session.known.clone(),
         background: session.background.clone(),
         port: session.port.clone(),

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::config::SessionConfig;
 use super::control::Control;
 use super::emitter::Emitter;
-use super::ground::Place;
 use super::meter::Meter;
 use super::transcript::{Outcome, Transcript};
+use super::workspace::Workspace;
 use crate::effect::{EffectPort, Random, Spawner};
 use crate::environment::{Cancel, CancelReason, Environment, Scope};
 use crate::event::{EndReason, EventKind, SessionState};
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) control: Control,
     pub(super) transcript: Transcript,
     pub(super) profile: Arc<Profile>,
-    pub(super) place: Place,
+    pub(super) workspace: Workspace,
     pub(super) port: EffectPort,
     pub(super) random: Random,
     pub(super) spawner: Spawner,
@@ -69,7 +69,7 @@ pub(super) struct Agent {
 pub(super) struct Parts {
     pub(super) identity: Identity,
     pub(super) profile: Arc<Profile>,
-    pub(super) place: Place,
+    pub(super) workspace: Workspace,
     pub(super) port: EffectPort,
     pub(super) random: Random,
     pub(super) spawner: Spawner,
@@ -90,7 +90,7 @@ impl Shared {
             control,
             transcript: Transcript::default(),
             profile: parts.profile,
-            place: parts.place,
+            workspace: parts.workspace,
             port: parts.port,
             random: parts.random,
             spawner: parts.spawner,
@@ -146,7 +146,7 @@ impl Shared {
 
     /// The environment as seen from `scope`.
     pub(super) fn environment_in(&self, scope: &Scope) -> Environment {
-        Environment::new(self.place.inner(), scope.clone())
+        Environment::new(self.workspace.inner(), scope.clone())
     }
 
     /// Begins an input: nothing stops it yet. Called when the input is

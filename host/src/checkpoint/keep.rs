@@ -21,10 +21,10 @@ pub(super) struct Keeper {
     checkpoints: Checkpoints,
     directory: PathBuf,
     /// The tree as it was last looked through, and what was at each path.
-    tree: Tree,
+    tree: LastLook,
 }
 
-enum Tree {
+enum LastLook {
     /// Not yet looked at.
     Unknown,
     Known(Look),
@@ -59,7 +59,7 @@ impl Keeper {
         Self {
             checkpoints,
             directory,
-            tree: Tree::Unknown,
+            tree: LastLook::Unknown,
         }
     }
 
@@ -197,16 +197,16 @@ impl Keeper {
     fn look(&mut self, by: Option<&str>) {
         let limits = self.checkpoints.limits;
         let began_ns = now_ns();
-        let (old, is_first) = match std::mem::replace(&mut self.tree, Tree::Unknown) {
-            Tree::TooLarge(why) => {
+        let (old, is_first) = match std::mem::replace(&mut self.tree, LastLook::Unknown) {
+            LastLook::TooLarge(why) => {
                 if by.is_some() {
                     self.uncovered(format!("what commands change is not noted: {why}"));
                 }
-                self.tree = Tree::TooLarge(why);
+                self.tree = LastLook::TooLarge(why);
                 return;
             }
-            Tree::Unknown => (Look::default(), true),
-            Tree::Known(look) => (look, false),
+            LastLook::Unknown => (Look::default(), true),
+            LastLook::Known(look) => (look, false),
         };
         let marks = match scan(&self.directory, &limits, Instant::now() + limits.scan) {
             Ok(marks) => marks,
@@ -264,7 +264,7 @@ impl Keeper {
                 ));
             }
         }
-        self.tree = Tree::Known(Look {
+        self.tree = LastLook::Known(Look {
             marks,
             states,
             began_ns,
@@ -328,7 +328,7 @@ impl Keeper {
         if by.is_some() {
             self.uncovered(format!("what commands change is not noted: {why}"));
         }
-        self.tree = Tree::TooLarge(why);
+        self.tree = LastLook::TooLarge(why);
     }
 }
 

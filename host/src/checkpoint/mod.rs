@@ -15,7 +15,7 @@ mod store;
 mod undo;
 
 pub(crate) use scan::{Mark, scan};
-pub use store::{CheckpointStore, Checkpoints, Limits, Step};
+pub use store::{CheckpointStore, Checkpoints, Limits, RoundChanges};
 pub use undo::{NotRestored, Restored, UndoError};
 
 use std::path::{Path, PathBuf};

@@ -112,7 +112,7 @@ pub struct Checkpoints {
 
 /// A round in which something changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RoundChanges {
     /// Its number: answers of the model count, from 1.
     pub round: u64,
     /// What changed, absolute.
@@ -462,9 +462,9 @@ impl Checkpoints {
     }
 
     /// The rounds in which something changed, in their order.
-    pub fn steps(&self) -> Vec<Step> {
-        let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
-        let empty = |round| Step {
+    pub fn steps(&self) -> Vec<RoundChanges> {
+        let mut steps: BTreeMap<u64, RoundChanges> = BTreeMap::new();
+        let empty = |round| RoundChanges {
             round,
             paths: BTreeSet::new(),
             by: Vec::new(),

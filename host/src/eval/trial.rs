@@ -15,7 +15,7 @@ use super::follow::{Class, Ended, Follower};
 use super::programs::Programs;
 use super::results::Outcome;
 use super::scripted::ScriptedTransport;
-use super::suite::{Checker, Limits, Place, Task};
+use super::suite::{Checker, EnvironmentKind, Limits, Task};
 use super::verdict::Verdict;
 use super::write_tree::write_tree;
 use crate::environment::HostEnvironment;
@@ -229,7 +229,7 @@ impl Conditions {
         began: Instant,
         attempt: &mut Attempt,
     ) -> Result<End, (Class, String)> {
-        if task.place == Place::Local && !self.local {
+        if task.place == EnvironmentKind::Local && !self.local {
             let why = "the task runs commands on this machine: allow that with --env local";
             return Err((Class::Setup, why.to_owned()));
         }

@@ -7,12 +7,12 @@ use super::tree::Tree;
 
 /// A program's name in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TreeKey {
     sandbox: u64,
     name: String,
 }
 
-impl Place {
+impl TreeKey {
     pub(super) fn new(sandbox: u64, name: &str) -> Self {
         Self {
             sandbox,
@@ -24,7 +24,7 @@ impl Place {
 /// Trees of some places, the one that was put last at the end.
 pub(super) struct Kept {
     most: usize,
-    trees: Mutex<Vec<(Place, u64, Tree)>>,
+    trees: Mutex<Vec<(TreeKey, u64, Tree)>>,
 }
 
 impl Kept {
@@ -37,7 +37,7 @@ impl Kept {
 
     /// The tree of a place in the state `since`. Any other one is out of date
     /// then, and none is left.
-    pub(super) fn take(&self, place: &Place, since: Option<u64>) -> Option<Tree> {
+    pub(super) fn take(&self, place: &TreeKey, since: Option<u64>) -> Option<Tree> {
         let mut trees = self.lock();
         let index = trees.iter().position(|(other, ..)| other == place)?;
         let (_, state, tree) = trees.remove(index);
@@ -46,7 +46,7 @@ impl Kept {
 
     /// Keeps the tree of a place in a state; the oldest one goes if there are
     /// too many.
-    pub(super) fn put(&self, place: Place, state: u64, tree: Tree) {
+    pub(super) fn put(&self, place: TreeKey, state: u64, tree: Tree) {
         let mut trees = self.lock();
         trees.retain(|(other, ..)| *other != place);
         if trees.len() >= self.most {
@@ -55,7 +55,7 @@ impl Kept {
         trees.push((place, state, tree));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Place, u64, Tree)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(TreeKey, u64, Tree)>> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_last_places_keep_their_last_state() {
         let kept = Kept::new(2);
-        let place = |sandbox| Place::new(sandbox, "python3");
+        let place = |sandbox| TreeKey::new(sandbox, "python3");
         let put = |sandbox, state| kept.put(place(sandbox), state, Tree::new(Room::default()));
         let has = |sandbox, since| kept.take(&place(sandbox), since).is_some();
         put(1, 1);
@@ -85,6 +85,6 @@ mod tests {
         }
         assert!(!has(1, Some(1)), "too many");
         assert!(has(2, Some(1)) && has(3, Some(1)));
-        assert!(kept.take(&Place::new(2, "py"), Some(1)).is_none());
+        assert!(kept.take(&TreeKey::new(2, "py"), Some(1)).is_none());
     }
 }

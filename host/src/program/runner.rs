@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hermitcrab::environment::{ProgramFiles, ProgramRequest, ProgramResult};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::kept::{Kept, Place};
+use super::kept::{Kept, TreeKey};
 use super::machine::{End, Machine};
 use super::stop::Stop;
 use super::tree::{Device, Room, Tree};
@@ -66,7 +66,7 @@ impl Runner {
             sandbox,
             cancel,
         } = call;
-        let place = Place::new(sandbox, &request.name);
+        let place = TreeKey::new(sandbox, &request.name);
         let known = self.kept.take(&place, request.since);
         let tree = match (known, request.since) {
             (Some(tree), _) => tree,
@@ -118,7 +118,7 @@ impl Runner {
 /// One call on its thread.
 struct Work {
     runner: Arc<Runner>,
-    place: Place,
+    place: TreeKey,
     request: ProgramRequest,
     tree: Tree,
     stop: Stop,

@@ -272,7 +272,7 @@ const MAX_REQUEST_BYTES: usize = 1 << 30;
 async fn handle(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
-) -> Result<Response<Answer>, Disconnected> {
+) -> Result<Response<ResponseBody>, Disconnected> {
     let mut response = answer(shared, request).await?;
     let headers = response.headers_mut();
     headers.insert("access-control-allow-origin", STAR);
@@ -288,7 +288,7 @@ const STAR: HeaderValue = HeaderValue::from_static("*");
 async fn answer(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
-) -> Result<Response<Answer>, Disconnected> {
+) -> Result<Response<ResponseBody>, Disconnected> {
     let (parts, body) = request.into_parts();
     let path = parts
         .uri
@@ -327,7 +327,7 @@ async fn answer(
 }
 
 /// Models are posted to; elsewhere there is nothing.
-fn not_posted(method: &Method, path: &str) -> Response<Answer> {
+fn not_posted(method: &Method, path: &str) -> Response<ResponseBody> {
     let there = format!(
         "post to a path that ends in {}, or get /_script/requests",
         ScriptedModel::routes()
@@ -345,9 +345,9 @@ fn not_posted(method: &Method, path: &str) -> Response<Answer> {
     response
 }
 
-fn preflight(asked: &HeaderMap) -> Response<Answer> {
+fn preflight(asked: &HeaderMap) -> Response<ResponseBody> {
     let allowed = asked.get("access-control-request-headers").cloned();
-    let mut response = Response::new(Answer::whole(Bytes::new()));
+    let mut response = Response::new(ResponseBody::whole(Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert("access-control-allow-headers", allowed.unwrap_or(STAR));
@@ -367,7 +367,7 @@ fn preflight(asked: &HeaderMap) -> Response<Answer> {
 }
 
 /// `/_script/...`
-fn control(shared: &Shared, method: &Method, command: &str) -> Response<Answer> {
+fn control(shared: &Shared, method: &Method, command: &str) -> Response<ResponseBody> {
     let name = command.strip_prefix("release/");
     match (method.as_str(), command, name) {
         ("GET", "requests", _) => {
@@ -412,9 +412,9 @@ fn error_body(message: &str) -> serde_json::Value {
     serde_json::json!({"type": "error", "error": {"type": "not_found_error", "message": message}})
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response<Answer> {
+fn json(status: StatusCode, value: &impl Serialize) -> Response<ResponseBody> {
     let body = serde_json::to_vec(value).unwrap_or_default();
-    let mut response = Response::new(Answer::whole(Bytes::from(body)));
+    let mut response = Response::new(ResponseBody::whole(Bytes::from(body)));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert("content-type", json);
@@ -426,7 +426,7 @@ async fn play(
     shared: &Arc<Shared>,
     scripted: ScriptedResponse,
     number: Option<u64>,
-) -> Result<Response<Answer>, Disconnected> {
+) -> Result<Response<ResponseBody>, Disconnected> {
     let mut chunks = scripted.chunks;
     if let Some(first) = chunks.first_mut() {
         let hold = first.hold.take();
@@ -441,7 +441,7 @@ async fn play(
         .iter()
         .any(|(name, value)| name == "content-type" && value == "text/event-stream");
     let length: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-    let mut response = Response::new(Answer {
+    let mut response = Response::new(ResponseBody {
         shared: Some(Arc::clone(shared)),
         number,
         chunks: chunks.into_iter(),
@@ -501,7 +501,7 @@ impl Drop for Standing {
 }
 
 /// A response body that plays chunks.
-struct Answer {
+struct ResponseBody {
     /// None for answers that are not the model's.
     shared: Option<Arc<Shared>>,
     number: Option<u64>,
@@ -515,7 +515,7 @@ struct Answer {
 
 type Waiting = Pin<Box<dyn Future<Output = Bytes> + Send>>;
 
-impl Answer {
+impl ResponseBody {
     fn whole(bytes: Bytes) -> Self {
         let length = Some(bytes.len() as u64);
         let chunk = (!bytes.is_empty()).then(|| Chunk {
@@ -543,7 +543,7 @@ impl Answer {
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Disconnected;
 

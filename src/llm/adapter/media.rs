@@ -52,7 +52,7 @@ pub(super) fn media_type(media: &Media) -> &str {
 }
 
 /// Where media is, as an address.
-pub(super) enum Place<'a> {
+pub(super) enum MediaAddress<'a> {
     /// On the web.
     Web(&'a str),
     /// In the request: type and base64.
@@ -65,10 +65,10 @@ pub(super) enum Place<'a> {
 ///
 /// When it is a path or another address that `provider` cannot fetch; the core
 /// reads no files.
-pub(super) fn place<'a>(provider: &str, media: &'a Media) -> Result<Place<'a>, LlmError> {
+pub(super) fn place<'a>(provider: &str, media: &'a Media) -> Result<MediaAddress<'a>, LlmError> {
     let url = match &media.source {
         MediaSource::Data(data) => {
-            return Ok(Place::Inline(media_type(media), BASE64.encode(data)));
+            return Ok(MediaAddress::Inline(media_type(media), BASE64.encode(data)));
         }
         MediaSource::Url(url) => url,
     };
@@ -76,10 +76,10 @@ pub(super) fn place<'a>(provider: &str, media: &'a Media) -> Result<Place<'a>, L
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
     if let Some((media_type, data)) = inline {
-        return Ok(Place::Inline(media_type, data.to_owned()));
+        return Ok(MediaAddress::Inline(media_type, data.to_owned()));
     }
     if url.starts_with("http://") || url.starts_with("https://") {
-        return Ok(Place::Web(url));
+        return Ok(MediaAddress::Web(url));
     }
     Err(LlmError::new(
         LlmErrorKind::InvalidRequest,
@@ -95,8 +95,8 @@ pub(super) fn place<'a>(provider: &str, media: &'a Media) -> Result<Place<'a>, L
 /// Those of [`place`].
 pub(super) fn address(provider: &str, media: &Media) -> Result<String, LlmError> {
     Ok(match place(provider, media)? {
-        Place::Web(url) => url.to_owned(),
-        Place::Inline(media_type, data) => format!("data:{media_type};base64,{data}"),
+        MediaAddress::Web(url) => url.to_owned(),
+        MediaAddress::Inline(media_type, data) => format!("data:{media_type};base64,{data}"),
     })
 }
 

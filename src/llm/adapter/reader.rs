@@ -1,5 +1,5 @@
 //! What every decoder does with the bytes of a body: split them into events,
-//! hand each one's data to the provider's [`Answer`], and see to it that the
+//! hand each one's data to the provider's [`ResponseDecoder`], and see to it that the
 //! answer ends exactly once.
 
 use super::sampled;
@@ -12,7 +12,7 @@ use crate::llm::sse::{SseDecoder, SseItem};
 use crate::llm::stream::{Misuse, StreamDecoder, StreamEvent};
 
 /// An answer as one provider's events tell it.
-pub(super) trait Answer {
+pub(super) trait ResponseDecoder {
     /// Takes the data of an event, or JSON that stands bare in the stream.
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse>;
 
@@ -46,7 +46,10 @@ pub(super) trait Answer {
 }
 
 /// The decoder of `answer`, which is one to `request` before its first event.
-pub(super) fn decoder(request: &Request, answer: impl Answer + 'static) -> Box<dyn StreamDecoder> {
+pub(super) fn decoder(
+    request: &Request,
+    answer: impl ResponseDecoder + 'static,
+) -> Box<dyn StreamDecoder> {
     Box::new(Reader {
         sse: SseDecoder::new(),
         answer,
@@ -54,7 +57,7 @@ pub(super) fn decoder(request: &Request, answer: impl Answer + 'static) -> Box<d
     })
 }
 
-/// The decoder around an [`Answer`].
+/// The decoder around an [`ResponseDecoder`].
 struct Reader<A> {
     sse: SseDecoder,
     answer: A,
@@ -62,7 +65,7 @@ struct Reader<A> {
     sampled: Option<Sampled>,
 }
 
-impl<A: Answer> Reader<A> {
+impl<A: ResponseDecoder> Reader<A> {
     /// Adds the tokens to an answer that has just ended.
     fn give_sampled(&mut self, out: &mut [StreamEvent]) {
         if let Some(StreamEvent::Finish { response }) = out.last_mut() {
@@ -73,7 +76,7 @@ impl<A: Answer> Reader<A> {
     }
 }
 
-impl<A: Answer> StreamDecoder for Reader<A> {
+impl<A: ResponseDecoder> StreamDecoder for Reader<A> {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         let (answer, sampled) = (&mut self.answer, &mut self.sampled);
         if !answer.builder().has_ended() {
@@ -112,7 +115,7 @@ impl<A: Answer> StreamDecoder for Reader<A> {
 }
 
 fn take(
-    answer: &mut impl Answer,
+    answer: &mut impl ResponseDecoder,
     sampled: &mut Option<Sampled>,
     item: SseItem<'_>,
     out: &mut Vec<StreamEvent>,
@@ -143,7 +146,7 @@ fn sender(names: &Names) -> String {
     }
 }
 
-fn broken(answer: &mut impl Answer, cause: &str, out: &mut Vec<StreamEvent>) {
+fn broken(answer: &mut impl ResponseDecoder, cause: &str, out: &mut Vec<StreamEvent>) {
     let error = answer
         .names()
         .error(LlmErrorKind::Stream, None, None, cause);

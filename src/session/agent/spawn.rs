@@ -1,4 +1,4 @@
-//! Starting a subagent: its place, its model, its tools and its limits.
+//! Starting a subagent: its workspace, its model, its tools and its limits.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::environment::{EnvironmentErrorKind, absolute_path, is_within};
 use crate::llm::model_info;
 use crate::profile::Profile;
 use crate::session::config::{AwaitingInput, SessionConfig};
-use crate::session::ground::Place;
 use crate::session::open;
 use crate::session::state::{Agent, Identity, Parts, Shared};
+use crate::session::workspace::Workspace;
 use crate::tool::{CallContext, RegisterError, Registry, Schema, ToolError};
 
 /// Turn limit where the call sets none (spec 7.2).
@@ -43,7 +43,7 @@ pub(in crate::session) async fn spawn(
         let refused = |error| ToolError::new(format!("output_schema: {error}"));
         Schema::compile(schema).map_err(refused)?;
     }
-    let place = place(parent, call, task.working_dir.as_deref()).await?;
+    let workspace = workspace(parent, call, task.working_dir.as_deref()).await?;
     let limit = parent.config.borrow().max_subagents;
     let working = parent.agents.working();
     if working >= usize::try_from(limit).unwrap_or(usize::MAX) {
@@ -53,7 +53,7 @@ pub(in crate::session) async fn spawn(
         )));
     }
     let (profile, mut config) = settings(parent, &task)?;
-    let (from, to) = (parent.place.info(), place.info());
+    let (from, to) = (parent.workspace.info(), workspace.info());
     config.approval = config
         .approval
         .moved(&from.working_directory, &to.working_directory);
@@ -68,7 +68,7 @@ pub(in crate::session) async fn spawn(
             cache_key: parent.identity.cache_key.clone(),
         },
         profile,
-        place,
+        workspace,
         port: parent.port.clone(),
         random: parent.random.clone(),
         spawner: parent.spawner.clone(),
@@ -92,15 +92,15 @@ pub(in crate::session) async fn spawn(
     Ok(agent)
 }
 
-/// The parent's place, or a directory below it.
-async fn place(
+/// The parent's workspace, or a directory below it.
+async fn workspace(
     parent: &Shared,
     call: &CallContext,
     directory: Option<&str>,
-) -> Result<Place, ToolError> {
-    let base = &parent.place.info().working_directory;
+) -> Result<Workspace, ToolError> {
+    let base = &parent.workspace.info().working_directory;
     let Some(directory) = directory.filter(|directory| !directory.is_empty()) else {
-        return Ok(parent.place.clone());
+        return Ok(parent.workspace.clone());
     };
     let absolute = absolute_path(base, directory);
     if !is_within(&absolute, base) {
@@ -118,7 +118,7 @@ async fn place(
         Ok((_, real, root)) if !is_within(&real, &root) => {
             format!("leads out of the working directory {base}, to {real}")
         }
-        Ok((metadata, ..)) if metadata.is_dir => return Ok(parent.place.within(absolute)),
+        Ok((metadata, ..)) if metadata.is_dir => return Ok(parent.workspace.within(absolute)),
         Ok(_) => "is not a directory".to_owned(),
         Err(error) if error.kind == EnvironmentErrorKind::NotFound => "does not exist".to_owned(),
         Err(error) => format!("cannot be used: {error}"),

@@ -21,7 +21,7 @@ const MAX_DEPTH: u32 = 1_000;
 
 /// One change of the file tree, with what takes it back.
 #[derive(Debug)]
-enum Step {
+enum Change {
     /// Gives a new path to a file, so that it keeps its permissions.
     Rename { from: String, to: String },
     /// Puts `content` in the place of `before`.
@@ -75,7 +75,7 @@ async fn in_time<T>(
 }
 
 /// Runs all steps, up to the first that fails: its index and why.
-async fn run(environment: &Environment, steps: &[Step]) -> Option<(usize, EnvironmentError)> {
+async fn run(environment: &Environment, steps: &[Change]) -> Option<(usize, EnvironmentError)> {
     for (index, step) in steps.iter().enumerate() {
         if let Err(error) = step.run(environment).await {
             return Some((index, error));
@@ -86,7 +86,7 @@ async fn run(environment: &Environment, steps: &[Step]) -> Option<(usize, Enviro
 
 /// What to do, in an order in which as little as possible is lost if even the
 /// way back fails: files are removed last, but for those that stand in the way.
-fn steps(plan: &Plan) -> Vec<Step> {
+fn steps(plan: &Plan) -> Vec<Change> {
     let mut renamed = BTreeSet::new();
     let mut writes = Vec::new();
     for (path, state) in &plan.files {
@@ -101,13 +101,13 @@ fn steps(plan: &Plan) -> Vec<Step> {
         {
             renamed.insert(origin.as_str());
             before.clone_from(&source.before);
-            writes.push(Step::Rename {
+            writes.push(Change::Rename {
                 from: origin.clone(),
                 to: path.clone(),
             });
         }
         if before.as_ref() != Some(after) {
-            writes.push(Step::Write {
+            writes.push(Change::Write {
                 path: path.clone(),
                 before,
                 content: after.clone(),
@@ -116,19 +116,19 @@ fn steps(plan: &Plan) -> Vec<Step> {
     }
     let removed = plan.files.iter().filter_map(|(path, state)| {
         let before = state.before.clone().filter(|_| state.after.is_none())?;
-        (!renamed.contains(path.as_str())).then(|| Step::Remove {
+        (!renamed.contains(path.as_str())).then(|| Change::Remove {
             path: path.clone(),
             before,
         })
     });
-    let in_the_way = |step: &Step| plan.has_below(step.path());
+    let in_the_way = |step: &Change| plan.has_below(step.path());
     let (mut steps, removed): (Vec<_>, Vec<_>) = removed.partition(in_the_way);
     steps.extend(writes);
     steps.extend(removed);
     steps
 }
 
-impl Step {
+impl Change {
     /// The path that the step is about.
     fn path(&self) -> &str {
         match self {
@@ -188,7 +188,7 @@ async fn restore(
 /// Undoes `done`, latest first; returns what could not be undone.
 async fn roll_back(
     environment: &Environment,
-    done: &[Step],
+    done: &[Change],
     new_dirs: &BTreeSet<String>,
 ) -> Vec<String> {
     let mut kept = Vec::new();
@@ -196,7 +196,7 @@ async fn roll_back(
     let (removed, written): (Vec<_>, Vec<_>) = done
         .iter()
         .rev()
-        .partition(|step| matches!(step, Step::Remove { .. }));
+        .partition(|step| matches!(step, Change::Remove { .. }));
     undo(environment, &written, &mut kept).await;
     let mut gone: Option<&str> = None;
     for dir in new_dirs {
@@ -213,7 +213,7 @@ async fn roll_back(
     kept
 }
 
-async fn undo(environment: &Environment, steps: &[&Step], kept: &mut Vec<String>) {
+async fn undo(environment: &Environment, steps: &[&Change], kept: &mut Vec<String>) {
     for step in steps {
         if let Err(error) = step.undo(environment).await {
             kept.push(format!("{} ({error})", step.path()));
@@ -235,15 +235,15 @@ async fn remove_dir(environment: &Environment, dir: &str) -> Result<(), Environm
 }
 
 /// The failure of `step`, and what it left behind.
-fn explain(step: &Step, error: EnvironmentError, kept: &[String]) -> ToolError {
+fn explain(step: &Change, error: EnvironmentError, kept: &[String]) -> ToolError {
     let stopped = error.kind == EnvironmentErrorKind::Cancelled;
     let mut message = match stopped {
         true => "before it ended".to_owned(),
         false => {
             let verb = match step {
-                Step::Rename { .. } => "move a file to",
-                Step::Write { .. } => "write",
-                Step::Remove { .. } => "remove",
+                Change::Rename { .. } => "move a file to",
+                Change::Write { .. } => "write",
+                Change::Remove { .. } => "remove",
             };
             format!("cannot {verb} {}: {}", step.path(), error.message)
         }

@@ -134,7 +134,7 @@ fn addresses_in(text: &str) -> Vec<&str> {
 }
 
 /// What an exchange came to.
-struct Answer {
+struct FetchResponse {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -142,7 +142,7 @@ struct Answer {
     cut: bool,
 }
 
-impl Answer {
+impl FetchResponse {
     fn header(&self, name: &str) -> Option<&str> {
         let found = self
             .headers
@@ -187,7 +187,7 @@ async fn exchange(
     call: &CallContext,
     address: &Address,
     limit_ms: u64,
-) -> Result<Answer, ToolError> {
+) -> Result<FetchResponse, ToolError> {
     let request = HttpRequest {
         method: "GET".to_owned(),
         url: address.to_string(),
@@ -224,7 +224,7 @@ async fn exchange(
         };
         match next {
             Some(OutcomeKind::HttpHead { status, headers }) => {
-                answer = Some(Answer {
+                answer = Some(FetchResponse {
                     status,
                     headers,
                     body: Vec::new(),
@@ -258,7 +258,7 @@ async fn exchange(
 }
 
 /// The answer as text, under a line that says what it is.
-fn report(address: &Address, answer: Answer) -> Result<String, ToolError> {
+fn report(address: &Address, answer: FetchResponse) -> Result<String, ToolError> {
     let declared_type = answer
         .header("content-type")
         .unwrap_or("")

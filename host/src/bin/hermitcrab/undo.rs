@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hermitcrab_host::checkpoint::{
-    CheckpointStore, Checkpointed, Limits, NotRestored, Step, UndoError, unsuited,
+    CheckpointStore, Checkpointed, Limits, NotRestored, RoundChanges, UndoError, unsuited,
 };
 use hermitcrab_host::{HostEnvironment, LocalEnvironment, STATE_DIR, state_dir};
 
@@ -235,7 +235,7 @@ fn listed(paths: &[NotRestored], directory: &Path) -> String {
 }
 
 /// `3  src/a.rs, b.rs (file tools, `cargo fmt`)`.
-fn described(step: &Step, directory: &Path) -> String {
+fn described(step: &RoundChanges, directory: &Path) -> String {
     let mut paths: Vec<String> = step
         .paths
         .iter()

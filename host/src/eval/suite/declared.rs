@@ -11,7 +11,7 @@ use super::limits::Limits;
 /// Where the agent's tools act.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum EnvironmentKind {
     /// In a separate sandbox.
     #[default]
     Memory,
@@ -19,7 +19,7 @@ pub enum Place {
     Local,
 }
 
-impl Place {
+impl EnvironmentKind {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ pub(super) struct Declared {
     pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
     pub(super) script: Option<String>,
-    pub(super) env: Place,
+    pub(super) env: EnvironmentKind,
     pub(super) limits: DeclaredLimits,
     pub(super) programs: BTreeMap<String, bool>,
     pub(super) check: Check,

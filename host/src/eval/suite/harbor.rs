@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::checker::{Checker, TESTS};
-use super::declared::{Place, read_toml};
+use super::declared::{EnvironmentKind, read_toml};
 use super::error::SuiteError;
 use super::files::{read_folder, read_text};
 use super::folder::{hidden, script};
@@ -164,7 +164,7 @@ pub(super) fn load(
             name: name.to_owned(),
             provider: None,
             model: None,
-            place: Place::Memory,
+            place: EnvironmentKind::Memory,
             limits: Limits {
                 wall_ms: declared.agent.timeout_sec.map(ms),
                 ..Limits::default()

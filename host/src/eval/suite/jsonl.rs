@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::checker::{Checker, TESTS, command};
-use super::declared::{Check, DeclaredLimits, Place};
+use super::declared::{Check, DeclaredLimits, EnvironmentKind};
 use super::error::SuiteError;
 use super::files::{read_text, relative, unreadable};
 use super::folder::needed;
@@ -129,7 +129,7 @@ struct Declared {
     /// The script itself, or the path of its file from the suite's folder.
     script: Option<Value>,
     #[serde(default)]
-    env: Place,
+    env: EnvironmentKind,
     #[serde(default)]
     limits: DeclaredLimits,
     #[serde(default)]

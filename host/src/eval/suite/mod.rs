@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::tree::Tree;
 
 pub use checker::Checker;
-pub use declared::Place;
+pub use declared::EnvironmentKind;
 pub use error::SuiteError;
 pub use limits::Limits;
 pub use task::{Entry, Input, LoadOptions, Task};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hermitcrab::script::ScriptedModel;
 
 use super::checker::Checker;
-use super::declared::Place;
+use super::declared::EnvironmentKind;
 use super::error::SuiteError;
 use super::limits::Limits;
 use crate::eval::reason;
@@ -43,7 +43,7 @@ pub struct Task {
     /// Model; absent: the run's.
     pub model: Option<String>,
     /// Where the agent's tools act.
-    pub place: Place,
+    pub place: EnvironmentKind,
     /// Limits of a trial.
     pub limits: Limits,
     /// Programs that the sandbox needs.

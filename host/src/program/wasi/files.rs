@@ -1,6 +1,6 @@
 //! What is open: reading, writing, listing and describing it.
 
-use super::guest::{Answer, Errno, Fault, Guest};
+use super::guest::{CallResult, Errno, Fault, Guest};
 use super::witx::{FILE, type_of};
 use super::{Entry, OpenNode, System, now_ns};
 use crate::program::output::Full;
@@ -25,7 +25,7 @@ struct Buffers {
 }
 
 impl System {
-    pub(super) fn fd_prestat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> Answer {
+    pub(super) fn fd_prestat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> CallResult {
         let name = self.given.get(&fd).ok_or(Errno::BadF)?;
         if !self.open.contains_key(&fd) {
             return Err(Errno::BadF.into());
@@ -41,7 +41,7 @@ impl System {
         fd: u32,
         buffer: u32,
         length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let name = self.given.get(&fd).ok_or(Errno::BadF)?;
         let length = (length as usize).min(name.len());
         Ok(guest.put(buffer, &name.as_bytes()[..length])?)
@@ -54,19 +54,19 @@ impl System {
         _offset: u64,
         _length: u64,
         _advice: u32,
-    ) -> Answer {
+    ) -> CallResult {
         Ok(self.entry(fd).map(drop)?)
     }
 
-    pub(super) fn fd_datasync(&mut self, _: &mut Guest, fd: u32) -> Answer {
+    pub(super) fn fd_datasync(&mut self, _: &mut Guest, fd: u32) -> CallResult {
         Ok(self.entry(fd).map(drop)?)
     }
 
-    pub(super) fn fd_sync(&mut self, _: &mut Guest, fd: u32) -> Answer {
+    pub(super) fn fd_sync(&mut self, _: &mut Guest, fd: u32) -> CallResult {
         Ok(self.entry(fd).map(drop)?)
     }
 
-    pub(super) fn fd_close(&mut self, _: &mut Guest, fd: u32) -> Answer {
+    pub(super) fn fd_close(&mut self, _: &mut Guest, fd: u32) -> CallResult {
         let entry = self.open.remove(&fd).ok_or(Errno::BadF)?;
         self.let_go(&entry);
         Ok(())
@@ -79,7 +79,7 @@ impl System {
         list: u32,
         count: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let length = self.read(guest, fd, Position::Current, Buffers { list, count })?;
         Ok(guest.put_u32(result, length)?)
     }
@@ -92,7 +92,7 @@ impl System {
         count: u32,
         offset: u64,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         self.file(fd)?;
         let length = self.read(guest, fd, Position::At(offset), Buffers { list, count })?;
         Ok(guest.put_u32(result, length)?)
@@ -105,7 +105,7 @@ impl System {
         list: u32,
         count: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let length = self.write(guest, fd, Position::Current, Buffers { list, count })?;
         Ok(guest.put_u32(result, length)?)
     }
@@ -118,7 +118,7 @@ impl System {
         count: u32,
         offset: u64,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         self.file(fd)?;
         let length = self.write(guest, fd, Position::At(offset), Buffers { list, count })?;
         Ok(guest.put_u32(result, length)?)
@@ -241,7 +241,7 @@ impl System {
         offset: i64,
         whence: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let id = self.node(fd)?.map(|open| open.id).ok_or(Errno::SPipe)?;
         let size = self.tree.get(id).map_or(0, Node::size);
         let open = self.node(fd)?.ok_or(Errno::SPipe)?;
@@ -256,7 +256,7 @@ impl System {
         Ok(guest.put_u64(result, target)?)
     }
 
-    pub(super) fn fd_tell(&mut self, guest: &mut Guest, fd: u32, result: u32) -> Answer {
+    pub(super) fn fd_tell(&mut self, guest: &mut Guest, fd: u32, result: u32) -> CallResult {
         let offset = self.node(fd)?.map(|open| open.offset);
         Ok(guest.put_u64(result, offset.ok_or(Errno::SPipe)?)?)
     }
@@ -269,7 +269,7 @@ impl System {
         length: u32,
         cookie: u64,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let Some(Entry::Node(open)) = self.open.get_mut(&fd) else {
             return Err(Errno::BadF.into());
         };

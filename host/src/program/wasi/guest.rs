@@ -44,7 +44,7 @@ impl From<Errno> for Fault {
 }
 
 /// What a call answers: what it has to say lies in the memory.
-pub(super) type Answer = Result<(), Fault>;
+pub(super) type CallResult = Result<(), Fault>;
 
 /// Linear memory.
 pub(super) struct Guest<'a>(pub(super) &'a mut [u8]);

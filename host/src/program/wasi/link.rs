@@ -5,7 +5,7 @@ use std::fmt;
 use wasmtime::{Caller, Linker, Memory, Module, Result, Val, format_err};
 
 use super::System;
-use super::guest::{Answer, Errno, Fault, Guest};
+use super::guest::{CallResult, Errno, Fault, Guest};
 
 const MODULE: &str = "wasi_snapshot_preview1";
 
@@ -38,7 +38,7 @@ impl std::error::Error for Ended {}
 /// Answers one call.
 fn answer<T: Host>(
     caller: &mut Caller<'_, T>,
-    call: impl FnOnce(&mut System, &mut Guest<'_>) -> Answer,
+    call: impl FnOnce(&mut System, &mut Guest<'_>) -> CallResult,
 ) -> Result<u32> {
     let memory = caller.data_mut().parts().0;
     let memory = memory.ok_or_else(|| format_err!("a call without a memory"))?;

@@ -1,7 +1,7 @@
 //! Paths: opening, making, moving and removing what they lead to. A path starts
 //! at an open directory and never leaves the tree: above the root is the root.
 
-use super::guest::{Answer, Errno, Guest};
+use super::guest::{CallResult, Errno, Guest};
 use super::witx::{APPEND, last};
 use super::{Entry, OPEN_FILES, OpenNode, System, now_ns};
 use crate::program::tree::{Content, Directory, Found, Id, Kind, Last, Lost, Node};
@@ -58,7 +58,7 @@ impl System {
         _inherited: u64,
         flags: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         if self.open.len() >= OPEN_FILES {
             return Err(Errno::MFile.into());
         }
@@ -127,7 +127,7 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         if found.node.is_some() {
             return Err(Errno::Exist.into());
@@ -144,7 +144,7 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         let directory = self.tree.directory(id).ok_or(Errno::NotDir)?;
@@ -164,7 +164,7 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         match self.tree.get(id) {
@@ -186,7 +186,7 @@ impl System {
         to_fd: u32,
         to_path: u32,
         to_length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let from = self.find(guest, fd, path, length, Last::Keep)?;
         let to = self.find(guest, to_fd, to_path, to_length, Last::Keep)?;
         let id = from.node.ok_or(Errno::NoEnt)?;
@@ -225,7 +225,7 @@ impl System {
         fd: u32,
         path: u32,
         length: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let target = guest.text(target, target_length)?;
         if target.is_empty() {
             return Err(Errno::NoEnt.into());
@@ -254,7 +254,7 @@ impl System {
         buffer: u32,
         room: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, Last::Keep)?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         let Some(Kind::Link(target)) = self.tree.get(id).map(|node| &node.kind) else {

@@ -2,30 +2,50 @@
 
 use std::time::Duration;
 
-use super::guest::{Answer, Errno, Fault, Guest};
+use super::guest::{CallResult, Errno, Fault, Guest};
 use super::{System, now_ns};
 
 /// The clock that counts from 1970 on; all others count from the start.
 const REALTIME: u32 = 0;
 
 impl System {
-    pub(super) fn args_get(&mut self, guest: &mut Guest, pointers: u32, buffer: u32) -> Answer {
+    pub(super) fn args_get(&mut self, guest: &mut Guest, pointers: u32, buffer: u32) -> CallResult {
         list(guest, &self.args, pointers, buffer)
     }
 
-    pub(super) fn args_sizes_get(&mut self, guest: &mut Guest, count: u32, size: u32) -> Answer {
+    pub(super) fn args_sizes_get(
+        &mut self,
+        guest: &mut Guest,
+        count: u32,
+        size: u32,
+    ) -> CallResult {
         list_sizes(guest, &self.args, count, size)
     }
 
-    pub(super) fn environ_get(&mut self, guest: &mut Guest, pointers: u32, buffer: u32) -> Answer {
+    pub(super) fn environ_get(
+        &mut self,
+        guest: &mut Guest,
+        pointers: u32,
+        buffer: u32,
+    ) -> CallResult {
         list(guest, &self.env, pointers, buffer)
     }
 
-    pub(super) fn environ_sizes_get(&mut self, guest: &mut Guest, count: u32, size: u32) -> Answer {
+    pub(super) fn environ_sizes_get(
+        &mut self,
+        guest: &mut Guest,
+        count: u32,
+        size: u32,
+    ) -> CallResult {
         list_sizes(guest, &self.env, count, size)
     }
 
-    pub(super) fn clock_res_get(&mut self, guest: &mut Guest, _clock: u32, result: u32) -> Answer {
+    pub(super) fn clock_res_get(
+        &mut self,
+        guest: &mut Guest,
+        _clock: u32,
+        result: u32,
+    ) -> CallResult {
         Ok(guest.put_u64(result, 1_000)?)
     }
 
@@ -35,15 +55,15 @@ impl System {
         clock: u32,
         _precision: u64,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         Ok(guest.put_u64(result, self.now(clock))?)
     }
 
-    pub(super) fn random_get(&mut self, guest: &mut Guest, buffer: u32, length: u32) -> Answer {
+    pub(super) fn random_get(&mut self, guest: &mut Guest, buffer: u32, length: u32) -> CallResult {
         getrandom::fill(guest.bytes_mut(buffer, length)?).map_err(|_| Errno::Io.into())
     }
 
-    pub(super) fn sched_yield(&mut self, _guest: &mut Guest) -> Answer {
+    pub(super) fn sched_yield(&mut self, _guest: &mut Guest) -> CallResult {
         Ok(())
     }
 
@@ -56,7 +76,7 @@ impl System {
         events: u32,
         count: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         const CLOCK: u8 = 0;
         let mut timers = Vec::new();
         let mut ready = 0;
@@ -119,7 +139,7 @@ fn report(
 }
 
 /// Writes strings, each with a NUL at its end, and where each begins.
-fn list(guest: &mut Guest, strings: &[String], pointers: u32, buffer: u32) -> Answer {
+fn list(guest: &mut Guest, strings: &[String], pointers: u32, buffer: u32) -> CallResult {
     let mut at = buffer;
     for (index, string) in (0..).zip(strings) {
         guest.put_u32(Guest::element(pointers, index, 4)?, at)?;
@@ -131,7 +151,7 @@ fn list(guest: &mut Guest, strings: &[String], pointers: u32, buffer: u32) -> An
     Ok(())
 }
 
-fn list_sizes(guest: &mut Guest, strings: &[String], count: u32, size: u32) -> Answer {
+fn list_sizes(guest: &mut Guest, strings: &[String], count: u32, size: u32) -> CallResult {
     let bytes: usize = strings.iter().map(|string| string.len() + 1).sum();
     guest.put_u32(count, strings.len() as u32)?;
     guest.put_u32(size, bytes as u32)?;

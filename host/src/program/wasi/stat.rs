@@ -1,6 +1,6 @@
 //! What is known of an open file or a path: type, size, times, flags.
 
-use super::guest::{Answer, Errno, Guest};
+use super::guest::{CallResult, Errno, Guest};
 use super::witx::{APPEND, PIPE, last, type_of};
 use super::{System, now_ns};
 use crate::program::tree::{Id, Kind, Node};
@@ -9,7 +9,7 @@ use crate::program::tree::{Id, Kind, Node};
 const ALL_RIGHTS: u64 = 0x1fff_ffff;
 
 impl System {
-    pub(super) fn fd_fdstat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> Answer {
+    pub(super) fn fd_fdstat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> CallResult {
         let (id, append) = match self.node(fd)? {
             Some(node) => (Some(node.id), node.append),
             None => (None, false),
@@ -22,20 +22,25 @@ impl System {
         Ok(guest.put(result, &stat)?)
     }
 
-    pub(super) fn fd_fdstat_set_flags(&mut self, _: &mut Guest, fd: u32, flags: u32) -> Answer {
+    pub(super) fn fd_fdstat_set_flags(&mut self, _: &mut Guest, fd: u32, flags: u32) -> CallResult {
         if let Some(node) = self.node(fd)? {
             node.append = flags & APPEND != 0;
         }
         Ok(())
     }
 
-    pub(super) fn fd_filestat_get(&mut self, guest: &mut Guest, fd: u32, result: u32) -> Answer {
+    pub(super) fn fd_filestat_get(
+        &mut self,
+        guest: &mut Guest,
+        fd: u32,
+        result: u32,
+    ) -> CallResult {
         let id = self.node(fd)?.map(|node| node.id);
         self.put_stat(guest, id, result)
     }
 
     /// Writes what `filestat` says about a node, or about a stream.
-    pub(super) fn put_stat(&self, guest: &mut Guest, id: Option<Id>, result: u32) -> Answer {
+    pub(super) fn put_stat(&self, guest: &mut Guest, id: Option<Id>, result: u32) -> CallResult {
         let node = id.and_then(|id| self.tree.get(id));
         let modified = node.map_or(0, |node| node.modified_ns);
         let fields = [
@@ -54,7 +59,7 @@ impl System {
         Ok(())
     }
 
-    pub(super) fn fd_filestat_set_size(&mut self, _: &mut Guest, fd: u32, size: u64) -> Answer {
+    pub(super) fn fd_filestat_set_size(&mut self, _: &mut Guest, fd: u32, size: u64) -> CallResult {
         let id = self.node(fd)?.map(|node| node.id).ok_or(Errno::Inval)?;
         self.writable(id)?;
         Ok(self.tree.resize(id, size, now_ns())?)
@@ -77,7 +82,7 @@ impl System {
         _accessed: u64,
         modified: u64,
         flags: u32,
-    ) -> Answer {
+    ) -> CallResult {
         if let Some(id) = self.node(fd)?.map(|node| node.id) {
             self.set_times(id, modified, flags);
         }
@@ -102,7 +107,7 @@ impl System {
         path: u32,
         length: u32,
         result: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, last(follow))?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         self.put_stat(guest, Some(id), result)
@@ -119,7 +124,7 @@ impl System {
         _accessed: u64,
         modified: u64,
         flags: u32,
-    ) -> Answer {
+    ) -> CallResult {
         let found = self.find(guest, fd, path, length, last(follow))?;
         let id = found.node.ok_or(Errno::NoEnt)?;
         self.set_times(id, modified, flags);

@@ -7,7 +7,7 @@ use super::NAME;
 use super::error::of_body;
 use crate::llm::adapter::call::{arguments_text, invalid_input};
 use crate::llm::adapter::freeform::Freeform;
-use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::reader::ResponseDecoder;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::ResponseBuilder;
 use crate::llm::calls::raw_object;
@@ -88,7 +88,7 @@ struct Delta<'a> {
     signature: Text<'a>,
 }
 
-impl Answer for Events {
+impl ResponseDecoder for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
             && *event.kind == *"content_block_delta"

@@ -7,7 +7,7 @@ use crate::llm::adapter::call::{
     FAILED_SILENTLY, arguments_text, object, plain_id, results, wire_name, with_raw,
 };
 use crate::llm::adapter::freeform::Freeform;
-use crate::llm::adapter::media::{self, Place};
+use crate::llm::adapter::media::{self, MediaAddress};
 use crate::llm::calls::raw_object;
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, MediaSource, Message, Role, ToolCall, ToolResult};
@@ -252,11 +252,11 @@ impl Writer<'_> {
             }
         };
         let source = match (&media.source, media::place(NAME, media)?) {
-            (_, Place::Web(url)) => json!({"type": "url", "url": url}),
+            (_, MediaAddress::Web(url)) => json!({"type": "url", "url": url}),
             (MediaSource::Data(data), _) if media.media_type == "text/plain" => json!({
                 "type": "text", "media_type": "text/plain", "data": String::from_utf8_lossy(data),
             }),
-            (_, Place::Inline(media_type, data)) => {
+            (_, MediaAddress::Inline(media_type, data)) => {
                 json!({"type": "base64", "media_type": media_type, "data": data})
             }
         };

@@ -11,7 +11,7 @@ use super::messages::content;
 use crate::llm::adapter::call::{arguments_text, object};
 use crate::llm::adapter::freeform::Freeform;
 use crate::llm::adapter::openai_error::of_body;
-use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::reader::ResponseDecoder;
 use crate::llm::adapter::segments::Segments;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::ResponseBuilder;
@@ -117,7 +117,7 @@ impl Events {
     }
 }
 
-impl Answer for Events {
+impl ResponseDecoder for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(chunk) = serde_json::from_str::<TextChunk<'_>>(data)
             && *chunk.object != *"error"

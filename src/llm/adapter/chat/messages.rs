@@ -197,10 +197,10 @@ impl Writer<'_> {
         let place = media::place(NAME, media)?;
         let sound = SOUNDS.iter().find(|(kind, _)| *kind == media.media_type);
         match (place, sound) {
-            (media::Place::Inline(_, data), Some((_, format))) => Ok(json!({
+            (media::MediaAddress::Inline(_, data), Some((_, format))) => Ok(json!({
                 "type": "input_audio", "input_audio": {"data": data, "format": format},
             })),
-            (media::Place::Inline(kind, data), None) if kind == "application/pdf" => {
+            (media::MediaAddress::Inline(kind, data), None) if kind == "application/pdf" => {
                 let name = media.file_name.as_deref().unwrap_or("document.pdf");
                 let data = format!("data:{kind};base64,{data}");
                 Ok(json!({"type": "file", "file": {"filename": name, "file_data": data}}))

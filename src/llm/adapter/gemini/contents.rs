@@ -7,7 +7,7 @@ use crate::llm::adapter::call::{
     FAILED_SILENTLY, arguments_text, find_call, object, results, wire_name, with_raw,
 };
 use crate::llm::adapter::freeform::Freeform;
-use crate::llm::adapter::media::{self, Place};
+use crate::llm::adapter::media::{self, MediaAddress};
 use crate::llm::calls::raw_object;
 use crate::llm::error::LlmError;
 use crate::llm::message::{ContentPart, Media, Message, Role, ToolCall, ToolResult};
@@ -328,8 +328,8 @@ impl Writer<'_> {
             return Ok(Err(media::left_out(NAME, media, self.warnings)));
         }
         Ok(Ok(match media::place(NAME, media)? {
-            Place::Web(url) => json!({"fileData": {"mimeType": media_type, "fileUri": url}}),
-            Place::Inline(media_type, data) => {
+            MediaAddress::Web(url) => json!({"fileData": {"mimeType": media_type, "fileUri": url}}),
+            MediaAddress::Inline(media_type, data) => {
                 json!({"inlineData": {"mimeType": media_type, "data": data}})
             }
         }))

@@ -9,7 +9,7 @@ use super::error::of_body;
 use super::{NAME, OWN_ID};
 use crate::llm::adapter::call::arguments_text;
 use crate::llm::adapter::freeform::Freeform;
-use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::reader::ResponseDecoder;
 use crate::llm::adapter::segments::Segments;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::ResponseBuilder;
@@ -153,7 +153,7 @@ impl Events {
     }
 }
 
-impl Answer for Events {
+impl ResponseDecoder for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(chunk) = serde_json::from_str::<TextChunk<'_>>(data) {
             return self.text_chunk(&chunk, out);

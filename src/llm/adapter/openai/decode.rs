@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::NAME;
 use crate::llm::adapter::call::arguments_text;
 use crate::llm::adapter::openai_error::of_body;
-use crate::llm::adapter::reader::Answer;
+use crate::llm::adapter::reader::ResponseDecoder;
 use crate::llm::adapter::text::Text;
 use crate::llm::builder::ResponseBuilder;
 use crate::llm::calls::Settled;
@@ -84,7 +84,7 @@ struct DeltaEvent<'a> {
     delta: Text<'a>,
 }
 
-impl Answer for Events {
+impl ResponseDecoder for Events {
     fn data(&mut self, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Misuse> {
         if let Ok(event) = serde_json::from_str::<DeltaEvent<'_>>(data)
             && self.delta(&event, out)?

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hermitcrab::environment::{FileChange, FileNode};
 
-use super::guest::{Answer, Guest};
+use super::guest::{CallResult, Guest};
 use super::*;
 use crate::program::tree::{Device, Room};
 
@@ -49,7 +49,7 @@ fn fixture(files: &[(&str, &str)]) -> Fixture {
 }
 
 impl Fixture {
-    fn call(&mut self, call: impl FnOnce(&mut System, &mut Guest) -> Answer) -> Answer {
+    fn call(&mut self, call: impl FnOnce(&mut System, &mut Guest) -> CallResult) -> CallResult {
         call(&mut self.system, &mut Guest(&mut self.memory))
     }
 
@@ -75,13 +75,13 @@ impl Fixture {
     fn on_path(
         &mut self,
         path: &str,
-        call: impl FnOnce(&mut System, &mut Guest, u32) -> Answer,
-    ) -> Answer {
+        call: impl FnOnce(&mut System, &mut Guest, u32) -> CallResult,
+    ) -> CallResult {
         let length = self.text(PATH, path);
         self.call(|system, guest| call(system, guest, length))
     }
 
-    fn link(&mut self, target: &str, path: &str) -> Answer {
+    fn link(&mut self, target: &str, path: &str) -> CallResult {
         let (target_length, length) = (self.text(TO, target), self.text(PATH, path));
         self.call(|system, guest| system.path_symlink(guest, TO, target_length, 3, PATH, length))
     }
@@ -103,7 +103,7 @@ impl Fixture {
         Ok((guest.u8(RESULT + 16)?, guest.u64(RESULT + 32)?))
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Answer {
+    fn rename(&mut self, from: &str, to: &str) -> CallResult {
         let (from, to) = (self.text(PATH, from), self.text(TO, to));
         self.call(|system, guest| system.path_rename(guest, 3, PATH, from, 3, TO, to))
     }

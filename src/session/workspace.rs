@@ -17,12 +17,12 @@ use crate::tool::FileLocks;
 
 /// Where a session works: an environment and the directory it starts from.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Workspace {
     pub(super) environment: Rc<SharedEnvironment>,
     info: EnvironmentInfo,
 }
 
-impl Place {
+impl Workspace {
     /// The environment's own working directory.
     pub(super) fn of(environment: Rc<SharedEnvironment>) -> Self {
         Self {
