@@ -15,9 +15,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::cli::{Approve, RunOptions};
-use crate::ground::Ground;
 use crate::harmless::harmless;
 use crate::preview;
+use crate::workspace::Workspace;
 
 /// Lines that a question shows of what it asks about, at its beginning and end.
 const SHOWN: (usize, usize) = (40, 20);
@@ -65,7 +65,7 @@ impl Questions {
             };
             let key = question.call.key();
             if key.is_some_and(|key| lock(&self.known).contains(&key)) {
-                question.answer(Answer::Once);
+                question.answer(Decision::Once);
             } else if !question.reply.is_closed() {
                 return question;
             }
@@ -102,14 +102,14 @@ impl Question {
     }
 
     /// Gives the answer.
-    pub(crate) fn answer(self, answer: Answer) {
+    pub(crate) fn answer(self, answer: Decision) {
         let approval = match answer {
-            Answer::Once => Approval::Allow,
-            Answer::Always => {
+            Decision::Once => Approval::Allow,
+            Decision::Always => {
                 lock(&self.known).extend(self.call.key());
                 Approval::Allow
             }
-            Answer::No(reason) => deny(&reason),
+            Decision::No(reason) => deny(&reason),
         };
         let _ = self.reply.send(approval);
     }
@@ -143,7 +143,7 @@ impl Question {
             };
             self.answer(match answer {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(_)) | Err(_) => Answer::No("the terminal cannot be read".to_owned()),
+                Ok(Err(_)) | Err(_) => Decision::No("the terminal cannot be read".to_owned()),
             });
         });
         over
@@ -155,15 +155,15 @@ impl Question {
 pub(crate) fn approver(
     options: &RunOptions,
     config: &SessionConfig,
-    ground: &Ground,
+    workspace: &Workspace,
 ) -> (Option<ApprovalFn>, Questions) {
     let nobody = options.json || config.approval == ApprovalSettings::default();
     if options.chat.is_none() && (nobody || terminal().is_err()) {
         return (None, Questions::none());
     }
-    let directory = Arc::new(match ground {
-        Ground::Local(machine) => Some(machine.directory.clone()),
-        Ground::Memory(..) | Ground::Elsewhere(..) => None,
+    let directory = Arc::new(match workspace {
+        Workspace::Local(machine) => Some(machine.directory.clone()),
+        Workspace::Memory(..) | Workspace::Elsewhere(..) => None,
     });
     let known = Known::default();
     let (sender, waiting) = mpsc::unbounded_channel();
@@ -214,7 +214,7 @@ fn lock(known: &Known) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
 }
 
 /// What a person says to a call.
-pub(crate) enum Answer {
+pub(crate) enum Decision {
     /// Yes.
     Once,
     /// Yes, and to each that is like it.
@@ -274,7 +274,7 @@ impl Asked {
 
 /// Anything but a yes is a no, and what was typed before the question is no
 /// answer to it.
-fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::Result<Answer> {
+fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::Result<Decision> {
     let read = |path: &str| read_file(&directory?.join(path));
     let lines = preview::lines(&call.arguments, read);
     let (shown, whole) = preview::ends(&lines, SHOWN.0, SHOWN.1);
@@ -292,10 +292,10 @@ fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::
         let mut answer = Vec::new();
         BufReader::new(terminal).read_until(b'\n', &mut answer)?;
         match answer.trim_ascii() {
-            b"y" | b"Y" | b"yes" => return Ok(Answer::Once),
-            b"a" | b"A" | b"always" if call.key().is_some() => return Ok(Answer::Always),
+            b"y" | b"Y" | b"yes" => return Ok(Decision::Once),
+            b"a" | b"A" | b"always" if call.key().is_some() => return Ok(Decision::Always),
             b"v" | b"V" | b"view" if !whole => show(terminal, &lines)?,
-            _ => return Ok(Answer::No(DECLINED.to_owned())),
+            _ => return Ok(Decision::No(DECLINED.to_owned())),
         }
     }
 }

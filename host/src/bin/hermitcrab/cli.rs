@@ -197,7 +197,7 @@ pub(crate) struct RunOptions {
     /// Where tools act: on this machine, there in a copy of DIR, or in a sandbox that DIR is loaded
     /// into [default: local]
     #[arg(long, value_enum)]
-    pub(crate) env: Option<Place>,
+    pub(crate) env: Option<EnvironmentKind>,
     #[command(flatten)]
     pub(crate) elsewhere: ElsewhereOptions,
     /// With --env memory: write the resulting tree here, instead of printing the diff. A run
@@ -375,7 +375,7 @@ impl FenceOptions {
     }
 }
 
-impl Place {
+impl EnvironmentKind {
     /// Whether tools act on this machine.
     pub(crate) fn is_here(self) -> bool {
         matches!(self, Self::Local | Self::Overlay)
@@ -384,10 +384,10 @@ impl Place {
 
 impl RunOptions {
     /// Where tools act.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn environment_kind(&self) -> EnvironmentKind {
         match self.elsewhere.remote() {
-            Some(_) => Place::Elsewhere,
-            None => self.env.unwrap_or(Place::Local),
+            Some(_) => EnvironmentKind::Elsewhere,
+            None => self.env.unwrap_or(EnvironmentKind::Local),
         }
     }
 }
@@ -439,8 +439,8 @@ pub(crate) struct EvalOptions {
     pub(crate) config: Option<PathBuf>,
     /// Where tools act: in a sandbox, or on this machine in a copy of the task's files. Commands of
     /// a local trial can do what you can
-    #[arg(long, value_enum, default_value_t = Place::Memory)]
-    pub(crate) env: Place,
+    #[arg(long, value_enum, default_value_t = EnvironmentKind::Memory)]
+    pub(crate) env: EnvironmentKind,
     /// Model answers at most, subagents included, of a trial whose task sets no limit
     #[arg(long, value_name = "N", value_parser = limit::<u64>)]
     pub(crate) max_rounds: Option<u64>,
@@ -552,7 +552,7 @@ pub(crate) struct ModelsOptions {
 
 /// Where tools act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum EnvironmentKind {
     /// On this machine.
     Local,
     /// In the sandbox.

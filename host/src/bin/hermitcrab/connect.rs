@@ -18,13 +18,13 @@ use hermitcrab_host::{
 
 use crate::cli::SandboxMode;
 use crate::failure::Failure;
-use crate::ground::{Ground, Machine};
 use crate::journal::Held;
 use crate::plan::Plan;
 use crate::provider::Chosen;
 use crate::save;
 use crate::session::{Ended, Session};
 use crate::undo::Undo;
+use crate::workspace::{Machine, Workspace};
 
 /// A session of the host.
 pub(crate) struct HostSession {
@@ -61,7 +61,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let Plan {
         providers,
         config,
-        ground,
+        workspace,
         approver,
         history,
         record,
@@ -69,7 +69,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
         save,
     } = plan;
     let mut builder = with_keys(&providers);
-    if let Ground::Memory(archive, _) = &ground {
+    if let Workspace::Memory(archive, _) = &workspace {
         let limits = CoreLimits::default();
         builder = builder.limits(CoreLimits {
             // The files are given once and shared.
@@ -81,18 +81,18 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let mut guardian = None;
     let mut undo = Undo::default();
     let held = keep.and_then(|keep| keep.begin(&config));
-    let environment = match ground {
-        Ground::Local(machine) => {
+    let environment = match workspace {
+        Workspace::Local(machine) => {
             let local = local(&machine, &providers, held.as_ref(), &mut undo)?;
             guardian = Some(machine.guardian);
             EnvironmentChoice::Host(local)
         }
-        Ground::Elsewhere(remote, directory) => {
+        Workspace::Elsewhere(remote, directory) => {
             let there = RemoteEnvironment::connect(remote, &directory).await;
             let there = there.map_err(|error| Failure::usage(error.to_string()))?;
             EnvironmentChoice::Host(Arc::new(there))
         }
-        Ground::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
+        Workspace::Memory(archive, programs) => EnvironmentChoice::Memory(MemoryOptions {
             archive: Some(archive),
             programs,
             ..MemoryOptions::default()

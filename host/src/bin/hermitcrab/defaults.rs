@@ -14,7 +14,7 @@ use clap::ValueEnum as _;
 use hermitcrab::session::SessionConfig;
 use serde_json::{Map, Value};
 
-use crate::cli::{Approve, FenceOptions, Place, RunOptions, SandboxMode};
+use crate::cli::{Approve, EnvironmentKind, FenceOptions, RunOptions, SandboxMode};
 use crate::failure::{Failure, reason};
 use crate::harmless::harmless;
 use crate::settings;
@@ -154,7 +154,7 @@ fn fence_of(fields: &mut Map<String, Value>, options: &mut RunOptions) -> Result
         };
         match (name, &value) {
             // A fence is of this machine.
-            _ if !options.place().is_here() => {}
+            _ if !options.environment_kind().is_here() => {}
             ("sandbox", Value::String(mode)) => {
                 let mode = SandboxMode::from_str(mode, false).map_err(|_| {
                     Failure::usage(format!(
@@ -199,11 +199,14 @@ fn below(home: Option<&Path>, text: &str) -> PathBuf {
 ///
 /// # Errors
 /// A name or a value is wrong.
-pub(crate) fn over(fields: Map<String, Value>, place: Place) -> Result<SessionConfig, Failure> {
+pub(crate) fn over(
+    fields: Map<String, Value>,
+    place: EnvironmentKind,
+) -> Result<SessionConfig, Failure> {
     let config = SessionConfig {
         provider: String::new(),
         // People start servers on their machines.
-        background_commands: place != Place::Memory,
+        background_commands: place != EnvironmentKind::Memory,
         ..SessionConfig::default()
     };
     if fields.is_empty() {

@@ -14,17 +14,18 @@ use hermitcrab_host::{CancellationToken, CoreLimits, Host, Python, WasiCommand};
 use sha2::{Digest as _, Sha256};
 
 use crate::cli::{
-    DiffOptions, EvalCommand, EvalOptions, MachineOptions, MergeOptions, Place, RegradeOptions,
+    DiffOptions, EnvironmentKind, EvalCommand, EvalOptions, MachineOptions, MergeOptions,
+    RegradeOptions,
 };
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
-use crate::ground;
 use crate::harmless::harmless;
 use crate::programs;
 use crate::provider::{self, Chosen};
 use crate::secrets::Secrets;
 use crate::settings;
 use crate::signal::Stops;
+use crate::workspace;
 
 /// Runs a suite, or works on the results of runs.
 ///
@@ -56,12 +57,15 @@ fn suite(options: EvalOptions, secrets: &Secrets) -> Result<Code, Failure> {
     let (Some(suite), Some(out)) = (options.suite, options.out) else {
         return Err(Failure::usage("name a suite and --out"));
     };
-    if !matches!(options.env, Place::Local | Place::Memory) {
+    if !matches!(
+        options.env,
+        EnvironmentKind::Local | EnvironmentKind::Memory
+    ) {
         return Err(Failure::usage(
             "an evaluation has --env memory or local: a local trial works in a copy anyway",
         ));
     }
-    let local = options.env == Place::Local;
+    let local = options.env == EnvironmentKind::Local;
     if local && options.machine.python.is_some() {
         return Err(Failure::usage(
             "--python needs --env memory: commands of a local run have the Python of this machine",
@@ -94,7 +98,9 @@ fn suite(options: EvalOptions, secrets: &Secrets) -> Result<Code, Failure> {
         }
     };
     // SAFETY: nothing so far has started a thread.
-    let guardian = local.then(|| unsafe { ground::guardian() }).transpose()?;
+    let guardian = local
+        .then(|| unsafe { workspace::guardian() })
+        .transpose()?;
     let jobs = jobs(&options.machine);
     let (programs, programs_hash) = lent(&options.machine, local, jobs)?;
     let config = SessionConfig {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hermitcrab_host::{Continuation, trajectory};
 
-use crate::cli::{ForkOptions, Place};
+use crate::cli::{EnvironmentKind, ForkOptions};
 use crate::edits;
 use crate::failure::{Code, Failure, reason};
 use crate::harmless::harmless;
@@ -36,7 +36,7 @@ pub(crate) fn fork(
     }
     let message = options.steer.take().or(options.run.prompt.take()).or(first);
     options.run.prompt = message;
-    if options.run.place() != Place::Memory && !options.edit.is_empty() {
+    if options.run.environment_kind() != EnvironmentKind::Memory && !options.edit.is_empty() {
         return Err(Failure::usage(
             "--edit needs --env memory: edit the file itself",
         ));

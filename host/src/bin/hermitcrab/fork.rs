@@ -11,13 +11,12 @@ use hermitcrab_host::{Continuation, Fork, ForkError, Guardian, Host, log};
 use crate::approve;
 use crate::archive;
 use crate::attach;
-use crate::cli::{ForkOptions, Place, RunOptions};
+use crate::cli::{EnvironmentKind, ForkOptions, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::defaults;
 use crate::edits;
 use crate::failure::{Code, Failure};
 use crate::foreign;
-use crate::ground::{self, Ground, Machine};
 use crate::journal::{self, Held};
 use crate::output;
 use crate::programs;
@@ -28,6 +27,7 @@ use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::task::{self, Ready};
 use crate::undo::Undo;
+use crate::workspace::{self, Machine, Workspace};
 
 /// Replays the log up to the round, changes what the options say and goes on.
 ///
@@ -124,7 +124,7 @@ pub(crate) fn go_on(
 ) -> Result<Code, Failure> {
     place(&mut options, opening)?;
     defaults::fence(&mut options)?;
-    ground::check(&options)?;
+    workspace::check(&options)?;
     let recorded = SessionConfig::from_json(&opening.config.to_string())
         .map_err(|error| Failure::failed(error.to_string()))?;
     let recorded = recorded.without_address();
@@ -144,34 +144,34 @@ pub(crate) fn go_on(
         None => String::new(),
     };
     let prompt = attach::attached(prompt, &options.attach)?;
-    let is_local = options.place() == Place::Local;
+    let is_local = options.environment_kind() == EnvironmentKind::Local;
     if is_local && !edits.is_empty() {
         return Err(Failure::usage(
             "--edit needs a run with --env memory: edit the file itself",
         ));
     }
-    let passed = ground::passed(&options, secrets)?;
+    let passed = workspace::passed(&options, secrets)?;
     let output = output::file("--out", options.out.as_deref())?;
     let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
-    let ground = match is_local {
+    let workspace = match is_local {
         // SAFETY: nothing so far has started a thread.
-        true => Ground::Local(Machine {
+        true => Workspace::Local(Machine {
             directory: options.dir.clone(),
-            guardian: unsafe { ground::guardian() }?,
+            guardian: unsafe { workspace::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
             terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
-        false => Ground::Memory(Bytes::new(), lent),
+        false => Workspace::Memory(Bytes::new(), lent),
     };
     let (settings, model) = (&options.settings, options.model.as_deref());
     let mut wanted = settings::config(settings, named, model, texts, wanted);
     settings::set_approval(&mut wanted, options.approve);
     settings::check(&wanted, settings, model)?;
     let providers = settings::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = approve::approver(&options, &wanted, &ground);
+    let (approver, questions) = approve::approver(&options, &wanted, &workspace);
     let save = options.save.as_deref().map(save::File::create);
     let save = save.transpose()?;
 
@@ -185,8 +185,8 @@ pub(crate) fn go_on(
             record: options.record.clone(),
             ..hermitcrab_host::ForkOptions::default()
         };
-        match ground {
-            Ground::Local(machine) => {
+        match workspace {
+            Workspace::Local(machine) => {
                 let local = connect::local(&machine, &providers, origin.held(), &mut undo)?;
                 guardian = Some(machine.guardian);
                 with.environment = Some(local);
@@ -198,8 +198,8 @@ pub(crate) fn go_on(
                     );
                 }
             }
-            Ground::Memory(_, programs) => with.programs = programs,
-            Ground::Elsewhere(..) => return Err(Failure::usage(NOT_ELSEWHERE)),
+            Workspace::Memory(_, programs) => with.programs = programs,
+            Workspace::Elsewhere(..) => return Err(Failure::usage(NOT_ELSEWHERE)),
         }
         let fork = origin.fork(&host, with).await?;
         let before = match is_local {
@@ -245,7 +245,10 @@ pub(crate) fn go_on(
 pub(crate) const NOT_ELSEWHERE: &str = "what goes on with a log works where its run did: leave --ssh, --container and --env overlay out";
 
 fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
-    if matches!(options.place(), Place::Elsewhere | Place::Overlay) {
+    if matches!(
+        options.environment_kind(),
+        EnvironmentKind::Elsewhere | EnvironmentKind::Overlay
+    ) {
         return Err(Failure::usage(NOT_ELSEWHERE));
     }
     if options.dir != Path::new(".") {
@@ -254,15 +257,15 @@ fn place(options: &mut RunOptions, opening: &Opening) -> Result<(), Failure> {
         ));
     }
     let Some(info) = &opening.remote else {
-        if options.env == Some(Place::Local) {
+        if options.env == Some(EnvironmentKind::Local) {
             return Err(Failure::usage(
                 "--env local: the files of the run are those of its sandbox; leave --env out",
             ));
         }
-        options.env = Some(Place::Memory);
+        options.env = Some(EnvironmentKind::Memory);
         return Ok(());
     };
-    if options.env == Some(Place::Memory) {
+    if options.env == Some(EnvironmentKind::Memory) {
         return Err(Failure::usage(
             "--env memory: the run was a local one, and its log has no files; leave --env out",
         ));

@@ -11,7 +11,7 @@ use hermitcrab::session::SessionConfig;
 use hermitcrab_host::store::{self, About, FileStore, Kept, Quota, SessionStore, StoredSession};
 use hermitcrab_host::{Controller, STATE_DIR, state_dir};
 
-use crate::cli::{FenceOptions, JournalOptions, Place, RunOptions};
+use crate::cli::{EnvironmentKind, FenceOptions, JournalOptions, RunOptions};
 use crate::failure::Failure;
 use crate::harmless::harmless;
 
@@ -65,7 +65,7 @@ impl Keep {
     pub(crate) fn of(options: &RunOptions, directory: &Path, prompt: &Content) -> Option<Self> {
         // What a sandbox holds is in --record and --save; a session elsewhere has no
         // directory here by which it would be found.
-        if options.journal.no_journal || options.place() != Place::Local {
+        if options.journal.no_journal || options.environment_kind() != EnvironmentKind::Local {
             return None;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -26,12 +26,12 @@ mod surroundings;
 
 mod approve;
 mod defaults;
-mod ground;
 mod journal;
 mod plan;
 mod save;
 mod session;
 mod settings;
+mod workspace;
 
 mod connect;
 mod task;

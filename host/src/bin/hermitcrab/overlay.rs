@@ -11,9 +11,9 @@ use hermitcrab_host::state_dir;
 
 use crate::cli::{FenceOptions, OverlayCommand, OverlayOptions, SandboxMode};
 use crate::failure::{Code, Failure, reason};
-use crate::ground::{self, Variables};
 use crate::harmless::harmless;
 use crate::render::{Renderer, Style};
+use crate::workspace::{self, Variables};
 
 /// What a fence leaves open for the memory that processes share.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -214,7 +214,7 @@ fn wanted(id: Option<&str>) -> Result<Overlay, Failure> {
     if let Some(id) = id {
         return overlays.open(id).map_err(failed);
     }
-    let here = ground::directory(Path::new("."))?;
+    let here = workspace::directory(Path::new("."))?;
     let all = overlays.list().map_err(failed)?;
     let mut of_here = all.into_iter().filter(|one| one.info().directory == here);
     of_here.next().ok_or_else(|| {

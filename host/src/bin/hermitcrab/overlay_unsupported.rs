@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{FenceOptions, OverlayOptions};
 use crate::failure::{Code, Failure};
-use crate::ground::Variables;
+use crate::workspace::Variables;
 
 const WHY: &str = "there are no overlays on this platform: use --env memory";
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use hermitcrab::session::{SessionConfig, SessionRecord};
 use hermitcrab_host::ApprovalFn;
 
-use crate::ground::Ground;
 use crate::journal::Keep;
 use crate::provider::Chosen;
 use crate::save;
+use crate::workspace::Workspace;
 
 /// Everything that a session is opened with.
 pub(crate) struct Plan {
@@ -18,7 +18,7 @@ pub(crate) struct Plan {
     /// The session's settings.
     pub(crate) config: SessionConfig,
     /// Where tools act.
-    pub(crate) ground: Ground,
+    pub(crate) workspace: Workspace,
     /// Who is asked for approval.
     pub(crate) approver: Option<ApprovalFn>,
     /// The conversation that it goes on with.

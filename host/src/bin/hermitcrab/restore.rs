@@ -11,12 +11,11 @@ use hermitcrab_host::{Continuation, EnvironmentChoice, Guardian, HostError, Take
 use crate::approve;
 use crate::archive;
 use crate::attach;
-use crate::cli::{Place, RunOptions};
+use crate::cli::{EnvironmentKind, RunOptions};
 use crate::connect::{self, HostSession};
 use crate::defaults;
 use crate::failure::{Code, Failure, reason};
 use crate::fork;
-use crate::ground::{self, Ground, Machine};
 use crate::journal::{Held, Keep};
 use crate::output;
 use crate::programs;
@@ -26,6 +25,7 @@ use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::task::{self, Ready};
 use crate::undo::Undo;
+use crate::workspace::{self, Machine, Workspace};
 
 /// Opens the session saved in `file`, changes what the options say and goes on.
 ///
@@ -58,7 +58,7 @@ pub(crate) fn with(
         .map_err(|error| Failure::usage(format!("{shown}: {}", error.message)))?;
     place(&mut options, &saved)?;
     defaults::fence(&mut options)?;
-    ground::check(&options)?;
+    workspace::check(&options)?;
     let options = options;
 
     let wanted = settings::over(options.settings.config.as_deref(), &saved.config)?;
@@ -78,33 +78,33 @@ pub(crate) fn with(
         _ => task::read(&options)?,
     };
     let prompt = attach::attached(prompt, &options.attach)?;
-    let passed = ground::passed(&options, secrets)?;
+    let passed = workspace::passed(&options, secrets)?;
     let output = output::file("--out", options.out.as_deref())?;
     let lent = options.python.as_deref().map(programs::python);
     let lent = lent.transpose()?.unwrap_or_default();
-    let is_local = options.place() == Place::Local;
+    let is_local = options.environment_kind() == EnvironmentKind::Local;
     let keep = match is_local {
-        true => Keep::of(&options, &ground::directory(&options.dir)?, &prompt),
+        true => Keep::of(&options, &workspace::directory(&options.dir)?, &prompt),
         false => None,
     };
-    let ground = match is_local {
+    let workspace = match is_local {
         // SAFETY: nothing so far has started a thread.
-        true => Ground::Local(Machine {
-            directory: ground::directory(&options.dir)?,
-            guardian: unsafe { ground::guardian() }?,
+        true => Workspace::Local(Machine {
+            directory: workspace::directory(&options.dir)?,
+            guardian: unsafe { workspace::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
             terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
-        false => Ground::Memory(Bytes::new(), lent),
+        false => Workspace::Memory(Bytes::new(), lent),
     };
     let model = options.model.as_deref();
     let mut wanted = settings::config(&options.settings, named, model, texts, wanted);
     settings::set_approval(&mut wanted, options.approve);
     settings::check(&wanted, &options.settings, model)?;
     let providers = settings::with_others(chosen, &mut wanted, secrets);
-    let (approver, questions) = approve::approver(&options, &wanted, &ground);
+    let (approver, questions) = approve::approver(&options, &wanted, &workspace);
     let save = options
         .save
         .as_deref()
@@ -125,14 +125,14 @@ pub(crate) fn with(
             approval: approver.clone(),
             ..TakeoverOptions::default()
         };
-        match ground {
-            Ground::Local(machine) => {
+        match workspace {
+            Workspace::Local(machine) => {
                 let local = connect::local(&machine, &providers, held.as_ref(), &mut undo)?;
                 guardian = Some(machine.guardian);
                 with.environment = Some(EnvironmentChoice::Host(local));
             }
-            Ground::Memory(_, programs) => with.programs = programs,
-            Ground::Elsewhere(..) => return Err(Failure::usage(fork::NOT_ELSEWHERE)),
+            Workspace::Memory(_, programs) => with.programs = programs,
+            Workspace::Elsewhere(..) => return Err(Failure::usage(fork::NOT_ELSEWHERE)),
         }
         let session = instance
             .restore(bytes.clone(), with)
@@ -178,11 +178,11 @@ pub(crate) fn with(
 
 /// Sets the place of the run to that of the session.
 fn place(options: &mut RunOptions, saved: &SavedSession) -> Result<(), Failure> {
-    if options.place() == Place::Overlay {
+    if options.environment_kind() == EnvironmentKind::Overlay {
         return Err(Failure::usage(fork::NOT_ELSEWHERE));
     }
     if !saved.has_sandbox {
-        if options.env == Some(Place::Memory) {
+        if options.env == Some(EnvironmentKind::Memory) {
             return Err(Failure::usage(
                 "--env memory: the saved session worked in a directory, and its files are not in \
                  the file; leave --env out, and say with --dir where it goes on",
@@ -190,7 +190,7 @@ fn place(options: &mut RunOptions, saved: &SavedSession) -> Result<(), Failure> 
         }
         return Ok(());
     }
-    if options.env == Some(Place::Local) {
+    if options.env == Some(EnvironmentKind::Local) {
         return Err(Failure::usage(
             "--env local: the files of the saved session are those of its sandbox; leave --env out",
         ));
@@ -200,6 +200,6 @@ fn place(options: &mut RunOptions, saved: &SavedSession) -> Result<(), Failure> 
             "--dir: the files of the saved session are those of its sandbox; leave --dir out",
         ));
     }
-    options.env = Some(Place::Memory);
+    options.env = Some(EnvironmentKind::Memory);
     Ok(())
 }

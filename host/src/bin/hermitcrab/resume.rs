@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use hermitcrab_host::log::{self, ReplayError};
 
-use crate::cli::{Place, RunOptions};
+use crate::cli::{EnvironmentKind, RunOptions};
 use crate::connect;
 use crate::failure::{Code, Failure};
 use crate::fork::{self, Origin};
-use crate::ground;
 use crate::journal::{self, Held};
 use crate::replay;
 use crate::restore;
 use crate::secrets::Secrets;
+use crate::workspace;
 
 /// Which session, if the options name one.
 ///
@@ -21,11 +21,11 @@ use crate::secrets::Secrets;
 /// There is none.
 pub(crate) fn wanted(options: &RunOptions) -> Result<Option<String>, Failure> {
     let is_wanted = options.journal.r#continue || options.journal.resume.is_some();
-    if is_wanted && options.place() == Place::Overlay {
+    if is_wanted && options.environment_kind() == EnvironmentKind::Overlay {
         return Err(Failure::usage(fork::NOT_ELSEWHERE));
     }
     if options.journal.r#continue {
-        let directory = ground::directory(&options.dir)?;
+        let directory = workspace::directory(&options.dir)?;
         return Ok(Some(journal::newest(&directory)?.about.id));
     }
     Ok(options.journal.resume.clone())

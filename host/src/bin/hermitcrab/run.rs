@@ -9,12 +9,11 @@ use hermitcrab_host::tree::Tree;
 use crate::approve;
 use crate::archive;
 use crate::attach;
-use crate::cli::{Approve, Place, RunOptions};
+use crate::cli::{Approve, EnvironmentKind, RunOptions};
 use crate::connect;
 use crate::defaults;
 use crate::edits;
 use crate::failure::{Code, Failure};
-use crate::ground::{self, Ground, Machine};
 use crate::journal::Keep;
 use crate::output::{self, Output};
 use crate::overlay;
@@ -26,6 +25,7 @@ use crate::secrets::Secrets;
 use crate::settings::{self, Texts};
 use crate::surroundings;
 use crate::task::{self, Ready};
+use crate::workspace::{self, Machine, Workspace};
 
 /// What a run goes on from.
 #[derive(Default)]
@@ -47,17 +47,17 @@ pub(crate) fn run_from(
 ) -> Result<Code, Failure> {
     let elsewhere = options.elsewhere.remote();
     let directory = match &elsewhere {
-        None => ground::directory(&options.dir)?,
+        None => workspace::directory(&options.dir)?,
         Some(_) => options.dir.clone(),
     };
     // A project that is elsewhere has no file here.
     let project = elsewhere.is_none().then_some(&*directory);
     let defaults = defaults::apply(&mut options, project)?;
-    let defaults = defaults::over(defaults, options.place())?;
+    let defaults = defaults::over(defaults, options.environment_kind())?;
     let options = &options;
     let Past { history, edits } = past;
-    let memory = options.place() == Place::Memory;
-    ground::check(options)?;
+    let memory = options.environment_kind() == EnvironmentKind::Memory;
+    workspace::check(options)?;
     let settings = settings::over(options.settings.config.as_deref(), &defaults)?;
     let named = Some(settings.provider.as_str()).filter(|name| !name.is_empty());
     let named = options.provider.as_deref().or(named);
@@ -77,7 +77,7 @@ pub(crate) fn run_from(
         _ => task::read(options)?,
     };
     let prompt = attach::attached(prompt, &options.attach)?;
-    let passed = ground::passed(options, secrets)?;
+    let passed = workspace::passed(options, secrets)?;
     let output = output::file("--out", options.out.as_deref())?;
     let programs = options
         .python
@@ -86,23 +86,23 @@ pub(crate) fn run_from(
         .transpose()?;
 
     let mut before = Tree::new();
-    let overlay = match options.place() {
-        Place::Overlay => Some(overlay::begin(&directory)?),
+    let overlay = match options.environment_kind() {
+        EnvironmentKind::Overlay => Some(overlay::begin(&directory)?),
         _ => None,
     };
-    let ground = match (options.place(), elsewhere, &overlay) {
+    let workspace = match (options.environment_kind(), elsewhere, &overlay) {
         (_, Some(remote), _) => {
             let directory = directory.to_str().ok_or_else(|| {
                 Failure::usage("--dir is not UTF-8: name the directory that it is there")
             })?;
-            Ground::Elsewhere(remote, directory.to_owned())
+            Workspace::Elsewhere(remote, directory.to_owned())
         }
         (_, None, Some(overlay)) => {
             let (fence, variables) = overlay.fence(&options.fence, passed)?;
-            Ground::Local(Machine {
+            Workspace::Local(Machine {
                 directory: overlay.directory(),
                 // SAFETY: nothing so far has started a thread.
-                guardian: unsafe { ground::guardian() }?,
+                guardian: unsafe { workspace::guardian() }?,
                 variables,
                 fence,
                 terminal: options.tty,
@@ -111,21 +111,25 @@ pub(crate) fn run_from(
             })
         }
         // SAFETY: nothing so far has started a thread.
-        (Place::Local | Place::Elsewhere | Place::Overlay, None, None) => Ground::Local(Machine {
+        (
+            EnvironmentKind::Local | EnvironmentKind::Elsewhere | EnvironmentKind::Overlay,
+            None,
+            None,
+        ) => Workspace::Local(Machine {
             directory: directory.clone(),
-            guardian: unsafe { ground::guardian() }?,
+            guardian: unsafe { workspace::guardian() }?,
             variables: passed,
             fence: options.fence.clone(),
             terminal: options.tty,
             checkpoints: !options.journal.no_checkpoints,
         }),
-        (Place::Memory, None, None) => {
+        (EnvironmentKind::Memory, None, None) => {
             let without = output.as_ref().map(Output::paths).unwrap_or_default();
             before = archive::read_directory(&directory, &without)?;
             let archive = Bytes::from(archive::to_tar(&before)?);
             // Shares its bytes with the archive.
             before = archive::from_tar(&archive)?;
-            Ground::Memory(archive, programs.unwrap_or_default())
+            Workspace::Memory(archive, programs.unwrap_or_default())
         }
     };
     let name = own.map_or_else(
@@ -146,11 +150,11 @@ pub(crate) fn run_from(
         config.project = Some(task::runtime()?.block_on(project));
     }
     let providers = settings::with_others(provider, &mut config, secrets);
-    let (approver, questions) = approve::approver(options, &config, &ground);
+    let (approver, questions) = approve::approver(options, &config, &workspace);
     let plan = Plan {
         config,
         providers,
-        ground,
+        workspace,
         approver,
         history,
         record: options.record.clone(),

@@ -1,4 +1,4 @@
-//! One task on one session: events to a face, Ctrl-C to the session, the end
+//! One task on one session: events to a printer, Ctrl-C to the session, the end
 //! to an exit code.
 
 use std::io::{self, Write};
@@ -38,14 +38,14 @@ pub(crate) trait Session {
 }
 
 /// Where events go.
-pub(crate) enum Face<W: Write> {
+pub(crate) enum EventPrinter<W: Write> {
     /// One event per line.
     Json(W),
     /// For people.
     Human(Renderer<W>),
 }
 
-impl<W: Write> Face<W> {
+impl<W: Write> EventPrinter<W> {
     /// Of a session whose tools act in `elsewhere`, or here.
     pub(crate) fn human(out: W, style: Style, elsewhere: Option<String>) -> Self {
         let mut renderer = Renderer::new(out, style);
@@ -150,7 +150,7 @@ impl Ended {
 pub(crate) async fn drive<S: Session, W: Write>(
     session: &mut S,
     prompt: impl Into<Content>,
-    face: &mut Face<W>,
+    printer: &mut EventPrinter<W>,
     stops: &mut Stops,
     questions: &mut Questions,
 ) -> Ended {
@@ -180,11 +180,11 @@ pub(crate) async fn drive<S: Session, W: Write>(
                         stopping = Some(Instant::now());
                         session.abort();
                         dirty = true;
-                        face.note("stopping; press Ctrl-C again to kill")
+                        printer.note("stopping; press Ctrl-C again to kill")
                     }
                     Some(first) if first.elapsed() < SAME_STOP => Ok(()),
                     Some(_) => {
-                        let _ = face.end();
+                        let _ = printer.end();
                         return Ended {
                             result: Err(interrupted("killed: what it was doing has been cut off")),
                             killed: true,
@@ -204,23 +204,23 @@ pub(crate) async fn drive<S: Session, W: Write>(
                 }
                 dirty = true;
                 match broken {
-                    None => face.event(&event),
+                    None => printer.event(&event),
                     Some(_) => Ok(()),
                 }
             }
             question = questions.next(), if asked.is_none() => {
-                let written = face.make_way();
+                let written = printer.make_way();
                 asked = Some(question.ask());
                 written
             }
             // Nothing is waiting: what there is, leaves.
             () = std::future::ready(()), if dirty => {
                 dirty = false;
-                face.flush()
+                printer.flush()
             }
-            _ = ticks.tick(), if face.animates() && asked.is_none() => {
+            _ = ticks.tick(), if printer.animates() && asked.is_none() => {
                 dirty = true;
-                face.tick()
+                printer.tick()
             }
         };
         if let Err(error) = written
@@ -234,12 +234,12 @@ pub(crate) async fn drive<S: Session, W: Write>(
     for notice in end.notice().into_iter().chain(passed.as_deref()) {
         if broken.is_none()
             && stopping.is_none()
-            && let Err(error) = face.note(notice)
+            && let Err(error) = printer.note(notice)
         {
             broken = Some(error);
         }
     }
-    if let Err(error) = face.end() {
+    if let Err(error) = printer.end() {
         broken.get_or_insert(error);
     }
     let answer = end.last_answer();
@@ -500,12 +500,12 @@ mod tests {
     async fn check(events: &[&str], expected: Result<Code, (Code, &str)>) {
         let mut session = recorded(events);
         let mut out = Vec::new();
-        let mut face = Face::Json(&mut out);
+        let mut printer = EventPrinter::Json(&mut out);
         let mut stops = Stops::listen().expect("signals");
         let result = drive(
             &mut session,
             "x",
-            &mut face,
+            &mut printer,
             &mut stops,
             &mut Questions::none(),
         )
@@ -659,7 +659,7 @@ mod tests {
         let result = drive(
             &mut session,
             "x",
-            &mut Face::Json(Shut),
+            &mut EventPrinter::Json(Shut),
             &mut stops,
             &mut Questions::none(),
         )

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::cli::{SessionsCommand, SessionsOptions};
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
-use crate::ground;
 use crate::harmless::harmless;
 use crate::journal;
 use crate::replay;
 use crate::undo;
+use crate::workspace;
 
 /// Lists sessions, or does with one what the options say.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn sessions(options: &SessionsOptions) -> Result<Code, Failure> {
 }
 
 fn list(directory: Option<&Path>, as_json: bool) -> Result<(), Failure> {
-    let directory = directory.map(ground::directory).transpose()?;
+    let directory = directory.map(workspace::directory).transpose()?;
     let here = directory.as_deref().and_then(Path::to_str);
     let mut kept = journal::sessions()?.list().map_err(journal::failed)?;
     kept.retain(|one| here.is_none_or(|here| one.about.directory == here));

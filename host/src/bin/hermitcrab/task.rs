@@ -10,14 +10,14 @@ use hermitcrab_host::tree::{self, Tree};
 use crate::approve::Questions;
 use crate::archive;
 use crate::chat;
-use crate::cli::{Place, RunOptions};
+use crate::cli::{EnvironmentKind, RunOptions};
 use crate::connect::{Export, HostSession};
 use crate::failure::{Code, Failure, reason};
 use crate::harmless::harmless;
 use crate::output::{self, Output};
 use crate::prompt;
 use crate::render::{Renderer, Style};
-use crate::session::{Face, drive};
+use crate::session::{EventPrinter, drive};
 use crate::signal::Stops;
 
 /// The prompt, with what is piped beside it.
@@ -59,7 +59,7 @@ pub(crate) fn carry_out(
     mut questions: Questions,
     open: impl AsyncFnOnce() -> Result<Ready, Failure>,
 ) -> Result<Code, Failure> {
-    let memory = options.place() == Place::Memory;
+    let memory = options.environment_kind() == EnvironmentKind::Memory;
     let last_message = options.output_last_message.as_deref();
     let last_message = output::file(output::LAST_MESSAGE, last_message)?;
     let style = if options.json {
@@ -68,9 +68,9 @@ pub(crate) fn carry_out(
         Style::of_stdout(options.quiet)
     };
     let stdout = BufWriter::new(io::stdout());
-    let mut face = match options.json {
-        true => Face::Json(stdout),
-        false => Face::human(stdout, style, options.elsewhere.name()),
+    let mut printer = match options.json {
+        true => EventPrinter::Json(stdout),
+        false => EventPrinter::human(stdout, style, options.elsewhere.name()),
     };
     let runtime = runtime()?;
     let (result, answer, before, after) = runtime.block_on(async {
@@ -82,7 +82,7 @@ pub(crate) fn carry_out(
         } = open().await?;
         let (stops, questions) = (&mut stops, &mut questions);
         let ended = match &options.chat {
-            None => drive(&mut session, prompt, &mut face, stops, questions).await,
+            None => drive(&mut session, prompt, &mut printer, stops, questions).await,
             Some(chat) => {
                 chat::converse(&mut session, prompt, options, chat, stops, questions).await
             }

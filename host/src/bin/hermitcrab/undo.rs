@@ -11,9 +11,9 @@ use hermitcrab_host::{HostEnvironment, LocalEnvironment, STATE_DIR, state_dir};
 
 use crate::cli::UndoOptions;
 use crate::failure::{Code, Failure, reason};
-use crate::ground;
 use crate::harmless::harmless;
 use crate::journal::Held;
+use crate::workspace;
 
 /// Paths that are named of a step.
 const SHOWN: usize = 20;
@@ -115,7 +115,7 @@ impl Undo {
 /// # Errors
 /// There is nothing to undo, or it cannot be.
 pub(crate) fn undo(options: &UndoOptions) -> Result<Code, Failure> {
-    let directory = ground::directory(&options.dir)?;
+    let directory = workspace::directory(&options.dir)?;
     let shown = harmless(&directory.display().to_string());
     let nothing = |why: &str| {
         Failure::usage(format!(

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::editor::Editor;
 use super::wrap::{broken, cut, wrap};
-use crate::approve::{Answer, DECLINED, Question};
+use crate::approve::{DECLINED, Decision, Question};
 use crate::harmless::harmless;
 
 /// Who types while the question comes up has not read it: keys go on to the editor until
@@ -95,7 +95,7 @@ impl Dialog {
                         true => DECLINED.to_owned(),
                         false => format!("{DECLINED}: {reason}"),
                     };
-                    return self.answered(Answer::No(no));
+                    return self.answered(Decision::No(no));
                 }
                 _ => {}
             }
@@ -103,11 +103,11 @@ impl Dialog {
         }
         let last = self.rows.len().saturating_sub(self.shown);
         match key {
-            Key::Char('y' | 'Y') => return self.answered(Answer::Once),
+            Key::Char('y' | 'Y') => return self.answered(Decision::Once),
             Key::Char('a' | 'A') if self.question.call.key().is_some() => {
-                return self.answered(Answer::Always);
+                return self.answered(Decision::Always);
             }
-            Key::Char('n' | 'N') => return self.answered(Answer::No(DECLINED.to_owned())),
+            Key::Char('n' | 'N') => return self.answered(Decision::No(DECLINED.to_owned())),
             Key::Escape => return (Some(self), Reaction::Interrupt),
             Key::Char('b' | 'B') => self.because = Some(Editor::default()),
             Key::Up => self.top = self.top.saturating_sub(1),
@@ -119,7 +119,7 @@ impl Dialog {
         (Some(self), Reaction::Open)
     }
 
-    fn answered(self, answer: Answer) -> (Option<Self>, Reaction) {
+    fn answered(self, answer: Decision) -> (Option<Self>, Reaction) {
         self.question.answer(answer);
         (None, Reaction::Answered)
     }

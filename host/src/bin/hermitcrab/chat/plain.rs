@@ -11,7 +11,7 @@ use crate::cli::RunOptions;
 use crate::connect::HostSession;
 use crate::failure::{Code, Failure};
 use crate::render::Style;
-use crate::session::{Ended, Face, Session, drive, interrupted};
+use crate::session::{Ended, EventPrinter, Session, drive, interrupted};
 use crate::signal::Stops;
 
 /// One input of a session that goes on after it.
@@ -60,7 +60,7 @@ pub(super) async fn converse(
     questions: &mut Questions,
 ) -> Ended {
     let style = Style::of_stdout(options.quiet);
-    let mut face = Face::human(io::stdout(), style, options.elsewhere.name());
+    let mut printer = EventPrinter::human(io::stdout(), style, options.elsewhere.name());
     let mut prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
     let mut first = true;
     let mut ended = Ended::well();
@@ -92,7 +92,7 @@ pub(super) async fn converse(
             over: false,
             first,
         };
-        ended = drive(&mut one, input, &mut face, stops, questions).await;
+        ended = drive(&mut one, input, &mut printer, stops, questions).await;
         let over = one.over;
         first = false;
         if let Err(failure) = &ended.result {

@@ -16,14 +16,14 @@ use crate::archive;
 use crate::cli::FenceOptions;
 use crate::connect;
 use crate::failure::{Code, Failure, reason};
-use crate::ground::Machine;
-use crate::ground::{Ground, guardian};
 use crate::plan::Plan;
 use crate::provider;
 use crate::render::{Color, Renderer, Style};
-use crate::session::{Face, drive};
+use crate::session::{EventPrinter, drive};
 use crate::signal::Stops;
 use crate::task::runtime;
+use crate::workspace::Machine;
+use crate::workspace::{Workspace, guardian};
 
 /// The repository: needs nothing but a POSIX shell.
 const FILES: [(&str, &str); 3] = [
@@ -75,7 +75,7 @@ pub(crate) fn demo() -> Result<Code, Failure> {
             ..SessionConfig::default()
         },
         providers: vec![chosen],
-        ground: Ground::Local(Machine {
+        workspace: Workspace::Local(Machine {
             directory: directory.clone(),
             guardian,
             variables: Vec::new(),
@@ -90,14 +90,14 @@ pub(crate) fn demo() -> Result<Code, Failure> {
         save: None,
     };
     let runtime = runtime()?;
-    let mut face = Face::human(BufWriter::new(io::stdout()), style, None);
+    let mut printer = EventPrinter::human(BufWriter::new(io::stdout()), style, None);
     runtime.block_on(async {
         let mut stops = Stops::listen()?;
         let mut session = connect::open(plan).await?;
         drive(
             &mut session,
             PROMPT,
-            &mut face,
+            &mut printer,
             &mut stops,
             &mut Questions::none(),
         )

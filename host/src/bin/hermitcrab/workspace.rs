@@ -1,4 +1,4 @@
-//! `Ground`: where the tools of a run act, and the options that decide about it.
+//! `Workspace`: where the tools of a run act, and the options that decide about it.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use hermitcrab_host::{Guardian, Remote};
 
-use crate::cli::{FenceOptions, Place, RunOptions, SandboxMode};
+use crate::cli::{EnvironmentKind, FenceOptions, RunOptions, SandboxMode};
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::programs::Programs;
@@ -18,7 +18,7 @@ use crate::secrets::{self, Secrets};
 pub(crate) type Variables = Vec<(String, OsString)>;
 
 /// Where tools act.
-pub(crate) enum Ground {
+pub(crate) enum Workspace {
     /// This machine.
     Local(Machine),
     /// The sandbox, with this tar loaded and these programs lent.
@@ -54,7 +54,7 @@ pub(crate) fn check(options: &RunOptions) -> Result<(), Failure> {
         (output::LAST_MESSAGE, options.output_last_message.as_deref()),
     ])?;
     let fence = &options.fence;
-    if options.place() == Place::Memory {
+    if options.environment_kind() == EnvironmentKind::Memory {
         let given = match () {
             () if fence.is_on() => "--sandbox",
             () if fence.net => "--net",
@@ -126,7 +126,7 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, Failure> {
 
 /// What `--pass-env` names.
 pub(crate) fn passed(options: &RunOptions, held: &Secrets) -> Result<Variables, Failure> {
-    if options.place() == Place::Memory && !options.pass_env.is_empty() {
+    if options.environment_kind() == EnvironmentKind::Memory && !options.pass_env.is_empty() {
         return Err(Failure::usage(
             "--pass-env needs --env local: commands in the sandbox have no variables of yours",
         ));
