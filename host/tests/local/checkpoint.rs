@@ -650,3 +650,20 @@ async fn damaged_notes_are_said_and_kept() {
     assert!(error.to_string().contains("line 1 of"), "{error}");
     assert_eq!(fs::read_to_string(&log).unwrap(), damaged);
 }
+
+#[tokio::test]
+async fn before_the_first_answer_nothing_is_looked_through() {
+    let place = Place::new();
+    let local = LocalEnvironment::new(place.work()).unwrap();
+    let checkpoints = place.store().begin(Some("s"), &place.work()).unwrap();
+    let environment = Checkpointed::new(local, checkpoints);
+    run(&environment, "echo x > y").await;
+    drop(environment);
+    assert!(!place.root.path().join("checkpoints/s").exists());
+    // What is there is what the first answer finds.
+    let environment = place.open("s");
+    run(&environment, "rm y").await;
+    drop(environment);
+    assert_eq!(place.undo(None, false).unwrap().paths.len(), 1);
+    assert_eq!(fs::read(place.path("y")).unwrap(), b"x\n");
+}

@@ -87,16 +87,14 @@ fn rounds_are_listed_and_undone() {
         "1  b.txt (file tools)\n\
          3  a.txt, d, d/d (`echo more >> a.txt; mkdir d; echo d > d/d`)\n"
     );
-    assert_eq!(
-        place.undo(&[]),
-        (Some(0), "a.txt\nd\nd/d\n".to_owned(), String::new())
-    );
+    let (code, stdout, _) = place.undo(&[]);
+    assert_eq!((code, &*stdout), (Some(0), "a.txt\nd\nd/d\n"));
     assert_eq!(place.text("a.txt").as_deref(), Some("a\n"));
     assert!(!place.work().join("d").exists());
     assert_eq!(place.text("b.txt").as_deref(), Some("b\n"));
     let (code, _, stderr) = place.undo(&["--to", "3"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("something changed in 1"), "{stderr}");
+    assert!(stderr.contains("something changed in round 1"), "{stderr}");
     assert_eq!(place.undo(&["--to", "1"]).0, Some(0));
     assert_eq!(place.text("b.txt"), None);
     let (code, _, stderr) = place.undo(&[]);
@@ -155,7 +153,8 @@ fn nothing_is_noted_where_nobody_wants_it() {
     // Where nothing changed nothing stays.
     place.run(json!([shell("true"), {"text": "Done."}]), &[]);
     let left = fs::read_dir(place.root.path().join("state/checkpoints")).expect("a directory");
-    assert_eq!(left.count(), 0);
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["undone"]);
     for arguments in [
         &["--to", "x"][..],
         &["--list", "--partly"],
@@ -163,4 +162,44 @@ fn nothing_is_noted_where_nobody_wants_it() {
     ] {
         assert_eq!(place.undo(arguments).0, Some(2), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_round_or_session_that_is_not_there_is_named() {
+    let place = Place::new();
+    place.run(three_rounds(), &[]);
+    let (code, _, stderr) = place.undo(&["--to", "99"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("nothing changed in that round"), "{stderr}");
+    let (code, _, stderr) = place.undo(&["--session", "nope"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("no session nope is known"), "{stderr}");
+}
+
+#[test]
+fn what_undoing_took_away_is_kept_until_the_session_is_deleted() {
+    let place = Place::new();
+    place.run(three_rounds(), &[]);
+    let (code, _, stderr) = place.undo(&[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, kept) = stderr
+        .split_once("what was in them until now is in ")
+        .expect("a place");
+    let kept = PathBuf::from(kept.trim_end());
+    assert!(kept.is_dir(), "{stderr}");
+    let checkpoints = place.root.path().join("state/checkpoints");
+    let names = || {
+        let entries = fs::read_dir(&checkpoints).expect("checkpoints");
+        entries
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names().len(), 2, "{:?}", names());
+    let listed = place.call(&["sessions", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let id = listed[0]["id"].as_str().expect("an id");
+    assert_eq!(place.call(&["sessions", "delete", id]).code, Some(0));
+    assert!(!kept.exists());
+    assert!(!checkpoints.join(id).exists());
 }

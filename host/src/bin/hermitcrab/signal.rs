@@ -24,6 +24,7 @@ pub(crate) fn ignore_file_size_limit() {}
 #[cfg(unix)]
 pub(crate) struct Stops {
     signals: [tokio::signal::unix::Signal; 3],
+    is_final: bool,
 }
 
 #[cfg(unix)]
@@ -41,6 +42,7 @@ impl Stops {
                 listen(SignalKind::terminate())?,
                 listen(SignalKind::hangup())?,
             ],
+            is_final: false,
         })
     }
 
@@ -49,9 +51,14 @@ impl Stops {
         let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
             _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = terminate.recv() => self.is_final = true,
+            _ = hangup.recv() => self.is_final = true,
         }
+    }
+
+    /// Whether one was no Ctrl-C: it asks for the end of the process.
+    pub(crate) fn are_final(&self) -> bool {
+        self.is_final
     }
 }
 
@@ -63,6 +70,11 @@ pub(crate) struct Stops;
 impl Stops {
     pub(crate) fn listen() -> Result<Self, Failure> {
         Ok(Self)
+    }
+
+    /// Whether one asks for the end of the process.
+    pub(crate) fn are_final(&self) -> bool {
+        false
     }
 
     /// Waits for the next request.

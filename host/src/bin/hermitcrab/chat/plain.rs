@@ -101,6 +101,10 @@ pub(super) async fn converse(
         if over || ended.killed {
             return ended;
         }
+        if stops.are_final() {
+            ended.result = Err(interrupted("interrupted"));
+            break;
+        }
         ended.result = Ok(Code::DONE);
     }
     session.close();
