@@ -65,6 +65,13 @@ static SUBJECTS: &[Subject] = &[
         has: &[Need::Commands, Need::Local],
         bench: |clause, wrap| Box::pin(component(World::Own, clause, wrap)),
     },
+    #[cfg(unix)]
+    Subject {
+        name: "component_overlay",
+        world: None,
+        has: &[Need::Commands, Need::Local, Need::RealPath, Need::ReadPart],
+        bench: |clause, wrap| Box::pin(component(World::Overlay, clause, wrap)),
+    },
     Subject {
         name: "component_container",
         world: Some(World::Container),

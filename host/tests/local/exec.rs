@@ -317,18 +317,36 @@ impl OutputWriter for Slow {
 
 #[tokio::test]
 async fn huge_output_arrives_complete_in_bounded_chunks() {
+    // 5 GB where there is time.
+    let bytes = match std::env::var_os("HERMITCRAB_TEST_ALL") {
+        Some(_) => 5_000_000_000,
+        None => 50_000_000,
+    };
+    let memory_before = resident_bytes();
     let (_directory, environment) = fresh();
     let mut output = Slow::default();
     let io = ExecIo {
         output: &mut output,
         cancel: CancellationToken::new(),
     };
-    let status = environment
-        .exec(command("head -c 50000000 /dev/zero"), io)
-        .await
-        .unwrap();
-    assert_eq!((status.exit_code, output.bytes), (0, 50_000_000));
+    let request = ExecRequest {
+        timeout_ms: 600_000,
+        ..command(format!("head -c {bytes} /dev/zero"))
+    };
+    let status = environment.exec(request, io).await.unwrap();
+    assert_eq!((status.exit_code, output.bytes), (0, bytes));
     assert!(output.largest <= 64 * 1024, "{}", output.largest);
+    // With what the tests beside it take.
+    let grown = resident_bytes().saturating_sub(memory_before);
+    assert!(grown < 100_000_000, "{grown} bytes more");
+}
+
+/// What this process holds in memory; 0 where the system does not tell.
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kilobytes.unwrap_or(0) * 1024
 }
 
 /// Blocks until the command has been seen to wait for it.

@@ -193,3 +193,38 @@ fn a_place_for_sessions_that_is_a_file() {
     let text = fs::read_to_string(place.state());
     assert_eq!(text.expect("it"), "in the way");
 }
+
+/// A file system that makes no directories, not even for root.
+#[cfg(target_os = "linux")]
+const READ_ONLY: &str = "/proc/sys";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_for_sessions_that_is_read_only() {
+    let place = Place::new();
+    let model = serve(ten_rounds());
+    let url = model.url();
+    let mut run = place.command(&["run", "--base-url", &url, "Do ten rounds."]);
+    run.env("HERMITCRAB_STATE_DIR", READ_ONLY);
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("All ten rounds."), "{ran:?}");
+    assert!(ran.stderr.contains("not kept"), "{ran:?}");
+    assert!(ran.stderr.contains("cannot be undone"), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_project_that_is_read_only() {
+    let place = Place::new();
+    let write = json!({"file_path": "new.txt", "content": "x"});
+    let model = serve(json!([
+        {"tool_calls": [{"name": "write_file", "arguments": write}]},
+        {"expect": {"last_tool_result_contains": "cannot write"}, "text": "It cannot be written."},
+    ]));
+    let url = model.url();
+    let run = place.command(&["run", "--base-url", &url, "--dir", READ_ONLY, "Write."]);
+    let ran = finish(run, b"");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("It cannot be written."), "{ran:?}");
+}

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use hermitcrab::environment::{EnvironmentCall, EnvironmentError, EnvironmentReply, ExecRequest};
 use hermitcrab::session::{SessionConfig, SessionError, SessionErrorKind};
+#[cfg(unix)]
+use hermitcrab_host::overlay::{Overlay, OverlayLimits, Overlays};
 use hermitcrab_host::{
     AgentInfo, ApprovalFn, CommandPolicy, Controller, Credentials, EnvironmentChoice,
     EnvironmentHandle, Host, HostError, HostTool, Instance, LocalEnvironment, MemoryOptions,
@@ -48,6 +50,9 @@ pub enum World {
     BusyBox,
     /// A directory of this machine, reached through SSH.
     Ssh,
+    /// An overlay of a directory.
+    #[cfg(unix)]
+    Overlay,
 }
 
 /// A face of the host crate.
@@ -129,6 +134,47 @@ enum Ground {
     Own(LocalTree),
     Remote(LocalTree, Remote),
     Memory(Tree),
+    #[cfg(unix)]
+    Overlay(OverlayTree),
+}
+
+/// An overlay with the directory that it is of, which stays as it was.
+#[cfg(unix)]
+struct OverlayTree {
+    overlay: Overlay,
+    directory: String,
+    /// The overlays, beside what they are of.
+    _overlays: tempfile::TempDir,
+    below: LocalTree,
+    files: Tree,
+}
+
+#[cfg(unix)]
+impl OverlayTree {
+    fn new(files: &Tree) -> Result<Self, String> {
+        let below = LocalTree::new(files)?;
+        let overlays = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let overlay = Overlays::new(overlays.path().join("overlays"), OverlayLimits::default())
+            .create(Path::new(below.directory()))
+            .map_err(|error| error.to_string())?;
+        let directory = overlay.directory().canonicalize();
+        let directory = directory.map_err(|error| error.to_string())?;
+        Ok(Self {
+            directory: directory.to_str().ok_or("TMPDIR is not UTF-8")?.to_owned(),
+            overlay,
+            _overlays: overlays,
+            below,
+            files: files.clone(),
+        })
+    }
+
+    /// The files of the overlay, if those of the directory are untouched.
+    fn read(&self) -> Result<Tree, String> {
+        if self.below.read()? != self.files {
+            return Err("the directory below the overlay has changed".to_owned());
+        }
+        super::tree::read(&self.overlay.directory())
+    }
 }
 
 impl Ground {
@@ -140,6 +186,8 @@ impl Ground {
             World::Container => Self::Remote(LocalTree::new(files)?, container("engine.sh")),
             World::BusyBox => Self::Remote(LocalTree::new(files)?, container("busybox.sh")),
             World::Ssh => Self::Remote(LocalTree::new(files)?, ssh().ok_or("no server")?),
+            #[cfg(unix)]
+            World::Overlay => Self::Overlay(OverlayTree::new(files)?),
         })
     }
 
@@ -147,6 +195,8 @@ impl Ground {
         match self {
             Self::Local(tree) | Self::Own(tree) | Self::Remote(tree, _) => tree.directory(),
             Self::Memory(_) => SANDBOX,
+            #[cfg(unix)]
+            Self::Overlay(tree) => &tree.directory,
         }
     }
 
@@ -159,6 +209,13 @@ impl Ground {
         match self {
             Self::Local(tree) => {
                 let environment = LocalEnvironment::builder(Path::new(tree.directory()))
+                    .secrets(secrets.secrets())
+                    .build()?;
+                instance.add_environment(Arc::new(environment)).await
+            }
+            #[cfg(unix)]
+            Self::Overlay(tree) => {
+                let environment = LocalEnvironment::builder(&tree.directory)
                     .secrets(secrets.secrets())
                     .build()?;
                 instance.add_environment(Arc::new(environment)).await
@@ -189,6 +246,8 @@ impl Ground {
     async fn tree(&self, environment: Option<&EnvironmentHandle>) -> Result<Tree, String> {
         match (self, environment) {
             (Self::Local(tree) | Self::Own(tree) | Self::Remote(tree, _), _) => tree.read(),
+            #[cfg(unix)]
+            (Self::Overlay(tree), _) => tree.read(),
             (Self::Memory(files), None) => Ok(files.clone()),
             (Self::Memory(_), Some(environment)) => {
                 let archive = environment

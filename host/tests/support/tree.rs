@@ -36,10 +36,15 @@ impl LocalTree {
 
     /// All its files.
     pub fn read(&self) -> Result<Tree, String> {
-        let mut tree = Tree::new();
-        collect(self.guard.path(), "", &mut tree).map_err(|error| error.to_string())?;
-        Ok(tree)
+        read(self.guard.path())
     }
+}
+
+/// All files below `directory`.
+pub fn read(directory: &Path) -> Result<Tree, String> {
+    let mut tree = Tree::new();
+    collect(directory, "", &mut tree).map_err(|error| error.to_string())?;
+    Ok(tree)
 }
 
 fn write(path: &Path, content: &[u8], modified: SystemTime) -> std::io::Result<()> {
