@@ -843,6 +843,18 @@ fn check_tmux(columns: u16, then: &[&[u16]]) {
         let count = shown.matches(text.trim_end()).count();
         assert_eq!(count, 1, "{text} from {columns} to {then:?}:\n{shown}");
     }
+    // With its terminal the conversation ends.
+    let pid = tmux.call(&["display-message", "-p", "#{pane_pid}"]);
+    drop(tmux);
+    let process = format!("/proc/{}/fd", pid.trim());
+    let start = Instant::now();
+    while std::fs::read_dir(&process).is_ok() {
+        assert!(
+            start.elapsed() < GUARD,
+            "{pid} goes on without its terminal"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

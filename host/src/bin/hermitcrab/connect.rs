@@ -307,7 +307,11 @@ impl Session for HostSession {
             if let Some(held) = held {
                 held.save(&session).await;
             }
-            session.close().await
+            // One that works after all is ended.
+            match session.close().await {
+                Ok(()) => Ok(()),
+                Err(_) => session.abort().await,
+            }
         });
     }
 }

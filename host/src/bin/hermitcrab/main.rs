@@ -2,6 +2,34 @@
 //! result into an exit code. The work is in the host library and the modules
 //! beside this file.
 
+/// As the one of the standard library, which panics where nobody reads any more.
+macro_rules! eprintln {
+    ($($message:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("{}\n", format_args!($($message)*)),
+        );
+    }};
+}
+
+/// As [`eprintln`], to stdout.
+macro_rules! println {
+    () => { println!("") };
+    ($($message:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stdout(),
+            format_args!("{}\n", format_args!($($message)*)),
+        );
+    }};
+}
+
+/// As [`eprintln`], to stdout and without the end of the line.
+macro_rules! print {
+    ($($message:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($message)*));
+    }};
+}
+
 mod cli;
 mod failure;
 mod harmless;

@@ -36,6 +36,8 @@ use crate::signal::Stops;
 
 /// How often a spinner moves on, and the elapsed time.
 const TICK: Duration = Duration::from_millis(100);
+/// How often it is asked whether the terminal is still there.
+const LOOK: Duration = Duration::from_secs(2);
 /// How long what has changed waits at most to be drawn while more comes.
 const DRAW: Duration = Duration::from_millis(40);
 /// How long another width must stand before it is drawn: tmux, which wraps its lines at
@@ -232,6 +234,8 @@ impl<'a> Conversation<'a> {
         let mut keys = EventStream::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut dirty = true;
         let mut drawn = Instant::now();
         let killed = loop {
@@ -271,6 +275,16 @@ impl<'a> Conversation<'a> {
                     if let Some(note) = note {
                         self.note(note);
                     }
+                }
+                _ = looks.tick() => {
+                    if !terminal::is_gone() {
+                        continue;
+                    }
+                    if self.is_leaving {
+                        break true;
+                    }
+                    self.signalled = true;
+                    self.leave();
                 }
                 _ = ticks.tick(), if self.moves() || !settled => {
                     self.ticks += 1;

@@ -49,6 +49,24 @@ pub(super) fn suspend() {
     }
 }
 
+/// Whether nobody is there any more, also where no signal has said so.
+pub(super) fn is_gone() -> bool {
+    #[cfg(unix)]
+    {
+        use nix::libc;
+        let mut stdin = libc::pollfd {
+            fd: libc::STDIN_FILENO,
+            events: 0,
+            revents: 0,
+        };
+        // SAFETY: one entry, which outlives a call that does not wait.
+        let ready = unsafe { libc::poll(&raw mut stdin, 1, 0) };
+        ready > 0 && stdin.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+    }
+    #[cfg(not(unix))]
+    false
+}
+
 /// Drops what was typed and nobody has read.
 pub(super) fn forget_typed() {
     #[cfg(unix)]
