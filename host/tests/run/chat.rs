@@ -508,7 +508,7 @@ fn a_refusal_and_a_notice_are_shown_in_whole_words() {
     );
     std::fs::create_dir_all(&work).expect("a directory");
     let mut talk = Talk::new(chat(&model.url(), &work, &state, &[]), (30, 60));
-    talk.see("ready");
+    talk.see("ready · claude");
     talk.say("/model");
     talk.see("Others work, too.");
     let shown = talk.shown();
