@@ -235,8 +235,8 @@ impl HostEnvironment for Checkpointed {
         let running = self.running.clone();
         let began = self.round.load(Ordering::SeqCst);
         if began == 0 {
-            // Before the model has said anything: what it is told about the directory. Nothing
-            // changes there, and a start does not wait for a look through the tree.
+            // Before the first answer of the model the session only reads facts for the prompt,
+            // and its start does not wait for a look through the tree.
             return self.local.exec(request, io).await;
         }
         let command = request.command.clone();

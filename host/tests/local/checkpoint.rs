@@ -96,6 +96,26 @@ async fn run(environment: &Checkpointed, line: &str) {
     assert_eq!(status.exit_code, 0, "{line}");
 }
 
+/// Begins a command and lets go of it when it has made the file `cut`.
+async fn cut_off(environment: &Checkpointed, place: &Place) {
+    let mut output = |_, _| ();
+    let io = ExecIo {
+        output: &mut output,
+        cancel: CancellationToken::new(),
+    };
+    let made = place.path("cut");
+    let cut = environment.exec(command("echo cut > cut; sleep 100"), io);
+    let until = async {
+        while !made.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = cut => panic!("it sleeps"),
+        () = until => {}
+    }
+}
+
 async fn write(environment: &Checkpointed, path: &str, content: &'static str) {
     let content = Bytes::from_static(content.as_bytes());
     environment.write(path, content).await.unwrap();
@@ -268,22 +288,7 @@ async fn what_a_command_did_that_was_cut_off_is_noted_with_the_next() {
     let place = Place::new();
     let before = place.tree();
     let environment = place.open("s");
-    let mut output = |_, _| ();
-    let io = ExecIo {
-        output: &mut output,
-        cancel: CancellationToken::new(),
-    };
-    let made = place.path("cut");
-    let cut = environment.exec(command("echo cut > cut; sleep 100"), io);
-    let until = async {
-        while !made.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::select! {
-        _ = cut => panic!("it sleeps"),
-        () = until => {}
-    }
+    cut_off(&environment, &place).await;
     run(&environment, "true").await;
     drop(environment);
     assert_eq!(place.undo(None, false).unwrap().not, []);
@@ -563,22 +568,7 @@ async fn a_command_that_was_killed_with_its_session_is_said() {
     let environment = place.open("s");
     write(&environment, "one", "1").await;
     environment.answered();
-    let mut output = |_, _| ();
-    let io = ExecIo {
-        output: &mut output,
-        cancel: CancellationToken::new(),
-    };
-    let made = place.path("cut");
-    let cut = environment.exec(command("echo cut > cut; sleep 100"), io);
-    let until = async {
-        while !made.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::select! {
-        _ = cut => panic!("it sleeps"),
-        () = until => {}
-    }
+    cut_off(&environment, &place).await;
     // Nothing is cleaned up, as after a kill.
     drop(environment);
     let restored = place.undo(Some(1), false).unwrap();

@@ -94,7 +94,7 @@ fn a_connection_ends_by_itself_and_is_made_again() {
     assert!(there.path().join("again.txt").exists(), "{ran:?}");
     let made = fs::read_to_string(bin.path().join("made")).expect("a note");
     assert_eq!(made, "ControlPersist=60\n".repeat(2));
-    // The process in the background was told to end.
+    // The process in the background was asked to end.
     let socket = fs::read_to_string(bin.path().join("socket")).expect("a note");
     assert!(!Path::new(socket.trim()).exists());
 }

@@ -49,7 +49,7 @@ pub(super) fn suspend() {
     }
 }
 
-/// Whether nobody is there any more, also where no signal has said so.
+/// Whether the terminal is gone, even if no signal has come.
 pub(super) fn is_gone() -> bool {
     #[cfg(unix)]
     {
