@@ -4,7 +4,7 @@
 //
 //   ANTHROPIC_API_KEY=… node resume.mjs
 
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 
 import { MemoryEnvironment, createSession } from "hermitcrab/node";
 
@@ -19,7 +19,9 @@ const session = await createSession({ apiKey: process.env.ANTHROPIC_API_KEY, env
 
 async function save() {
   const files = Buffer.from(await env.exportTar()).toString("base64");
-  await writeFile(STATE, JSON.stringify({ record: await session.record(), files }));
+  // Renamed when it is whole: stopped in the middle of writing, the state before it stays.
+  await writeFile(`${STATE}.new`, JSON.stringify({ record: await session.record(), files }));
+  await rename(`${STATE}.new`, STATE);
 }
 
 // `resume` asks the model with the history as it is: the task is in it.
