@@ -313,18 +313,6 @@ impl Host {
         self.start(options, self.place()?)
     }
 
-    /// Starts an instance whose ids and other random numbers follow from `seed`.
-    ///
-    /// # Errors
-    /// No memory left; the pool is full.
-    pub fn instance_with_seed(&self, seed: [u8; 32]) -> Result<Instance, HostError> {
-        let options = InstanceOptions {
-            seed: Some(seed),
-            ..InstanceOptions::default()
-        };
-        self.start(options, self.place()?)
-    }
-
     /// Starts an instance as `options` say. Where the host has a pool and all its
     /// places are taken, waits for one.
     ///

@@ -11,9 +11,11 @@ mod loan;
 mod port;
 mod random;
 
-pub use executor::{Executor, Spawner};
-pub use port::{EffectPort, Pending};
-pub use random::Random;
+pub use executor::Executor;
+pub(crate) use executor::Spawner;
+pub use port::EffectPort;
+pub(crate) use port::Pending;
+pub(crate) use random::Random;
 
 use std::rc::Rc;
 

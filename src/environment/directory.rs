@@ -13,14 +13,14 @@ use super::{
 
 /// Resolves relative paths against another directory. It is a place to
 /// stand, not a fence: absolute paths reach as far as they do outside.
-pub struct DirectoryEnvironment {
+pub(crate) struct DirectoryEnvironment {
     inner: Rc<dyn ExecutionEnvironment>,
     info: EnvironmentInfo,
 }
 
 impl DirectoryEnvironment {
     /// `inner` with the absolute `directory` as its working directory.
-    pub fn new(inner: Rc<dyn ExecutionEnvironment>, directory: String) -> Self {
+    pub(crate) fn new(inner: Rc<dyn ExecutionEnvironment>, directory: String) -> Self {
         let info = EnvironmentInfo {
             working_directory: directory,
             ..inner.info().clone()

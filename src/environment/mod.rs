@@ -15,15 +15,17 @@ pub(crate) mod search;
 pub(crate) mod testing;
 mod wrapper;
 
-pub use cancel::{Cancel, CancelGuard, CancelReason, Cancelled};
-pub use directory::DirectoryEnvironment;
+pub(crate) use cancel::{Cancel, CancelGuard, CancelReason};
+pub(crate) use directory::DirectoryEnvironment;
 pub use handle::Environment;
 pub(crate) use handle::{absolute_path, is_within};
-pub use program::{FileChange, FileNode, ProgramFiles, ProgramPort, ProgramRequest, ProgramResult};
+pub(crate) use program::ProgramPort;
+pub use program::{FileChange, FileNode, ProgramFiles, ProgramRequest, ProgramResult};
 pub use remote::{EnvironmentPort, RemoteEnvironment};
-pub use search::{PathGlob, glob_files, grep_files};
+pub use search::PathGlob;
+pub(crate) use search::{glob_files, grep_files};
 pub(crate) use wrapper::VariablesEnvironment;
-pub use wrapper::{CallLog, LoggingEnvironment, ReadOnlyEnvironment};
+pub use wrapper::{LoggingEnvironment, ReadOnlyEnvironment};
 
 use std::collections::BTreeMap;
 use std::fmt;

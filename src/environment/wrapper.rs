@@ -112,7 +112,7 @@ impl ExecutionEnvironment for VariablesEnvironment {
 }
 
 /// Receives a line before and after every call.
-pub type CallLog = Rc<dyn Fn(&str)>;
+pub(crate) type CallLog = Rc<dyn Fn(&str)>;
 
 /// Logs every call and its result; changes nothing.
 pub struct LoggingEnvironment {

@@ -140,25 +140,10 @@ impl Client {
         self
     }
 
-    /// Makes `name` the provider of requests that name none.
-    pub fn with_default(mut self, name: impl Into<String>) -> Self {
-        self.default = Some(name.into());
-        self
-    }
-
     /// Adds a middleware inside of those already there.
     pub fn with_middleware(mut self, middleware: Rc<dyn Middleware>) -> Self {
         self.middleware.push(middleware);
         self
-    }
-
-    /// The same client over another transport, such as one whose exchanges
-    /// belong to another session.
-    pub fn with_transport(&self, transport: Rc<dyn Transport>) -> Self {
-        Self {
-            transport,
-            ..self.clone()
-        }
     }
 
     /// Sends `request` and returns once the answer begins. Dropping the stream

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::LlmError;
 use super::head::KeptHead;
-use super::message::{ContentPart, Message, Role, ToolCall};
+use super::message::{Message, Role};
 use super::warning::Warning;
 use super::wire::{Wire, WireFormat};
 
@@ -109,27 +109,6 @@ impl Conversation {
     /// Images, sounds and documents of all messages; a running sum.
     pub fn media(&self) -> MediaSum {
         self.0.media
-    }
-
-    /// Calls of the last assistant message that have no result yet. Providers
-    /// refuse a request while there are any.
-    pub fn open_calls(&self) -> Vec<&ToolCall> {
-        let messages = self.messages();
-        let assistant = |message: &Message| message.role == Role::Assistant;
-        let Some(last) = messages.iter().rposition(assistant) else {
-            return Vec::new();
-        };
-        let (asked, after) = messages[last..].split_at(1);
-        let answered = |id: &str| {
-            after.iter().flat_map(|message| &message.content).any(
-                |part| matches!(part, ContentPart::ToolResult(result) if result.tool_call_id == id),
-            )
-        };
-        asked
-            .iter()
-            .flat_map(Message::tool_calls)
-            .filter(|call| !answered(&call.id))
-            .collect()
     }
 
     /// The leading run of system and developer messages: they go into the

@@ -50,7 +50,7 @@ pub(super) fn set_times(tree: &mut Tree, directories: Vec<(String, u64)>) {
 }
 
 /// Adds `files` (relative path, content) below `directory`.
-pub fn import_files(
+pub(super) fn import_files(
     tree: &mut Tree,
     directory: &str,
     files: Vec<(String, Bytes)>,
@@ -68,7 +68,7 @@ pub fn import_files(
 
 /// A tree with the files of `archive`, names relative to its root, and nothing
 /// else.
-pub fn tree_from_tar(
+pub(super) fn tree_from_tar(
     limits: TreeLimits,
     archive: &[u8],
     now_us: u64,
@@ -151,7 +151,7 @@ pub struct Delta {
 }
 
 /// What leads from `old` to `tree`. Times alone are no difference.
-pub fn delta(tree: &Tree, old: &Tree) -> Result<Delta, EnvironmentError> {
+pub(super) fn delta(tree: &Tree, old: &Tree) -> Result<Delta, EnvironmentError> {
     let changes = tree.changes_since(old);
     let mut written = Vec::new();
     let mut removed = Vec::new();
@@ -177,7 +177,7 @@ pub fn delta(tree: &Tree, old: &Tree) -> Result<Delta, EnvironmentError> {
 }
 
 /// Applies `delta` to the tree that it starts from; all or nothing.
-pub fn apply(tree: &mut Tree, delta: &Delta, now_us: u64) -> Result<(), EnvironmentError> {
+pub(super) fn apply(tree: &mut Tree, delta: &Delta, now_us: u64) -> Result<(), EnvironmentError> {
     let mut copy = tree.clone();
     for path in &delta.removed {
         match copy.remove_all(path, now_us) {

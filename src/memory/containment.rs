@@ -13,7 +13,7 @@ use super::{counter, heap};
 
 /// What a host offers.
 #[derive(Clone, Copy)]
-pub struct Containment {
+pub(crate) struct Containment {
     /// Calls `work`; an error says why it was left before its end.
     pub run: fn(work: &mut dyn FnMut()) -> Result<(), String>,
     /// Leaves the `run` that is under way.
@@ -21,7 +21,7 @@ pub struct Containment {
 }
 
 /// What a host says of a `run` whose stack ended.
-pub const STACK: &str = "stack";
+pub(crate) const STACK: &str = "stack";
 
 thread_local! {
     static OFFERED: Cell<Option<Containment>> = const { Cell::new(None) };
@@ -30,7 +30,7 @@ thread_local! {
 
 /// Why a command was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Left {
+pub(crate) enum Left {
     /// By [`leave`].
     Asked,
     /// The stack ended.
@@ -45,7 +45,7 @@ pub enum Left {
 const ASKED: &str = "the command is left";
 
 /// Contains commands by `containment` from now on.
-pub fn offer(containment: Containment) {
+pub(crate) fn offer(containment: Containment) {
     OFFERED.set(Some(containment));
 }
 

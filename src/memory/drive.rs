@@ -58,7 +58,7 @@ impl Wake for Wakes {
 }
 
 /// Future of one command: its output, or why it was dropped before its end.
-pub struct Drive<F> {
+pub(crate) struct Drive<F> {
     future: Option<Pin<Box<F>>>,
     timeline: Rc<Timeline>,
     wakes: Arc<Wakes>,
@@ -70,7 +70,7 @@ pub struct Drive<F> {
 impl<F: Future> Drive<F> {
     /// Drives `future`, which wakes itself `own_wakes` times in every pending
     /// poll without meaning it.
-    pub fn new(future: F, timeline: Rc<Timeline>, own_wakes: u32) -> Self {
+    pub(crate) fn new(future: F, timeline: Rc<Timeline>, own_wakes: u32) -> Self {
         Self {
             future: Some(Box::pin(future)),
             timeline,
@@ -87,7 +87,7 @@ impl<F: Future> Drive<F> {
     }
 
     /// Cancels the command when called, and has it polled.
-    pub fn canceller(&self) -> impl FnOnce() + 'static + use<F> {
+    pub(crate) fn canceller(&self) -> impl FnOnce() + 'static + use<F> {
         let timeline = self.timeline.clone();
         let wakes = self.wakes.clone();
         move || {

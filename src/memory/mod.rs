@@ -5,28 +5,24 @@
 //! shell exists on wasm32 with the feature `sandbox`; elsewhere `exec` answers
 //! that it is unsupported. What the shell can and cannot do: `docs/sandbox.md`.
 
-pub mod archive;
 // Only the shell calls most of it, and only wasm32 has the shell.
-#[cfg_attr(
+#![cfg_attr(
     not(all(target_arch = "wasm32", feature = "sandbox")),
-    allow(dead_code)
+    allow(dead_code, unused_imports)
 )]
+
+mod archive;
 mod bashkit;
-pub mod clock;
-pub mod containment;
+pub(crate) mod clock;
+pub(crate) mod containment;
 mod counter;
-pub mod drive;
+pub(crate) mod drive;
 mod heap;
 mod import;
-// Only the shell calls most of it, and only wasm32 has the shell.
-#[cfg_attr(
-    not(all(target_arch = "wasm32", feature = "sandbox")),
-    allow(dead_code)
-)]
 mod program;
-pub mod random;
+pub(crate) mod random;
 mod settings;
-pub mod tree;
+pub(crate) mod tree;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod filesystem;
@@ -39,13 +35,14 @@ mod shell;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod terminal;
 
-pub use archive::Delta;
-pub use clock::{ClockState, STEP_WORK, TimeSource, work};
+pub(crate) use archive::Delta;
+pub use archive::{export_tar, import_tar};
+pub(crate) use clock::{ClockState, STEP_WORK, TimeSource, work};
 pub use import::{Import, ImportNode};
 pub use settings::MemorySettings;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-pub use terminal::{Terminal, TerminalState};
-pub use tree::{Change, ChangeKind, TreeLimits};
+pub(crate) use terminal::Terminal;
+pub use tree::{Change, ChangeKind, Tree, TreeLimits};
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -61,7 +58,7 @@ use crate::environment::{
 };
 use clock::Clock;
 use random::{Random, RandomState};
-use tree::{Content, LastLink, Node, NodeKind, Tree, TreeError};
+use tree::{Content, LastLink, Node, NodeKind, TreeError};
 
 /// Bytes read that are worth one unit of work.
 const BYTES_PER_WORK: u64 = 1_000;

@@ -12,43 +12,43 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A seeded stream of random bytes. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Random(Rc<RefCell<ChaCha8Rng>>);
+pub(crate) struct Random(Rc<RefCell<ChaCha8Rng>>);
 
 /// Where in its stream a [`Random`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RandomState {
+pub(crate) struct RandomState {
     seed: [u8; 32],
     position: u128,
 }
 
 impl Random {
     /// The stream that belongs to `seed`, from its start.
-    pub fn new(seed: [u8; 32]) -> Self {
+    pub(crate) fn new(seed: [u8; 32]) -> Self {
         Self(Rc::new(RefCell::new(ChaCha8Rng::from_seed(seed))))
     }
 
     /// Fills `bytes`.
-    pub fn fill(&self, bytes: &mut [u8]) {
+    pub(crate) fn fill(&self, bytes: &mut [u8]) {
         self.0.borrow_mut().fill_bytes(bytes);
     }
 
     /// Whether nobody is in the middle of drawing from it.
-    pub fn is_apart(&self) -> bool {
+    pub(crate) fn is_apart(&self) -> bool {
         self.0.try_borrow_mut().is_ok()
     }
 
     /// The next 32 random bits.
-    pub fn next_u32(&self) -> u32 {
+    pub(crate) fn next_u32(&self) -> u32 {
         self.0.borrow_mut().next_u32()
     }
 
     /// The next 64 random bits.
-    pub fn next_u64(&self) -> u64 {
+    pub(crate) fn next_u64(&self) -> u64 {
         self.0.borrow_mut().next_u64()
     }
 
     /// Where the stream is.
-    pub fn state(&self) -> RandomState {
+    pub(crate) fn state(&self) -> RandomState {
         let random = self.0.borrow();
         RandomState {
             seed: random.get_seed(),
@@ -57,7 +57,7 @@ impl Random {
     }
 
     /// Goes to where `state` was taken.
-    pub fn restore(&self, state: &RandomState) {
+    pub(crate) fn restore(&self, state: &RandomState) {
         let mut random = ChaCha8Rng::from_seed(state.seed);
         random.set_word_pos(state.position);
         *self.0.borrow_mut() = random;

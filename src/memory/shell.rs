@@ -10,13 +10,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bashkit::hooks::{HookAction, ToolEvent};
-use bashkit::{
-    Bash, BashBuilder, BuiltinRegistry, ExecResult, ExecutionLimits, MemoryLimits as ShellMemory,
-    SessionLimits, ShellState,
-};
+use bashkit::{Bash, BashBuilder, BuiltinRegistry, ExecResult, SessionLimits, ShellState};
 
 #[cfg(feature = "web")]
 use super::Snapshot;
@@ -25,7 +21,9 @@ use super::bashkit::jq::{self, Filter};
 use super::bashkit::layers::RootFileSystem;
 use super::bashkit::random as shell_random;
 use super::bashkit::script::Script;
-use super::bashkit::{self as workarounds, arguments, printf, rg, script, sed, watcher};
+use super::bashkit::{
+    self as workarounds, arguments, costs, hooks, limits, printf, rg, script, sed, watcher,
+};
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
 use super::filesystem::TreeFileSystem;
@@ -40,8 +38,6 @@ use crate::environment::{
 /// Who runs the commands, and where.
 const USER: &str = "user";
 const HOST: &str = "sandbox";
-/// bashkit never times out by itself: time limits are ours, per command.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Exit code of a command that timed out, as of `timeout`.
 const TIMED_OUT: i32 = 124;
 /// Exit code of a cancelled command: 128 + SIGTERM.
@@ -57,15 +53,9 @@ const ABORTED: i32 = 134;
 
 /// Work in one go after which a cancellation may be waiting unheard.
 const DEAF_WORK: u64 = 4_000;
-/// What bashkit says of a command that the hook does not let start.
-const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 /// Bytes of output that are worth one unit of work: they are encoded, copied to
 /// the host and kept.
 const OUTPUT_BYTES_PER_WORK: usize = 64;
-
-/// Turns that loops may have. It is what stops `awk 'BEGIN { while (1); }'`,
-/// which does nothing else that is counted: after some 5 s.
-const LOOP_TURNS: usize = 1 << 26;
 
 /// What shells stand on: a tree, and all they need beside it. It can be made
 /// before there is an environment.
@@ -158,9 +148,9 @@ impl ShellBase {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("LANG", "C.UTF-8")
             .env("TERM", "dumb")
-            .limits(execution_limits(&self.limits))
+            .limits(limits::of_execution(&self.limits))
             .session_limits(SessionLimits::unlimited())
-            .memory_limits(memory_limits())
+            .memory_limits(limits::of_memory())
             .before_tool(Box::new(|mut event: ToolEvent| {
                 if event.name == "printf" {
                     printf::octal_escapes(&mut event.args);
@@ -366,8 +356,7 @@ impl Shells {
             Some(Stop::Cancelled) => Some(Stop::Cancelled),
             // The core heard nothing while it worked: a cancellation that was
             // asked for meanwhile arrives with the next step, and came first.
-            // The loops of awk count no work.
-            _ if timeline.poll_work() >= DEAF_WORK || request.command.contains("awk") => {
+            _ if timeline.poll_work() >= DEAF_WORK || costs::may_be_uncounted(&request.command) => {
                 clock::end_step().await;
                 let cancelled = scope.cancel.is_cancelled().then_some(Stop::Cancelled);
                 cancelled.inspect(|reason| timeline.stop(*reason));
@@ -519,7 +508,7 @@ async fn run(
             let length = bytes.len();
             clock::spend(1 + (length / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
-            let refused = bytes.ends_with(REFUSED);
+            let refused = hooks::is_refusal(&bytes);
             let sentence = timeline.as_ref().filter(|_| refused);
             let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal());
             let bytes = sentence.map_or(bytes, String::into_bytes);
@@ -551,34 +540,4 @@ async fn run(
         result
     });
     (bash, result)
-}
-
-fn execution_limits(limits: &MemoryLimits) -> ExecutionLimits {
-    let mut set = ExecutionLimits::new()
-        .timeout(NEVER)
-        .parser_timeout(Duration::from_secs(60))
-        .max_work_units(1 << 50)
-        .max_aggregate_input_bytes(1 << 40)
-        .max_live_intermediate_bytes(1 << 30)
-        .max_commands(1 << 30)
-        .max_loop_iterations(LOOP_TURNS)
-        .max_total_loop_iterations(LOOP_TURNS)
-        .max_input_bytes(64 << 20)
-        .max_parser_operations(100_000_000)
-        .max_stdout_bytes(limits.output_bytes)
-        .max_stderr_bytes(limits.output_bytes)
-        .max_word_split_fields(10_000_000)
-        .max_word_split_bytes(256 << 20)
-        .max_background_jobs(1_024);
-    set.max_function_depth = 16;
-    set
-}
-
-fn memory_limits() -> ShellMemory {
-    ShellMemory::new()
-        .max_variable_count(1_000_000)
-        .max_total_variable_bytes(256 << 20)
-        .max_array_entries(10_000_000)
-        .max_function_count(100_000)
-        .max_function_body_bytes(64 << 20)
 }

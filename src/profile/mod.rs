@@ -28,10 +28,9 @@ use crate::llm::{adapter_names, model_info};
 use crate::text::from_json;
 use crate::tool::{Offers, RegisterError, Registry, Vocabulary};
 
-pub use prompt::{
-    Document, EnvironmentFacts, GitSnapshot, Layers, ProjectFacts, environment_block, git_branch,
-};
-pub use settings::ProfileSettings;
+pub use prompt::{Document, GitSnapshot, ProjectFacts};
+pub(crate) use prompt::{EnvironmentFacts, Layers, git_branch};
+pub(crate) use settings::ProfileSettings;
 
 /// Which names tools have in requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

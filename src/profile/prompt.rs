@@ -21,7 +21,7 @@ const DOCUMENTS_CUT: &str = "[Project instructions truncated at 32KB]";
 
 /// The layers of spec 6.1; later ones take precedence.
 #[derive(Clone, Copy, Debug)]
-pub struct Layers<'a> {
+pub(crate) struct Layers<'a> {
     /// Base instructions of the profile, or the user's in their place.
     pub base: &'a str,
     /// Facts of the environment.
@@ -83,7 +83,7 @@ pub struct GitSnapshot {
 impl Layers<'_> {
     /// The system prompt of `profile`, with the names that tools have in
     /// `vocabulary`.
-    pub fn to_prompt(self, profile: &Profile, vocabulary: &Vocabulary) -> String {
+    pub(crate) fn to_prompt(self, profile: &Profile, vocabulary: &Vocabulary) -> String {
         use PromptLayer::{Base, Documents, Environment, Git, Tools, User};
         let user = self.user.map(str::trim).filter(|user| !user.is_empty());
         let role = self.role.map(|role| role.trim_end().to_owned());
@@ -121,7 +121,7 @@ fn output_block(schema: &Value) -> String {
 
 /// What the environment block says (spec 6.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvironmentFacts<'a> {
+pub(crate) struct EnvironmentFacts<'a> {
     /// Absolute working directory.
     pub working_directory: &'a str,
     /// `darwin`, `linux`, `windows` or `wasm`.
@@ -141,7 +141,7 @@ pub struct EnvironmentFacts<'a> {
 }
 
 /// The block of spec 6.3.
-pub fn environment_block(facts: &EnvironmentFacts<'_>, git: Option<&GitSnapshot>) -> String {
+pub(crate) fn environment_block(facts: &EnvironmentFacts<'_>, git: Option<&GitSnapshot>) -> String {
     let mut lines = vec![
         "<environment>".to_owned(),
         format!("Working directory: {}", facts.working_directory),
@@ -237,7 +237,7 @@ fn document_block(documents: &[Document], missing: Option<&str>) -> Option<Strin
 
 /// What `.git/HEAD` says is checked out: a branch name, or a commit's first
 /// twelve digits.
-pub fn git_branch(head: &str) -> Option<String> {
+pub(crate) fn git_branch(head: &str) -> Option<String> {
     let head = head.trim();
     if let Some(name) = head.strip_prefix("ref: refs/heads/") {
         return Some(name.to_owned());

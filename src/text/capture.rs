@@ -3,9 +3,6 @@
 
 use std::collections::VecDeque;
 
-/// Default limit of captured output: 8 MiB.
-pub const DEFAULT_MAX_CAPTURED_BYTES: usize = 8 * 1024 * 1024;
-
 /// Takes chunks of bytes and keeps at most a fixed number of them.
 #[derive(Clone, Debug)]
 pub struct CapturedOutput {

@@ -7,7 +7,7 @@ const BINARY_WINDOW: usize = 8 * 1024;
 
 /// Why bytes are not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotText {
+pub(crate) enum NotText {
     /// A NUL byte in the first 8 KiB.
     Binary,
     /// Not UTF-8, and another control character there.
@@ -32,7 +32,7 @@ impl fmt::Display for NotText {
 }
 
 /// `bytes` as text, or why they are none.
-pub fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         return Err(NotText::Utf16);
     }
@@ -55,13 +55,13 @@ pub(super) fn has_control(bytes: &[u8]) -> bool {
 
 /// Decodes chunks that may end inside a character. Invalid bytes become U+FFFD.
 #[derive(Clone, Debug, Default)]
-pub struct Utf8Decoder {
+pub(crate) struct Utf8Decoder {
     carry: Vec<u8>,
 }
 
 impl Utf8Decoder {
     /// The text that `chunk` completes.
-    pub fn push(&mut self, chunk: &[u8]) -> String {
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> String {
         if self.carry.is_empty() {
             return self.decode(chunk);
         }
@@ -71,7 +71,7 @@ impl Utf8Decoder {
     }
 
     /// What is left at the end of the stream.
-    pub fn finish(&mut self) -> String {
+    pub(crate) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.carry)).into_owned()
     }
 

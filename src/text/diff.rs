@@ -13,7 +13,7 @@ pub fn unified_diff(old: &str, new: &str, context: usize) -> String {
 }
 
 /// The same for pieces of files that both begin at line `first_line`.
-pub fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
+pub(crate) fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
     // Myers by name: what chooses among algorithms brings all six into the core.
     let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
     let mut changes = Compact::new(Replace::new(Capture::new()), &old[..], &new[..]);

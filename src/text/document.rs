@@ -8,17 +8,17 @@ use super::{NotText, decode_text};
 
 /// Largest PDF file: what stays below every provider's limit on a request once
 /// it is base64.
-pub const MAX_PDF_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_PDF_BYTES: usize = 16 * 1024 * 1024;
 
 /// Largest text: some 260,000 tokens.
-pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 /// Where the end marker of a PDF file must stand, in bytes from its end.
 const PDF_TAIL: usize = 2048;
 
 /// Why a document must not reach a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadDocument {
+pub(crate) enum BadDocument {
     /// There are no bytes.
     Empty,
     /// Neither a PDF file nor text.
@@ -46,13 +46,13 @@ impl fmt::Display for BadDocument {
 }
 
 /// Whether the first bytes are those of a PDF file.
-pub fn sniff_pdf(bytes: &[u8]) -> bool {
+pub(crate) fn sniff_pdf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%PDF-")
 }
 
 /// Media type of a document that is fit for a model, or why it is not:
 /// `application/pdf`, or `text/plain` for every text.
-pub fn check_document(bytes: &[u8]) -> Result<&'static str, BadDocument> {
+pub(crate) fn check_document(bytes: &[u8]) -> Result<&'static str, BadDocument> {
     if bytes.is_empty() {
         return Err(BadDocument::Empty);
     }

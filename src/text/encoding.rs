@@ -25,7 +25,7 @@ const STRAY: u32 = 0xF700;
 
 /// How characters are bytes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// UTF-8.
     Utf8,
     /// UTF-16 with a byte-order mark, the low byte first.
@@ -40,7 +40,7 @@ pub enum Encoding {
 
 /// A character that an encoding does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotEncodable(Encoding, char);
+pub(crate) struct NotEncodable(Encoding, char);
 
 impl fmt::Display for NotEncodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl fmt::Display for Encoding {
 
 /// The text of a file, or why it is none. [`Encoding::encode`] gives back the
 /// same bytes.
-pub fn decode_file(bytes: &[u8]) -> Result<(Cow<'_, str>, Encoding), NotText> {
+pub(crate) fn decode_file(bytes: &[u8]) -> Result<(Cow<'_, str>, Encoding), NotText> {
     if let Some((text, encoding)) = utf16(bytes)? {
         return Ok((Cow::Owned(text), encoding));
     }
@@ -127,7 +127,7 @@ fn stray_byte(c: char) -> Option<u8> {
 
 impl Encoding {
     /// `text` as bytes of this encoding.
-    pub fn encode(self, text: String) -> Result<Vec<u8>, NotEncodable> {
+    pub(crate) fn encode(self, text: String) -> Result<Vec<u8>, NotEncodable> {
         match self {
             Self::Utf8 => Ok(text.into_bytes()),
             Self::Utf16Le => Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
@@ -150,7 +150,7 @@ impl Encoding {
     }
 
     /// What a reader must know of it, in brackets; nothing of UTF-8.
-    pub fn note(self) -> Option<String> {
+    pub(crate) fn note(self) -> Option<String> {
         let note = match self {
             Self::Utf8 => return None,
             Self::Utf16Le => "the file is UTF-16 (little-endian); edits keep that".to_owned(),

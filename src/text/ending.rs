@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineEnding {
+pub(crate) enum LineEnding {
     /// `\n`
     Lf,
     /// `\r\n`
@@ -13,7 +13,7 @@ pub enum LineEnding {
 
 /// Marks of a text file that are not its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextFormat {
+pub(crate) struct TextFormat {
     /// Whether it begins with U+FEFF.
     pub bom: bool,
     /// The ending of most lines; `Lf` where there is none.
@@ -24,7 +24,7 @@ pub struct TextFormat {
 
 impl TextFormat {
     /// The format of `text`.
-    pub fn detect(text: &str) -> Self {
+    pub(crate) fn detect(text: &str) -> Self {
         let lines = text.bytes().filter(|byte| *byte == b'\n').count();
         let crlf = text.matches("\r\n").count();
         Self {
@@ -39,14 +39,14 @@ impl TextFormat {
     }
 
     /// `text` without its byte-order mark.
-    pub fn strip_bom(text: &str) -> &str {
+    pub(crate) fn strip_bom(text: &str) -> &str {
         text.strip_prefix('\u{FEFF}').unwrap_or(text)
     }
 }
 
 impl LineEnding {
     /// The bytes that end a line.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
             Self::Crlf => "\r\n",
@@ -54,7 +54,7 @@ impl LineEnding {
     }
 
     /// `text` with every `\n` and `\r\n` turned into this ending.
-    pub fn apply(self, text: &str) -> Cow<'_, str> {
+    pub(crate) fn apply(self, text: &str) -> Cow<'_, str> {
         let unix = if text.contains("\r\n") {
             Cow::Owned(text.replace("\r\n", "\n"))
         } else {

@@ -7,14 +7,14 @@
 use std::fmt;
 
 /// Largest image that providers take: 5 MB.
-pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+pub(crate) const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 
 /// Longest side that providers take, in pixels.
 const MAX_SIDE: u32 = 8000;
 
 /// Why an image must not reach a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadImage {
+pub(crate) enum BadImage {
     /// The bytes are none of png, jpeg, gif, webp.
     Unknown,
     /// More than [`MAX_IMAGE_BYTES`].
@@ -43,7 +43,7 @@ impl fmt::Display for BadImage {
 }
 
 /// Media type by the first bytes, if it is an image that models can see.
-pub fn sniff_image(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn sniff_image(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
@@ -68,7 +68,7 @@ pub fn sniff_image(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Whether the extension of `path` promises an image that models can see.
-pub fn named_as_image(path: &str) -> bool {
+pub(crate) fn named_as_image(path: &str) -> bool {
     let extension = path.rsplit('.').next().unwrap_or_default();
     ["png", "jpg", "jpeg", "gif", "webp"]
         .iter()
@@ -76,7 +76,7 @@ pub fn named_as_image(path: &str) -> bool {
 }
 
 /// Media type of an image that is fit for a model, or why it is not.
-pub fn check_image(bytes: &[u8]) -> Result<&'static str, BadImage> {
+pub(crate) fn check_image(bytes: &[u8]) -> Result<&'static str, BadImage> {
     let media_type = sniff_image(bytes).ok_or(BadImage::Unknown)?;
     if bytes.len() > MAX_IMAGE_BYTES {
         return Err(BadImage::TooLarge(bytes.len()));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// How a quotation was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatchKind {
+pub(crate) enum MatchKind {
     /// Byte for byte.
     Exact,
     /// But for `\r\n` against `\n`.
@@ -31,7 +31,7 @@ impl MatchKind {
     ];
 
     /// What was overlooked, as in "matched ignoring …"; none for `Exact`.
-    pub fn ignoring(self) -> Option<&'static str> {
+    pub(crate) fn ignoring(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
             Self::LineEndings => Some("line endings"),
@@ -47,7 +47,7 @@ impl MatchKind {
 
 /// Places where a quotation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub(crate) struct Located {
     /// How they were found; every place the same way.
     pub kind: MatchKind,
     /// Byte ranges, in order, not overlapping.
@@ -56,7 +56,7 @@ pub struct Located {
 
 /// All places of `quote` in `text` by the strictest kind of match that finds
 /// any. An empty quote is nowhere.
-pub fn locate(text: &str, quote: &str) -> Option<Located> {
+pub(crate) fn locate(text: &str, quote: &str) -> Option<Located> {
     if quote.is_empty() {
         return None;
     }
@@ -182,7 +182,7 @@ fn plain_trimmed(line: &str) -> String {
 
 /// Where a quotation almost stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NearMiss {
+pub(crate) struct NearMiss {
     /// First line of the place, from 1.
     pub line: usize,
     /// Lines of the quotation that are there, white space aside.
@@ -193,7 +193,7 @@ pub struct NearMiss {
 }
 
 /// The place in `text` most like `quote`, if any is.
-pub fn nearest(text: &str, quote: &str) -> Option<NearMiss> {
+pub(crate) fn nearest(text: &str, quote: &str) -> Option<NearMiss> {
     let lines: Vec<&str> = text.lines().collect();
     let quoted: Vec<&str> = quote.lines().collect();
     let (first, equal_lines) = by_votes(&lines, &quoted).or_else(|| by_words(&lines, &quoted))?;

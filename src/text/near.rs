@@ -2,7 +2,7 @@
 
 /// At most `max` of `candidates` that are close to `name`: equal but for case,
 /// one inside the other, or a few letters apart; closest first.
-pub fn near_names<'a>(
+pub(crate) fn near_names<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
     max: usize,

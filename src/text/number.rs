@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A window of numbered lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NumberedLines {
+pub(crate) struct NumberedLines {
     /// The lines, each `NNN | content`, joined by `\n`; numbers are padded on
     /// the left to the width of the last one. Line endings are not shown.
     pub text: String,
@@ -15,7 +15,7 @@ pub struct NumberedLines {
 }
 
 /// Numbers at most `limit` lines of `text` from line `offset` (1-based).
-pub fn number_lines(text: &str, offset: usize, limit: usize) -> NumberedLines {
+pub(crate) fn number_lines(text: &str, offset: usize, limit: usize) -> NumberedLines {
     let total = text.lines().count();
     let first = offset.max(1);
     let last = total.min((first - 1).saturating_add(limit));

@@ -9,7 +9,7 @@ use super::{LineEnding, Located, MatchKind};
 
 /// `text` with each range replaced by `new`, in the line endings of the place
 /// and without giving the text a final newline that it did not have.
-pub fn replace_ranges(text: &str, located: &Located, new: &str) -> String {
+pub(crate) fn replace_ranges(text: &str, located: &Located, new: &str) -> String {
     let mut result = String::with_capacity(text.len() + new.len());
     let mut at = 0;
     for range in &located.ranges {

@@ -51,7 +51,7 @@ pub fn truncate_output(output: &str, max_chars: usize, mode: TruncationMode) -> 
 }
 
 /// `output` cut to `max_lines` lines, head and tail, with the marker of spec 5.3.
-pub fn truncate_lines(output: &str, max_lines: usize) -> Cow<'_, str> {
+pub(crate) fn truncate_lines(output: &str, max_lines: usize) -> Cow<'_, str> {
     let breaks = output.bytes().filter(|byte| *byte == b'\n').count();
     let lines = breaks + 1;
     if lines <= max_lines {

@@ -76,7 +76,7 @@ pub struct CommandLine {
 }
 
 /// Receives output as it arrives: the pipe, if there is one, and bytes cut anywhere.
-pub type Progress = Rc<dyn Fn(Option<OutputStream>, &[u8])>;
+pub(crate) type Progress = Rc<dyn Fn(Option<OutputStream>, &[u8])>;
 
 /// What one call may use.
 #[derive(Clone)]

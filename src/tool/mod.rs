@@ -34,24 +34,25 @@ mod write_file;
 
 pub use background::BackgroundCommands;
 pub use core::Offers;
-pub use declaration::Declared;
-pub use definition::{
-    CallContext, CommandLine, Invocation, Progress, Timeouts, Tool, ToolError, ToolOutput,
-};
-pub use gate::Gate;
+pub(crate) use declaration::Declared;
+pub use definition::{CallContext, CommandLine, Timeouts, Tool};
+pub(crate) use definition::{Invocation, ToolError, ToolOutput};
+pub(crate) use gate::Gate;
 pub use host::HostTool;
 pub use limit::OutputLimits;
-pub use lock::{FileGuard, FileLocks};
+pub use lock::FileLocks;
 mod known_files;
 pub use known_files::KnownFiles;
 pub use pipeline::{Executed, Pipeline, PipelineEvents};
+pub(crate) use registry::RegisterError;
+pub use registry::Registry;
 pub(crate) use registry::compile;
-pub use registry::{RegisterError, Registry};
-pub use schema::{Schema, SchemaError};
-pub use vocabulary::Vocabulary;
+pub use schema::Schema;
+pub(crate) use schema::SchemaError;
+pub(crate) use vocabulary::Vocabulary;
 
 pub use apply_patch::ApplyPatch;
-pub use web_fetch::HostList;
+pub(crate) use web_fetch::HostList;
 
 /// Largest file that tools read: 50 MB.
 const MAX_FILE_BYTES: u64 = 50 * 1024 * 1024;

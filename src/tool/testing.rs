@@ -61,7 +61,7 @@ pub(crate) fn pipeline_of(
         limits: OutputLimits::default(),
         timeouts: Timeouts::default(),
         approvals: Rc::default(),
-        max_captured_bytes: crate::text::DEFAULT_MAX_CAPTURED_BYTES,
+        max_captured_bytes: 8 << 20,
         files: FileLocks::default(),
         known: KnownFiles::default(),
         background: BackgroundCommands::default(),

@@ -25,7 +25,7 @@ impl Core {
         let _ = self.carry_out(InstanceCall::CloseTerminal { terminal });
     }
 
-    /// What a prompt shows: an object, see [`crate::memory::TerminalState`].
+    /// What a prompt shows: an object, see `crate::memory::terminal::TerminalState`.
     #[wasm_bindgen(js_name = terminalState)]
     pub fn terminal_state(&self, terminal: u32) -> Result<JsValue, JsValue> {
         Ok(convert::to_object(&self.terminal(terminal)?.state()))

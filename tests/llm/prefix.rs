@@ -25,12 +25,8 @@ fn text(role: Role, text: &str) -> Message {
     Message::text(role, text)
 }
 
-/// An answer as the decoder gives it, with reasoning and `calls` calls.
-fn answer(round: usize, calls: usize) -> Message {
-    answer_of("anthropic", round, calls)
-}
-
-/// The answer of `provider`, with the items that it would send.
+/// An answer of `provider` as the decoder gives it, with reasoning, `calls` calls and
+/// the items that it would send.
 fn answer_of(provider: &str, round: usize, calls: usize) -> Message {
     let mut message = anthropic_answer(round, calls);
     let Some(replay) = message.replay.as_mut() else {
@@ -327,20 +323,4 @@ fn seals_out_of_order_are_refused() {
             "{seals}"
         );
     }
-}
-
-#[test]
-fn calls_without_results_are_known() {
-    let mut conversation: Conversation = [text(Role::User, "Go")].into_iter().collect();
-    let open = |conversation: &Conversation| {
-        let ids = conversation.open_calls();
-        ids.iter().map(|call| call.id.clone()).collect::<Vec<_>>()
-    };
-    assert!(open(&conversation).is_empty());
-    conversation.push(answer(2, 3));
-    conversation.push(result(2, 1));
-    assert_eq!(open(&conversation), ["toolu_2_0", "toolu_2_2"]);
-    conversation.push(result(2, 0));
-    conversation.push(result(2, 2));
-    assert!(open(&conversation).is_empty());
 }

@@ -35,7 +35,7 @@ const PARALLEL_CALLS: usize = 16;
 const MAX_DEPTH: usize = 256;
 
 /// Answers a [`GrepRequest`] with `List` and `Read` calls.
-pub async fn grep_files(
+pub(crate) async fn grep_files(
     environment: &Environment,
     request: &GrepRequest,
 ) -> Result<Matches, EnvironmentError> {
@@ -114,7 +114,7 @@ async fn start(environment: &Environment, root: &str) -> Result<Metadata, Enviro
 }
 
 /// Answers a [`GlobRequest`] with `List` calls.
-pub async fn glob_files(
+pub(crate) async fn glob_files(
     environment: &Environment,
     request: &GlobRequest,
 ) -> Result<Entries, EnvironmentError> {

@@ -54,7 +54,7 @@ const RECURSIVE: &str = "recursive";
 const LONG_VALUES: [&str; 4] = ["color", "colour", "exclude", "include"];
 
 /// The narrowing of one `grep`.
-pub struct Narrow {
+pub(crate) struct Narrow {
     needles: Pattern,
     /// Only files of nothing but ASCII are judged.
     ascii_only: bool,
@@ -72,7 +72,7 @@ enum Left {
 
 impl Narrow {
     /// The narrowing of `grep` with `args`, if it can be narrowed.
-    pub fn of_grep(args: &[String]) -> Option<Self> {
+    pub(crate) fn of_grep(args: &[String]) -> Option<Self> {
         let call = Call::parse(args)?;
         let mut needles = Vec::new();
         for line in call.patterns.iter().flat_map(|text| text.split('\n')) {
@@ -117,7 +117,7 @@ impl Narrow {
     }
 
     /// Whether `path` is the directory that `grep` lists next.
-    pub fn is_next(&self, path: &str) -> bool {
+    pub(crate) fn is_next(&self, path: &str) -> bool {
         match &self.left {
             // The working directory, which only the shell knows.
             Left::Root(root) if root.is_empty() => true,
@@ -131,7 +131,7 @@ impl Narrow {
 
     /// Lists `directory`, the next one, at `path`. Returns what `grep` gets, the
     /// bytes that were looked at, and whether directories are left.
-    pub fn list<'a>(
+    pub(crate) fn list<'a>(
         &mut self,
         path: &str,
         directory: &'a Directory,

@@ -8,8 +8,16 @@ use crate::environment::Scope;
 /// Bytes of `/dev/zero` and `/dev/urandom` for a command that names no number.
 const DEVICE_BYTES: usize = 64 << 10;
 
+/// What bashkit says of a command that the hook before it does not let start.
+const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
+
+/// Whether `output` is that sentence.
+pub(crate) fn is_refusal(output: &[u8]) -> bool {
+    output.ends_with(REFUSED)
+}
+
 /// What the command and the builtin that runs are about.
-pub struct Hooks {
+pub(crate) struct Hooks {
     scope: RefCell<Option<Scope>>,
     device_bytes: Cell<usize>,
     pipes_are_shared: Cell<bool>,
@@ -37,67 +45,67 @@ impl Default for Hooks {
 
 impl Hooks {
     /// The scope that the command runs in; lent programs run in it, too.
-    pub fn scope(&self) -> Option<Scope> {
+    pub(crate) fn scope(&self) -> Option<Scope> {
         self.scope.borrow().clone()
     }
 
     /// Sets the scope.
-    pub fn set_scope(&self, scope: Scope) {
+    pub(crate) fn set_scope(&self, scope: Scope) {
         *self.scope.borrow_mut() = Some(scope);
     }
 
     /// Bytes that one read of an endless device gives.
-    pub fn device_bytes(&self) -> usize {
+    pub(crate) fn device_bytes(&self) -> usize {
         self.device_bytes.get()
     }
 
     /// Sets the bytes of an endless device, if more than there were.
-    pub fn need_device_bytes(&self, bytes: usize) {
+    pub(crate) fn need_device_bytes(&self, bytes: usize) {
         self.device_bytes.set(self.device_bytes.get().max(bytes));
     }
 
     /// Whether others may read the pipe that a builtin reads.
-    pub fn pipes_are_shared(&self) -> bool {
+    pub(crate) fn pipes_are_shared(&self) -> bool {
         self.pipes_are_shared.get()
     }
 
     /// Sets whether others may read that pipe.
-    pub fn set_pipes_are_shared(&self, shared: bool) {
+    pub(crate) fn set_pipes_are_shared(&self, shared: bool) {
         self.pipes_are_shared.set(shared);
     }
 
     /// How the `grep` that runs lists directories, until it has listed the next.
-    pub fn take_narrow(&self) -> Option<Narrow> {
+    pub(crate) fn take_narrow(&self) -> Option<Narrow> {
         self.narrow.take()
     }
 
     /// Sets how the builtin that runs lists directories.
-    pub fn set_narrow(&self, narrow: Option<Narrow>) {
+    pub(crate) fn set_narrow(&self, narrow: Option<Narrow>) {
         *self.narrow.borrow_mut() = narrow;
     }
 
     /// Whether `path` is the file whose filter the `jq` that runs reads now.
-    pub fn is_filter_file(&self, path: &str) -> bool {
+    pub(crate) fn is_filter_file(&self, path: &str) -> bool {
         is_named(self.filter_file.borrow().as_deref(), path)
     }
 
     /// Sets the file of which the builtin that runs takes its filter.
-    pub fn set_filter_file(&self, file: Option<String>) {
+    pub(crate) fn set_filter_file(&self, file: Option<String>) {
         *self.filter_file.borrow_mut() = file;
     }
 
     /// Whether `path` is the script that the builtin that runs reads now.
-    pub fn is_script_file(&self, path: &str) -> bool {
+    pub(crate) fn is_script_file(&self, path: &str) -> bool {
         is_named(self.script_file.borrow().as_deref(), path)
     }
 
     /// Sets the file that the builtin that runs runs as a script.
-    pub fn set_script_file(&self, file: Option<String>) {
+    pub(crate) fn set_script_file(&self, file: Option<String>) {
         *self.script_file.borrow_mut() = file;
     }
 
     /// Whether `path` is a file that the `grep` that runs reads line by line.
-    pub fn is_searched(&self, path: &str) -> bool {
+    pub(crate) fn is_searched(&self, path: &str) -> bool {
         let searched = self.searched.borrow();
         let is_recursive = |argument: &String| {
             let letters = argument.strip_prefix('-');
@@ -110,18 +118,18 @@ impl Hooks {
     }
 
     /// Sets the arguments of which the builtin that runs may read lines.
-    pub fn set_searched(&self, arguments: Vec<String>) {
+    pub(crate) fn set_searched(&self, arguments: Vec<String>) {
         *self.searched.borrow_mut() = arguments;
     }
 
     /// What is said in place of bashkit's sentence on a builtin that was not
     /// started.
-    pub fn set_refusal(&self, sentence: String) {
+    pub(crate) fn set_refusal(&self, sentence: String) {
         *self.refusal.borrow_mut() = Some(sentence);
     }
 
     /// Takes that sentence.
-    pub fn take_refusal(&self) -> Option<String> {
+    pub(crate) fn take_refusal(&self) -> Option<String> {
         self.refusal.take()
     }
 }

@@ -28,7 +28,7 @@ const UNKNOWN: usize = usize::MAX;
 
 /// When a `timeout` ends the program that it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramLimit {
+pub(crate) struct ProgramLimit {
     /// The time, in µs since 1970-01-01 UTC.
     pub us: u64,
     /// Whether the exit code is the program's own then, not 124.
@@ -37,7 +37,7 @@ pub struct ProgramLimit {
 
 /// The last words of one command.
 #[derive(Default)]
-pub struct LastWords {
+pub(crate) struct LastWords {
     state: Cell<State>,
     /// Commands of the script that stand behind a pipe.
     readers: RefCell<Vec<String>>,
@@ -49,12 +49,12 @@ pub struct LastWords {
 
 impl LastWords {
     /// Names what the pipes of the command lead to: it may still start.
-    pub fn set_readers(&self, readers: Vec<String>) {
+    pub(crate) fn set_readers(&self, readers: Vec<String>) {
         *self.readers.borrow_mut() = readers;
     }
 
     /// A `timeout` is about to start `command`.
-    pub fn set_timeout(&self, command: &str, own: ProgramLimit) {
+    pub(crate) fn set_timeout(&self, command: &str, own: ProgramLimit) {
         // One that another calls may be ended by that.
         let outer = self.take_limit().filter(|outer| outer.us < own.us);
         *self.timeout.borrow_mut() = Some((command.to_owned(), outer.unwrap_or(own)));
@@ -80,7 +80,7 @@ impl LastWords {
     }
 
     /// When a `timeout` ends the command that was just started.
-    pub fn take_limit(&self) -> Option<ProgramLimit> {
+    pub(crate) fn take_limit(&self) -> Option<ProgramLimit> {
         self.limit.take()
     }
 
@@ -92,12 +92,12 @@ impl LastWords {
     }
 
     /// A program has ended and printed `bytes`.
-    pub fn printed(&self, bytes: usize) {
+    pub(crate) fn printed(&self, bytes: usize) {
         self.count(|_| bytes);
     }
 
     /// So many bytes have come out.
-    pub fn came_out(&self, bytes: usize) {
+    pub(crate) fn came_out(&self, bytes: usize) {
         self.count(|awaited| match awaited {
             UNKNOWN => UNKNOWN,
             awaited => awaited.saturating_sub(bytes),
@@ -119,7 +119,7 @@ impl LastWords {
     }
 
     /// Whether no command was refused.
-    pub fn are_heard(&self) -> bool {
+    pub(crate) fn are_heard(&self) -> bool {
         self.state.get() != State::Over
     }
 }

@@ -10,6 +10,7 @@
 //! | `absent` | `git`, `curl` and their like mislead | `absent` |
 //! | `arguments` | gathers the refusals of a builtin's arguments | its parts |
 //! | `braces` | leaves words of large braces out | `braces` |
+//! | `costs` | counts nothing that all builtins have in common | `cargo xtask bench sandbox` |
 //! | `devices` | reads endless devices whole, as all files | our own tree |
 //! | `diff` | exits 1 for a missing file | `diff` |
 //! | `expansions` | leaves expansions within expansions out | `expansions` |
@@ -22,6 +23,7 @@
 //! | `last_words` | drops the output of a program that a time limit ends | `tests/node/sandbox-exec.test.mjs` without the file |
 //! | `layers` | asks its synthetic files about every path | `cargo xtask bench sandbox` |
 //! | `leftovers` | restoring a state does not undo all | `leftovers` |
+//! | `limits` | stops at 10,000 commands and after 30 s | its interface |
 //! | `long_lines` | `grep` looks at a long line again for each 4 KiB of it | `tests/sandbox/commands.json` without the file |
 //! | `ln` | makes a symbolic link without `-s` | `ln` |
 //! | `ls` | `-a` leaves `.` and `..` out | `ls` |
@@ -49,6 +51,7 @@
 pub(super) mod arguments;
 #[cfg(feature = "analysis")]
 mod braces;
+pub(super) mod costs;
 #[cfg(feature = "analysis")]
 mod devices;
 #[cfg(feature = "analysis")]
@@ -88,6 +91,8 @@ mod head;
 pub(super) mod incomplete;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) mod layers;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub(super) mod limits;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod long_lines;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]

@@ -18,7 +18,7 @@ pub struct ClockState {
 }
 
 /// The clock of one environment.
-pub struct Clock {
+pub(crate) struct Clock {
     source: TimeSource,
     skew_us: Cell<u64>,
     last_us: Cell<u64>,
@@ -28,7 +28,7 @@ pub struct Clock {
 
 impl Clock {
     /// A clock without skew.
-    pub fn new(source: TimeSource) -> Self {
+    pub(crate) fn new(source: TimeSource) -> Self {
         Self {
             source,
             skew_us: Cell::new(0),
@@ -39,7 +39,7 @@ impl Clock {
     }
 
     /// The time, in µs since 1970-01-01 UTC.
-    pub fn now_us(&self) -> u64 {
+    pub(crate) fn now_us(&self) -> u64 {
         let now = self.source_us().saturating_add(self.skew_us.get());
         let now = now.max(self.last_us.get());
         self.last_us.set(now);
@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// What to save.
-    pub fn state(&self) -> ClockState {
+    pub(crate) fn state(&self) -> ClockState {
         ClockState {
             skew_us: self.skew_us.get(),
             last_us: self.last_us.get(),
@@ -59,14 +59,14 @@ impl Clock {
     }
 
     /// Goes on from a saved time; never back.
-    pub fn restore(&self, state: ClockState) {
+    pub(crate) fn restore(&self, state: ClockState) {
         self.skew_us.set(self.skew_us.get().max(state.skew_us));
         self.last_us.set(self.last_us.get().max(state.last_us));
     }
 
     /// What the sandbox was when the first of the commands that run now began;
     /// `None`: none runs.
-    pub fn before(&self) -> Option<Snapshot> {
+    pub(crate) fn before(&self) -> Option<Snapshot> {
         self.queue.before()
     }
 

@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// Runs `body` with `timeline` as the one that the clock symbol reads.
-pub fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
+pub(crate) fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
     struct Leave(Option<Rc<Timeline>>);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -26,13 +26,13 @@ pub fn enter<R>(timeline: &Rc<Timeline>, body: impl FnOnce() -> R) -> R {
 
 /// Nothing is polled: what was when the instance failed, or the command was left,
 /// never ended.
-pub fn abandon() {
+pub(crate) fn abandon() {
     // Kept for good: it is in the middle of whatever it did.
     std::mem::forget(CURRENT.take());
 }
 
 /// The timeline whose command is being polled.
-pub fn current() -> Option<Rc<Timeline>> {
+pub(crate) fn current() -> Option<Rc<Timeline>> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
@@ -51,7 +51,7 @@ fn outgrown() {
 
 /// Adds `units` to the time and the work of the running command: work that it
 /// does without reading the clock.
-pub fn spend(units: u64) {
+pub(crate) fn spend(units: u64) {
     match current() {
         Some(timeline) => timeline.spend(units),
         None => charge(units),
@@ -59,7 +59,7 @@ pub fn spend(units: u64) {
 }
 
 /// One reading of the clock by the running command.
-pub fn read_current() -> u64 {
+pub(crate) fn read_current() -> u64 {
     // Not borrowed meanwhile: it may end where it is.
     current().map_or(0, |timeline| timeline.read())
 }

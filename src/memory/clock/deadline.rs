@@ -8,7 +8,7 @@ use super::allowance::Allowance;
 
 /// Why a command was ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// Its time limit passed.
     Timeout,
     /// It held the core for longer than its work bound.
@@ -28,17 +28,17 @@ thread_local! {
 }
 
 /// Commands that would run in this step end, for `reason`.
-pub fn end_commands(reason: Stop) {
+pub(crate) fn end_commands(reason: Stop) {
     ENDING.set(Some(reason));
 }
 
 /// Why commands that would run end; `None`: they run.
-pub fn ending() -> Option<Stop> {
+pub(crate) fn ending() -> Option<Stop> {
     ENDING.get()
 }
 
 /// The step is over: from now on commands run.
-pub fn commands_ended() {
+pub(crate) fn commands_ended() {
     ENDING.set(None);
 }
 

@@ -8,6 +8,7 @@
 use std::cell::Cell;
 
 use super::work::charge;
+use crate::memory::bashkit::costs;
 use crate::memory::heap;
 
 /// Units of work that a tick is worth: with 62,500 turns of loops and calls, the
@@ -22,10 +23,6 @@ const TICK_WORK_OF_SHELL: u64 = TICK_WORK / 4;
 const TICKS_FREE: u64 = 50 * TICK_WORK;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
-/// Parts that a reading is worth: most builtins check their limits for every byte or
-/// line, `awk` for every statement.
-const PARTS_OF_READ: u64 = 1;
-const PARTS_OF_AWK: u64 = 4;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
 const COPIED_PER_WORK: usize = 2048;
@@ -34,20 +31,15 @@ const COPIED_PER_WORK: usize = 2048;
 const COPIED_PER_WORK_OF_READ: usize = 16 << 10;
 /// Builtins that a loop runs between two `read`s at most, for that weight.
 const BUILTINS_NEAR_READ: u32 = 8;
-/// Builtins that take a pipe in pieces of 4 KiB, look at each byte for long, and read
-/// the clock so seldom that it does not count: see [`crate::memory::bashkit::watcher`].
-const PIECEWISE: [&str; 4] = ["tr", "grep", "egrep", "fgrep"];
-/// Builtins that may start behind one in the same pipe.
+/// Builtins that may start in the same pipe behind one that takes pieces.
 const BUILTINS_NEAR_PIECES: u32 = 4;
 /// What a poll beside one is worth, in units: it has a piece.
 const PIECE_WORK: u64 = 180;
-/// Builtins that compute next to nothing, whatever they are given.
-const SHORT_BUILTINS: [&str; 8] = ["read", ":", "true", "[", "test", "echo", "printf", "export"];
 /// What a builtin costs beside its readings, in units.
 const BUILTIN_WORK: u64 = 12;
-/// Commands after which bashkit yields, and the units that they are worth at
-/// least: a short one takes some 12 µs, whatever it reads.
-const YIELD_WORK: u64 = 64 * 12;
+/// Units that the commands of a poll are worth at least: a short one takes some 12 µs,
+/// whatever it reads.
+const YIELD_WORK: u64 = costs::COMMANDS_IN_A_POLL * 12;
 
 /// Counters of one command.
 pub(super) struct Meter {
@@ -67,7 +59,7 @@ impl Default for Meter {
         Self {
             parts: Cell::default(),
             poll_work: Cell::default(),
-            read_parts: Cell::new(PARTS_OF_READ),
+            read_parts: Cell::new(costs::of("").reading),
             // What was copied before is not the command's.
             copied: Cell::new(heap::large()),
             near_read: Cell::default(),
@@ -125,19 +117,16 @@ impl Meter {
 
     /// The units that the start of a builtin is worth.
     pub(super) fn builtin_starts(&self, name: &str) -> u64 {
-        let parts = match name {
-            "awk" | "gawk" | "mawk" => PARTS_OF_AWK,
-            _ => PARTS_OF_READ,
-        };
-        self.read_parts.set(parts);
-        self.near_pieces.set(match PIECEWISE.contains(&name) {
+        let cost = costs::of(name);
+        self.read_parts.set(cost.reading);
+        self.near_pieces.set(match cost.takes_pieces {
             true => BUILTINS_NEAR_PIECES,
             false => self.near_pieces.get().saturating_sub(1),
         });
-        self.short_builtin.set(SHORT_BUILTINS.contains(&name));
-        self.near_read.set(match name {
-            "read" => BUILTINS_NEAR_READ,
-            _ => self.near_read.get().saturating_sub(1),
+        self.short_builtin.set(cost.is_short);
+        self.near_read.set(match cost.reads_rest {
+            true => BUILTINS_NEAR_READ,
+            false => self.near_read.get().saturating_sub(1),
         });
         BUILTIN_WORK
     }

@@ -21,14 +21,14 @@ mod time;
 mod timeline;
 mod work;
 
-pub use base::{Clock, ClockState};
-pub use current::{abandon, current, enter, read_current, spend};
-pub use deadline::{Stop, commands_ended, end_commands, ending};
-pub use order::Idle;
-pub use sleep::Sleep;
-pub use time::TimeSource;
-pub use timeline::Timeline;
-pub use work::{STEP_WORK, charge, end_step, pause, work};
+pub(crate) use base::{Clock, ClockState};
+pub(crate) use current::{abandon, current, enter, read_current, spend};
+pub(crate) use deadline::{Stop, commands_ended, end_commands, ending};
+pub(crate) use order::Idle;
+pub(crate) use sleep::Sleep;
+pub(crate) use time::TimeSource;
+pub(crate) use timeline::Timeline;
+pub(crate) use work::{STEP_WORK, charge, end_step, pause, work};
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ enum Phase {
 
 /// What an idle command does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
+pub(crate) enum Idle {
     /// Time moved; sleepers were woken.
     Moved,
     /// A parallel command may have to move first; the command is woken when it

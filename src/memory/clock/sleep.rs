@@ -9,7 +9,7 @@ use super::timeline::Timeline;
 
 /// A virtual sleep; see [`Timeline::sleep`].
 #[derive(Debug)]
-pub struct Sleep {
+pub(crate) struct Sleep {
     id: u64,
     timeline: Rc<Timeline>,
     until_us: u64,
@@ -17,7 +17,7 @@ pub struct Sleep {
 
 impl Timeline {
     /// Sleeps for `us` of virtual time, or until the command is stopped.
-    pub fn sleep(self: &Rc<Self>, us: u64) -> Sleep {
+    pub(crate) fn sleep(self: &Rc<Self>, us: u64) -> Sleep {
         Sleep {
             id: self.runner.next_sleep(),
             until_us: self.now_us().saturating_add(us),

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Tells the time of the current step, in ms since 1970-01-01 UTC.
-pub type TimeSource = Rc<dyn Fn() -> u64>;
+pub(crate) type TimeSource = Rc<dyn Fn() -> u64>;
 
 /// How far from the end of a hold the clock is put back: more than one poll takes.
 const PUT_BACK_US: u64 = 1_000_000;

@@ -27,7 +27,7 @@ const TICKS_TO_STOP: u32 = 200;
 const SHORT_TICKS: u32 = 400;
 
 /// One running command.
-pub struct Timeline {
+pub(crate) struct Timeline {
     clock: Rc<Clock>,
     /// Virtual time, and the order among commands.
     pub(super) runner: Rc<Runner>,
@@ -45,7 +45,12 @@ pub struct Timeline {
 impl Timeline {
     /// The timeline of a command that may take `timeout_us` of virtual time and
     /// `work_bound` units of work in one go.
-    pub fn start(clock: &Rc<Clock>, timeout_us: u64, work_bound: u64, random: Random) -> Rc<Self> {
+    pub(crate) fn start(
+        clock: &Rc<Clock>,
+        timeout_us: u64,
+        work_bound: u64,
+        random: Random,
+    ) -> Rc<Self> {
         let runner = clock.begin();
         let ends_us = runner.time.now_us().saturating_add(timeout_us);
         let memory = Allowance::new(clock.lost_bytes());
@@ -63,23 +68,23 @@ impl Timeline {
     }
 
     /// Remembers what the sandbox was when the command began.
-    pub fn set_before(&self, before: Snapshot) {
+    pub(crate) fn set_before(&self, before: Snapshot) {
         self.runner.before.replace(Some(before));
     }
 
     /// Names the files that it changes: it is not left in the middle of that.
-    pub fn set_files(&self, files: &Rc<RefCell<Tree>>) {
+    pub(crate) fn set_files(&self, files: &Rc<RefCell<Tree>>) {
         let _ = self.files.set(Rc::downgrade(files));
     }
 
     /// The stream of random bytes of the environment.
-    pub fn random(&self) -> &Random {
+    pub(crate) fn random(&self) -> &Random {
         &self.random
     }
 
     /// Whether it is in the middle of nothing that others share: a change of
     /// files, for example.
-    pub fn is_apart(&self) -> bool {
+    pub(crate) fn is_apart(&self) -> bool {
         let files = self.files.get().and_then(Weak::upgrade);
         !heap::is_busy()
             && self.random.is_apart()
@@ -90,19 +95,19 @@ impl Timeline {
 /// When and why the command ends.
 impl Timeline {
     /// Why the command must end, if it must.
-    pub fn stopped(&self) -> Option<Stop> {
+    pub(crate) fn stopped(&self) -> Option<Stop> {
         self.deadline.stopped()
     }
 
     /// Ends the command at its next check; the first reason counts.
-    pub fn stop(&self, reason: Stop) {
+    pub(crate) fn stop(&self, reason: Stop) {
         self.deadline.stop(Some(reason));
         self.runner.wake_sleepers();
     }
 
     /// The host cancels the command. A lent program that runs is ended by the same
     /// cancellation, and then the command.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.deadline.cancel();
         if !self.is_outside() {
             self.stop(Stop::Cancelled);
@@ -111,7 +116,7 @@ impl Timeline {
 
     /// Ends the command before its next poll, because that poll would not return. If its
     /// time limit would have come before the work bound, the reason is the time limit.
-    pub fn end(&self, reason: Stop) {
+    pub(crate) fn end(&self, reason: Stop) {
         let in_time = self.remaining_us() > self.deadline.work_bound;
         self.stop(match reason {
             Stop::Work if !in_time => Stop::Timeout,
@@ -121,7 +126,7 @@ impl Timeline {
 
     /// The command was abandoned in the middle of a poll and has ended now. The memory
     /// that it holds is lost.
-    pub fn leave(&self, left: Left) {
+    pub(crate) fn leave(&self, left: Left) {
         self.runner.before.take();
         self.clock.end(&self.runner);
         self.clock.lose(self.deadline.memory.held());
@@ -137,17 +142,17 @@ impl Timeline {
     }
 
     /// What was said where it failed.
-    pub fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         self.deadline.failure.borrow().clone()
     }
 
     /// Memory that the command may hold.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.deadline.memory.bytes()
     }
 
     /// Why the command's time is over, if it is.
-    pub fn over(&self) -> Option<Stop> {
+    pub(crate) fn over(&self) -> Option<Stop> {
         self.deadline.over(self.now_us())
     }
 
@@ -190,7 +195,7 @@ impl Timeline {
     }
 
     /// The flag that bashkit looks at before every command.
-    pub fn set_stop_flag(&self, flag: Arc<AtomicBool>) {
+    pub(crate) fn set_stop_flag(&self, flag: Arc<AtomicBool>) {
         self.deadline.set_flag(flag);
     }
 }
@@ -198,12 +203,12 @@ impl Timeline {
 /// The work that the command does: readings, ticks, bytes, polls.
 impl Timeline {
     /// Units of work done in the last poll, or so far in this one.
-    pub fn poll_work(&self) -> u64 {
+    pub(crate) fn poll_work(&self) -> u64 {
         self.meter.poll_work()
     }
 
     /// A poll begins.
-    pub fn begin_poll(&self) {
+    pub(crate) fn begin_poll(&self) {
         let units = self.meter.begin_poll();
         self.readings.begin_poll();
         counter::refill();
@@ -222,7 +227,7 @@ impl Timeline {
     }
 
     /// A poll ended; returns the work it did.
-    pub fn end_poll(&self) -> u64 {
+    pub(crate) fn end_poll(&self) -> u64 {
         heap::set_limit(usize::MAX);
         self.count(self.readings.end());
         self.judge();
@@ -234,7 +239,7 @@ impl Timeline {
 
     /// One reading: a part of a unit of work, and as much time, as far as it is known
     /// not to be that of bashkit's watcher ([`Rows`]).
-    pub fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.deadline.has_read.set(true);
         let counted = self.readings.read();
         self.count(counted.unwrap_or(0));
@@ -253,7 +258,7 @@ impl Timeline {
     }
 
     /// Something was woken.
-    pub fn woken(&self) {
+    pub(crate) fn woken(&self) {
         self.count(self.readings.end_by_waking());
     }
 
@@ -263,20 +268,20 @@ impl Timeline {
     }
 
     /// Adds work that was done without reading the clock.
-    pub fn spend(&self, units: u64) {
+    pub(crate) fn spend(&self, units: u64) {
         self.count(self.readings.end());
         self.add(units);
         self.judge();
     }
 
     /// A builtin starts.
-    pub fn builtin_starts(&self, name: &str) {
+    pub(crate) fn builtin_starts(&self, name: &str) {
         self.count(self.readings.end());
         self.spend(self.meter.builtin_starts(name));
     }
 
     /// The poll ended because as many commands ran as bashkit runs in one go.
-    pub fn commands_ran(&self) {
+    pub(crate) fn commands_ran(&self) {
         self.spend(self.meter.short_of_yield());
     }
 
@@ -311,42 +316,42 @@ impl Timeline {
 /// The virtual time of the command.
 impl Timeline {
     /// The time without reading the clock, in µs since 1970-01-01 UTC.
-    pub fn now_us(&self) -> u64 {
+    pub(crate) fn now_us(&self) -> u64 {
         self.runner.time.now_us()
     }
 
     /// Time that the command has taken, in µs.
-    pub fn elapsed_us(&self) -> u64 {
+    pub(crate) fn elapsed_us(&self) -> u64 {
         self.runner.time.elapsed_us()
     }
 
     /// Time until the command times out, in µs.
-    pub fn remaining_us(&self) -> u64 {
+    pub(crate) fn remaining_us(&self) -> u64 {
         self.deadline.us.saturating_sub(self.now_us())
     }
 
     /// Notes that something will look at the clock at `us` from now, so that no
     /// skipped slice of time jumps over it.
-    pub fn mark(&self, us: u64) {
+    pub(crate) fn mark(&self, us: u64) {
         self.runner.mark(us);
     }
 
     /// Time until the command times out, or something that [`Timeline::mark`]
     /// announced looks at the clock, in µs.
-    pub fn until_deadline_us(&self) -> u64 {
+    pub(crate) fn until_deadline_us(&self) -> u64 {
         let mark = self.runner.next_mark_us();
         let until_mark = mark.map_or(u64::MAX, |mark| mark - self.now_us());
         self.remaining_us().min(until_mark)
     }
 
     /// The command made progress: the next idle wait starts from here.
-    pub fn busy(&self) {
+    pub(crate) fn busy(&self) {
         self.runner.busy();
     }
 
     /// Nothing can go on before time moves: moves it to the next event, or has
     /// `waker` called when it is this command's turn.
-    pub fn idle(&self, waker: impl FnOnce() -> Waker) -> Idle {
+    pub(crate) fn idle(&self, waker: impl FnOnce() -> Waker) -> Idle {
         let target = match self.clock.queue.idle(&self.runner, self.deadline.us, waker) {
             Ok(target) => target,
             Err(idle) => return idle,
@@ -361,33 +366,33 @@ impl Timeline {
     }
 
     /// Tells the command whose turn it is, if it waits for it.
-    pub fn pass_turn(&self) {
+    pub(crate) fn pass_turn(&self) {
         self.clock.queue.pass_turn();
     }
 
     /// The command has ended, or nobody will poll it again.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.runner.settle();
     }
 
     /// The command waits for something outside; real time counts until
     /// [`Timeline::leave_outside`].
-    pub fn enter_outside(&self) {
+    pub(crate) fn enter_outside(&self) {
         self.runner.time.enter_outside();
     }
 
     /// Whether the command waits for something outside.
-    pub fn is_outside(&self) -> bool {
+    pub(crate) fn is_outside(&self) -> bool {
         self.runner.time.is_outside()
     }
 
     /// What the command waited for outside has come.
-    pub fn leave_outside(&self) {
+    pub(crate) fn leave_outside(&self) {
         self.runner.time.leave_outside();
     }
 
     /// Adds the real time that passed while waiting outside.
-    pub fn count_outside(&self) {
+    pub(crate) fn count_outside(&self) {
         self.runner.time.count_outside();
     }
 }
@@ -396,7 +401,7 @@ impl Timeline {
 /// command calls.
 impl Timeline {
     /// A `timeout` is about to start `command`, `us` before its time is over.
-    pub fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {
+    pub(crate) fn set_timeout(&self, command: &str, us: u64, preserve_status: bool) {
         self.mark(us);
         let us = self.now_us().saturating_add(us);
         let limit = ProgramLimit {
@@ -408,7 +413,7 @@ impl Timeline {
 
     /// A command is about to start; says whether it must not, because only last
     /// words were awaited.
-    pub fn refuses(&self, name: &str) -> bool {
+    pub(crate) fn refuses(&self, name: &str) -> bool {
         self.runner.time.release();
         let refused = self.last_words.refuse(name);
         if refused {
@@ -419,12 +424,12 @@ impl Timeline {
 
     /// No poll begins at `us` or later, as commands see it, until
     /// [`Timeline::end_hold`].
-    pub fn hold_clock(&self, us: u64) {
+    pub(crate) fn hold_clock(&self, us: u64) {
         self.runner.time.hold(us);
     }
 
     /// Ends a hold; if `us` has passed, only when the next command starts.
-    pub fn end_hold(&self, us: u64) {
+    pub(crate) fn end_hold(&self, us: u64) {
         self.runner.time.end_hold(us);
     }
 }

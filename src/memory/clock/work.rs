@@ -7,7 +7,7 @@ use std::task::Poll;
 
 /// Work after which a step ends: worth about 4 ms, so that a cancellation and other
 /// sessions do not wait for longer.
-pub const STEP_WORK: u64 = 4_000;
+pub(crate) const STEP_WORK: u64 = 4_000;
 
 thread_local! {
     static WORK: Cell<u64> = const { Cell::new(0) };
@@ -15,17 +15,17 @@ thread_local! {
 
 /// Work done so far in this instance by sandboxed commands and searches, in
 /// units worth about 1 µs. The executor ends a step after some 4,000 of them.
-pub fn work() -> u64 {
+pub(crate) fn work() -> u64 {
     WORK.get()
 }
 
 /// Adds to [`work`] what was done without reading the clock.
-pub fn charge(units: u64) {
+pub(crate) fn charge(units: u64) {
     WORK.set(WORK.get().wrapping_add(units));
 }
 
 /// Ends the poll once, so that others run; if it did enough, the step ends, too.
-pub async fn pause() {
+pub(crate) async fn pause() {
     let mut paused = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut paused, true) {
@@ -40,7 +40,7 @@ pub async fn pause() {
 }
 
 /// Ends the step, so that the host learns what has happened before what comes next.
-pub async fn end_step() {
+pub(crate) async fn end_step() {
     charge(STEP_WORK);
     pause().await;
 }

@@ -13,9 +13,12 @@ mod path;
 mod write;
 
 pub use change::{Change, ChangeKind};
-pub use limits::{TreeError, TreeLimits};
-pub use node::{Content, DIRECTORY_MODE, Directory, FILE_MODE, Node, NodeKind};
-pub use path::{LastLink, components, file_name, is_below, parent};
+pub(crate) use limits::TreeError;
+pub use limits::TreeLimits;
+pub(crate) use node::{Content, Directory, Node, NodeKind};
+#[cfg(test)]
+pub(crate) use node::{DIRECTORY_MODE, FILE_MODE};
+pub(crate) use path::{LastLink, components, parent};
 
 use std::borrow::Cow;
 use std::sync::Arc;

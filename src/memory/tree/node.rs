@@ -6,9 +6,9 @@ use bytes::Bytes;
 use imbl::OrdMap;
 
 /// Permission bits of a new file.
-pub const FILE_MODE: u32 = 0o644;
+pub(crate) const FILE_MODE: u32 = 0o644;
 /// Permission bits of a new directory.
-pub const DIRECTORY_MODE: u32 = 0o755;
+pub(crate) const DIRECTORY_MODE: u32 = 0o755;
 
 /// Content of one file: shared between snapshots, grown in place while unshared.
 #[derive(Clone, Debug, PartialEq, Eq)]

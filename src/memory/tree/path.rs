@@ -10,13 +10,13 @@ pub enum LastLink {
 }
 
 /// The names on a path, empty ones and `.` left out.
-pub fn components(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+pub(crate) fn components(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/')
         .filter(|name| !name.is_empty() && *name != ".")
 }
 
 /// The path of the directory that holds `path`.
-pub fn parent(path: &str) -> &str {
+pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
         None | Some(0) => "/",
         Some(end) => &path[..end],
@@ -24,12 +24,12 @@ pub fn parent(path: &str) -> &str {
 }
 
 /// The last name of `path`; none for the root.
-pub fn file_name(path: &str) -> Option<&str> {
+pub(crate) fn file_name(path: &str) -> Option<&str> {
     components(path).next_back()
 }
 
 /// Whether `path` lies below `directory` (and is not `directory` itself).
-pub fn is_below(path: &str, directory: &str) -> bool {
+pub(crate) fn is_below(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     path.strip_prefix(directory)
         .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))

@@ -21,7 +21,7 @@ use crate::effect::{EffectKind, OutcomeKind};
 use crate::llm::HttpRequest;
 use url::Address;
 
-pub use url::HostList;
+pub(crate) use url::HostList;
 
 /// Bytes of a body at most; the rest is not waited for.
 const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;

@@ -208,7 +208,7 @@ fn target_of(text: &str) -> Result<String, String> {
 /// (`localhost`, `10.1.2.3`, a name without a dot). Each may end in `:port`, or
 /// in `:*` for every port; without, only the usual port of the scheme is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostList(Vec<Entry>);
+pub(crate) struct HostList(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
@@ -233,7 +233,7 @@ enum Pattern {
 
 impl HostList {
     /// Reads the entries; the error names the one that is none.
-    pub fn parse(entries: &[String]) -> Result<Self, String> {
+    pub(crate) fn parse(entries: &[String]) -> Result<Self, String> {
         let entries = entries.iter().map(|entry| {
             let wrong = |reason: String| format!("`{entry}` is no host to allow: {reason}");
             let (host, any_port) = match entry.strip_suffix(":*") {

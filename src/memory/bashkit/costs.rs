@@ -1,0 +1,51 @@
+//! What bashkit's builtins cost beside what they can be seen to do.
+//!
+//! bashkit counts nothing that all builtins have in common: they read the clock for every
+//! byte, for every line or hardly at all, and `awk` neither reads it in its loops nor
+//! looks at the flag that ends a command. Without this a command's own time would pass
+//! tenfold too fast or too slow, and a loop of `awk` could not be cancelled.
+//!
+//! Seen in bashkit 0.20.2; `cargo xtask bench sandbox` prints both times beside each other.
+
+/// What a builtin costs, see [`of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::memory) struct Cost {
+    /// Sixteenths of a unit that a reading of the clock is worth.
+    pub(in crate::memory) reading: u64,
+    /// It takes a pipe in pieces of 4 KiB, looks at each byte for long, and reads the
+    /// clock so seldom that it does not count (see [`super::watcher`]).
+    pub(in crate::memory) takes_pieces: bool,
+    /// It computes next to nothing, whatever it is given.
+    pub(in crate::memory) is_short: bool,
+    /// The shell hands it all the input that is left, several times over.
+    pub(in crate::memory) reads_rest: bool,
+}
+
+/// Commands after which bashkit yields.
+pub(in crate::memory) const COMMANDS_IN_A_POLL: u64 = 64;
+
+/// The cost of the builtin `name`.
+pub(in crate::memory) fn of(name: &str) -> Cost {
+    Cost {
+        // Most check their limits for every byte or line, `awk` for every statement.
+        reading: match is_awk(name) {
+            true => 4,
+            false => 1,
+        },
+        takes_pieces: matches!(name, "tr" | "grep" | "egrep" | "fgrep"),
+        is_short: matches!(
+            name,
+            "read" | ":" | "true" | "[" | "test" | "echo" | "printf" | "export"
+        ),
+        reads_rest: name == "read",
+    }
+}
+
+/// Whether `command` may have worked without any work being counted: loops of `awk`.
+pub(in crate::memory) fn may_be_uncounted(command: &str) -> bool {
+    command.contains("awk")
+}
+
+fn is_awk(name: &str) -> bool {
+    matches!(name, "awk" | "gawk" | "mawk")
+}
