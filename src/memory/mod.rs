@@ -5,9 +5,10 @@
 //! shell exists on wasm32 with the feature `sandbox`; elsewhere `exec` answers
 //! that it is unsupported. What the shell can and cannot do: `docs/sandbox.md`.
 
-// Only the shell calls most of it, and only wasm32 has the shell.
+// Only the shell calls most of it, and only wasm32 has the shell; the terminal and the
+// containment of commands are for pages.
 #![cfg_attr(
-    not(all(target_arch = "wasm32", feature = "sandbox")),
+    not(all(target_arch = "wasm32", feature = "sandbox", feature = "web")),
     allow(dead_code, unused_imports)
 )]
 
