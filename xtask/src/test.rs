@@ -9,7 +9,8 @@ use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{
-    NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
+    NATIVE, NODE_TEST, WASM_TARGET, cargo, cargo_in_spare_time, ensure_wasm_target, root, shell,
+    target_dir,
 };
 use crate::{browser, build, component, elsewhere, matrix, native, npm, python, web, www};
 
@@ -95,39 +96,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         timed("lint", || lint(&shell))?;
     }
     let binary = timed("build", build::binary)?;
-    if [
-        Suite::Node,
-        Suite::Browser,
-        Suite::Programs,
-        Suite::Playground,
-        Suite::Engines,
-    ]
-    .into_iter()
-    .any(wants)
-    {
-        let web = timed("build of the web face", web::build)?;
-        check_node(&shell)?;
-        if wants(Suite::Node) {
-            timed("node", || node(&shell, &binary, &web))?;
-        }
-    }
-    // Browsers wait for what they show: nothing else runs beside them.
-    if wants(Suite::Browser) {
-        timed("browser", || browser::cases(&shell, &binary))?;
-    }
-    if wants(Suite::Programs) {
-        timed("programs", || programs(&shell))?;
-    }
-    if wants(Suite::Playground) {
-        // Without a suite's name its main way, which takes a third.
-        let is_whole = options.suite.is_some();
-        timed("playground", || www::test(&shell, &binary, is_whole))?;
-    }
-    if wants(Suite::Engines) {
-        timed("engines", || {
-            www::build(&shell)?;
-            browser::engines(&shell, &binary)
-        })?;
+    let with_web = || web_suites(&shell, &binary, options.suite, wants);
+    match is_whole {
+        true => both(with_web, compile_rust_tests)?,
+        false => with_web()?,
     }
     if wants(Suite::Rust) {
         let is_long = options.suite == Some(Suite::All);
@@ -166,6 +138,62 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         timed("peers", || peers(&shell))?;
     }
     Ok(())
+}
+
+/// The suites over the web face, of those that are wanted.
+fn web_suites(
+    shell: &Shell,
+    binary: &Path,
+    suite: Option<Suite>,
+    wants: impl Fn(Suite) -> bool,
+) -> Result<()> {
+    if [
+        Suite::Node,
+        Suite::Browser,
+        Suite::Programs,
+        Suite::Playground,
+        Suite::Engines,
+    ]
+    .into_iter()
+    .any(&wants)
+    {
+        let web = timed("build of the web face", web::build)?;
+        check_node(shell)?;
+        if wants(Suite::Node) {
+            timed("node", || node(shell, binary, &web))?;
+        }
+    }
+    // Browsers wait for what they show: no other suite runs beside them.
+    if wants(Suite::Browser) {
+        timed("browser", || browser::cases(shell, binary))?;
+    }
+    if wants(Suite::Programs) {
+        timed("programs", || programs(shell))?;
+    }
+    if wants(Suite::Playground) {
+        // Without a suite's name its main way, which takes a third.
+        let is_whole = suite.is_some();
+        timed("playground", || www::test(shell, binary, is_whole))?;
+    }
+    if wants(Suite::Engines) {
+        timed("engines", || {
+            www::build(shell)?;
+            browser::engines(shell, binary)
+        })?;
+    }
+    Ok(())
+}
+
+/// Compiles the Rust tests beside other suites, which wait for most of their time.
+fn compile_rust_tests() -> Result<()> {
+    let shell = shell()?;
+    cargo_in_spare_time(&shell)
+        .arg("test")
+        .args(NATIVE)
+        .arg("--no-run")
+        .env(native::EMBED, native::core_path())
+        .run()
+        .context("the Rust tests do not compile")
 }
 
 /// Compiles the cores: a crate of each takes one thread for minutes, so something else

@@ -42,12 +42,26 @@ pub(crate) fn shell() -> Result<Shell> {
 /// gives it: build scripts of dependencies watch what `cargo run` tells about
 /// the task's own package, and would run again, with all that builds on them.
 pub(crate) fn cargo(shell: &Shell) -> Cmd<'_> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let cargo = cargo_program();
+    without_own_package(cmd!(shell, "{cargo}"))
+}
+
+/// The same cargo, with what other programs leave of the processors.
+pub(crate) fn cargo_in_spare_time(shell: &Shell) -> Cmd<'_> {
+    let cargo = cargo_program();
+    without_own_package(cmd!(shell, "nice -n 19 {cargo}"))
+}
+
+fn cargo_program() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+fn without_own_package(command: Cmd<'_>) -> Cmd<'_> {
     let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| told(name))
-        .fold(cmd!(shell, "{cargo}"), |cargo, name| cargo.env_remove(name))
+        .fold(command, |command, name| command.env_remove(name))
 }
 
 /// Writes `content` unless the file holds it already, so that its time stamp
