@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hermitcrab::event::EventKind;
 use hermitcrab::llm::SseDecoder;
 use hermitcrab::log::LogReader;
 use hermitcrab::memory::{Tree, TreeLimits, export_tar, import_tar};
@@ -35,10 +36,11 @@ const INPUTS: usize = 2_000;
 /// What one does with an input.
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 9] = [
+const TARGETS: [(&str, Target); 10] = [
     ("apply_patch", patches),
     ("archive", archives),
     ("config", configs),
+    ("event", events),
     ("journal", journals),
     ("log", logs),
     ("saved", saved_sessions),
@@ -241,6 +243,16 @@ fn configs(input: &[u8]) {
     let again = SessionConfig::from_json(&json).expect("its own JSON");
     assert_eq!(json, serde_json::to_string(&again).expect("JSON"));
     let _ = ScriptedModel::from_json(&text);
+}
+
+/// An event as hosts read it: one that is understood is understood again as it is written.
+fn events(input: &[u8]) {
+    let Ok(event) = serde_json::from_slice::<EventKind>(input) else {
+        return;
+    };
+    let json = serde_json::to_vec(&event).expect("JSON");
+    let again: EventKind = serde_json::from_slice(&json).expect("its own JSON");
+    assert_eq!(json, serde_json::to_vec(&again).expect("JSON"));
 }
 
 /// A log, plain here and compressed there: as far as it is read it is whole.
