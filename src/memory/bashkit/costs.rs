@@ -1,11 +1,11 @@
 //! What bashkit's builtins cost beside what they can be seen to do.
 //!
 //! bashkit counts nothing that all builtins have in common: they read the clock for every
-//! byte, for every line or hardly at all, and `awk` neither reads it in its loops nor
-//! looks at the flag that ends a command. Without this a command's own time would pass
-//! tenfold too fast or too slow, and a loop of `awk` could not be cancelled.
+//! byte, for every line or hardly at all, and the loops of `awk` count no work. Without
+//! this a command's own time, by which `timeout` ends it, would be far from the real one,
+//! and a cancellation that came while `awk` worked would be lost.
 //!
-//! Seen in bashkit 0.20.2; `cargo xtask bench sandbox` prints both times beside each other.
+//! Seen in bashkit 0.20.2.
 
 /// What a builtin costs, see [`of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

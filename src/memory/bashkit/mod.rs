@@ -10,7 +10,7 @@
 //! | `absent` | `git`, `curl` and their like mislead | `absent` |
 //! | `arguments` | gathers the refusals of a builtin's arguments | its parts |
 //! | `braces` | leaves words of large braces out | `braces` |
-//! | `costs` | counts nothing that all builtins have in common | `cargo xtask bench sandbox` |
+//! | `costs` | counts nothing that all builtins have in common | its interface |
 //! | `devices` | reads endless devices whole, as all files | our own tree |
 //! | `diff` | exits 1 for a missing file | `diff` |
 //! | `expansions` | leaves expansions within expansions out | `expansions` |
