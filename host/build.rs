@@ -21,15 +21,11 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded_core)");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=HERMITCRAB_EMBED");
-    if let Ok(target) = std::env::var("TARGET") {
-        println!("cargo::rustc-env=HERMITCRAB_TARGET={target}");
-    }
     let Ok(core) = std::env::var("HERMITCRAB_EMBED") else {
         return;
     };
     println!("cargo::rerun-if-changed={core}");
-    // The first of the two builds of `cargo xtask build` happens before there
-    // is a compiled core.
+    // Lints may come before there is a compiled core.
     if Path::new(&core).is_file() {
         println!("cargo::rustc-cfg=embedded_core");
         println!("cargo::rustc-env=HERMITCRAB_EMBEDDED={core}");

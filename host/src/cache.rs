@@ -1,4 +1,4 @@
-//! Compiling cores, and the disk cache for cores that are not built in and for
+//! The disk cache for cores that are not built in and for
 //! lent programs.
 //!
 //! Loading compiled code is trusting it, so the cache is private (directory
@@ -7,18 +7,16 @@
 //! settings), and a digest guards against damage.
 
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use hermitcrab_engine::{EngineError, key};
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::engine::{self, EngineError};
 use crate::error::HostError;
-use crate::prepare::prepare;
 
 /// Bytes of the digest in front of the compiled code.
 const DIGEST: usize = 32;
@@ -50,54 +48,6 @@ impl Cache {
 pub(crate) fn hash_of(file: &Path) -> String {
     let digest = std::fs::read(file).map(Sha256::digest);
     digest.map(|digest| hex(&digest)).unwrap_or_default()
-}
-
-/// Compiles the component `wasm` to `out` for this version of the host; does
-/// nothing if `out` was made from the same component by the same host.
-///
-/// # Errors
-/// A file that cannot be read or written, or that is no core.
-pub fn compile_core(wasm: &Path, out: &Path) -> Result<(), HostError> {
-    make(wasm, out, |engine, component| {
-        compile(engine, wasm, component)
-    })
-}
-
-/// Writes the component `wasm` to `out` with its tables already read, see
-/// `prepare` in `wit/hermitcrab.wit`; does nothing if `out` was made from the
-/// same component by the same host.
-///
-/// # Errors
-/// A file that cannot be read or written, or that is no core.
-pub fn prepare_core(wasm: &Path, out: &Path) -> Result<(), HostError> {
-    make(wasm, out, |engine, component| {
-        prepare(engine, component).map_err(|error| unusable(wasm, &error))
-    })
-}
-
-/// Makes `out` of the component `wasm` unless that has been done.
-fn make(
-    wasm: &Path,
-    out: &Path,
-    work: impl FnOnce(&Engine, &[u8]) -> Result<Vec<u8>, HostError>,
-) -> Result<(), HostError> {
-    let engine = engine::shared()?;
-    let component = read(wasm)?;
-    let key = key(engine, &component);
-    // The key lies beside the file and is written after it.
-    let mut key_file = out.as_os_str().to_owned();
-    key_file.push(".key");
-    let key_file = PathBuf::from(key_file);
-    if out.is_file() && fs::read_to_string(&key_file).is_ok_and(|old| old == key) {
-        return Ok(());
-    }
-    let made = work(engine, &component)?;
-    let _ = fs::remove_file(&key_file);
-    if let Some(parent) = out.parent() {
-        fs::create_dir_all(parent).map_err(|error| failed("create", parent, &error))?;
-    }
-    fs::write(out, made).map_err(|error| failed("write", out, &error))?;
-    fs::write(&key_file, key).map_err(|error| failed("write", &key_file, &error))
 }
 
 /// Loads the core at `path`, compiled through the cache in `dir`. A cache that
@@ -149,25 +99,6 @@ fn unusable(path: &Path, error: &wasmtime::Error) -> HostError {
         path.display(),
         EngineError::new(error)
     ))
-}
-
-/// What compiled code depends on, in hexadecimal.
-pub(crate) fn key(engine: &Engine, source: &[u8]) -> String {
-    /// Wasmtime tells its version and settings to a `Hasher`; those of std
-    /// have 64 bits and no stable result.
-    struct Feed(Sha256);
-    impl Hasher for Feed {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.update(bytes);
-        }
-        fn finish(&self) -> u64 {
-            0
-        }
-    }
-    let mut feed = Feed(Sha256::new());
-    engine.precompile_compatibility_hash().hash(&mut feed);
-    feed.0.update(Sha256::digest(source));
-    hex(&feed.0.finalize())
 }
 
 /// Hexadecimal digits.
@@ -265,7 +196,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let (wasm, dir) = (root.path().join("core.wasm"), root.path().join("cores"));
         fs::write(&wasm, EMPTY).expect("written");
-        let engine = engine::shared().expect("an engine");
+        let engine = hermitcrab_engine::shared().expect("an engine");
         load(engine, &wasm, Some(&dir)).expect("a component");
         let mut files = fs::read_dir(&dir).expect("a cache");
         let file = files.next().expect("a file").expect("an entry").path();
@@ -274,7 +205,7 @@ mod tests {
     }
 
     fn hits(file: &Path) -> bool {
-        load_cached(engine::shared().expect("an engine"), file).is_some()
+        load_cached(hermitcrab_engine::shared().expect("an engine"), file).is_some()
     }
 
     #[test]
@@ -309,48 +240,23 @@ mod tests {
             fs::write(&file, &whole[..length]).expect("written");
             assert!(!hits(&file), "{length} bytes");
         }
-        let engine = engine::shared().expect("an engine");
+        let engine = hermitcrab_engine::shared().expect("an engine");
         load(engine, &root.path().join("core.wasm"), Some(&dir)).expect("a component");
         assert!(hits(&file));
     }
 
     #[test]
-    fn another_core_has_another_name() {
-        let engine = engine::shared().expect("an engine");
-        assert_ne!(key(engine, EMPTY), key(engine, b"other"));
-        assert_eq!(key(engine, EMPTY).len(), 64);
-    }
-
-    #[test]
-    fn compile_core_works_only_when_something_changed() {
-        let root = tempfile::tempdir().expect("a directory");
-        let (wasm, out) = (
-            root.path().join("core.wasm"),
-            root.path().join("core.cwasm"),
-        );
-        fs::write(&wasm, EMPTY).expect("written");
-        compile_core(&wasm, &out).expect("compiled");
-        fs::write(&out, "kept").expect("written");
-        compile_core(&wasm, &out).expect("nothing to do");
-        assert_eq!(fs::read(&out).expect("readable"), b"kept");
-        // A custom section makes it another component.
-        fs::write(&wasm, [EMPTY, b"\0\x02\x01x"].concat()).expect("written");
-        compile_core(&wasm, &out).expect("compiled");
-        assert_ne!(fs::read(&out).expect("readable"), b"kept");
-    }
-
-    #[test]
     fn what_is_no_core_is_named() {
         let root = tempfile::tempdir().expect("a directory");
-        let wasm = root.path().join("core.wasm");
-        fs::write(&wasm, "not a core").expect("written");
-        let error = compile_core(&wasm, &root.path().join("out")).expect_err("no core");
-        assert!(
-            error.to_string().contains("core.wasm is not a core"),
-            "{error}"
-        );
-        let missing = root.path().join("missing.wasm");
-        let error = compile_core(&missing, &root.path().join("out")).expect_err("no file");
-        assert!(error.to_string().starts_with("cannot read "), "{error}");
+        let engine = hermitcrab_engine::shared().expect("an engine");
+        let refusal = |file: &str| {
+            let loaded = load(engine, &root.path().join(file), None);
+            loaded.expect_err("no core").to_string()
+        };
+        fs::write(root.path().join("core.wasm"), "not a core").expect("written");
+        let error = refusal("core.wasm");
+        assert!(error.contains("core.wasm is not a core"), "{error}");
+        let error = refusal("missing.wasm");
+        assert!(error.starts_with("cannot read "), "{error}");
     }
 }

@@ -2,12 +2,11 @@
 //! where it lies. It is part of the executable, so it is neither copied nor
 //! hashed at start.
 
+use hermitcrab_engine::{self as engine, EngineError};
 use std::sync::OnceLock;
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
-
-use crate::engine::{self, EngineError};
 
 /// The embedded core on the shared engine, if this library was built with one
 /// and this build of wasmtime accepts it. Machine code can be registered once
@@ -17,7 +16,7 @@ pub(crate) fn shared() -> Option<Result<Component, EngineError>> {
     let bytes = bytes()?;
     let load = || {
         let engine = engine::shared()?;
-        // SAFETY: the bytes were made by `compile_core` of this crate in the
+        // SAFETY: the bytes were made by `make_core` of the engine's crate in the
         // same build, they are static, and nothing writes to them.
         #[cfg(unix)]
         let component =
@@ -32,7 +31,7 @@ pub(crate) fn shared() -> Option<Result<Component, EngineError>> {
 
 /// A copy of the embedded core for another engine.
 pub(crate) fn copy(engine: &Engine) -> Option<Result<Component, EngineError>> {
-    // SAFETY: the bytes were made by `compile_core` of this crate in the same
+    // SAFETY: the bytes were made by `make_core` of the engine's crate in the same
     // build; wasmtime checks that the engine's settings fit.
     let component = unsafe { Component::deserialize(engine, bytes()?) };
     Some(component.map_err(|error| EngineError::new(&error)))

@@ -1,5 +1,6 @@
 //! `HostError`: what a call on the host can answer instead of a result.
 
+use hermitcrab_engine::EngineError;
 use std::{fmt, io};
 
 use hermitcrab::environment::EnvironmentError;
@@ -7,7 +8,6 @@ use hermitcrab::session::SessionError;
 
 use crate::core::{CoreError, CoreFailure};
 use crate::credential::CredentialError;
-use crate::engine::EngineError;
 
 /// Why a call on the host did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]

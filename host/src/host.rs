@@ -1,5 +1,6 @@
 //! `Host`: what an embedder builds once, and the instances it starts.
 
+use hermitcrab_engine::{self as engine, EngineError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use crate::core::{CallResult, Core};
 use crate::credential::Credentials;
 use crate::driver::DriverHandle;
 use crate::embedded;
-use crate::engine::{self, EngineError};
 use crate::error::{HostError, reason};
 use crate::http::{HttpPerformer, HttpTransport};
 use crate::instance::Instance;

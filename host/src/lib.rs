@@ -12,7 +12,6 @@ mod core;
 mod credential;
 mod driver;
 mod embedded;
-mod engine;
 mod environment;
 mod error;
 pub mod eval;
@@ -32,7 +31,6 @@ mod native_core;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod overlay;
 mod pipe;
-mod prepare;
 mod program;
 mod remote;
 mod resume;
@@ -45,7 +43,6 @@ pub mod trajectory;
 pub mod tree;
 
 pub use approval::{ApprovalFn, ApprovalRequest};
-pub use cache::{compile_core, prepare_core};
 pub use component_core::{ComponentCore, CoreLimits, LoadedCore};
 pub use core::{
     CallResult, CommandPolicy, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport,

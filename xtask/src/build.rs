@@ -1,19 +1,18 @@
 //! `cargo xtask build`: the release binary with the compiled core inside it.
 //!
-//! The core is prepared and compiled by the binary itself (its hidden commands
-//! `prepare-core` and `compile-core`), so that wasmtime's version and settings
-//! are the same on both sides, and then the host crate alone is built again
-//! around it. When the core has not changed, nothing is compiled or linked
-//! again.
+//! The core is prepared and compiled by a program of the host's own engine
+//! (`host/engine/examples/make_core`), so that wasmtime's version and settings are
+//! the same on both sides, and then the host is built around it. When the core has
+//! not changed, nothing is compiled or linked again.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
 use crate::component;
-use crate::native::{build_host, core_path, host_binary};
+use crate::native::{self, Made, build_host, core_path, host_binary};
 use crate::workspace::shell;
 
 /// What to build.
@@ -38,9 +37,6 @@ fn compiled_core(shell: &Shell) -> Result<PathBuf> {
     let core = core_path();
     let wasm = core.with_extension("wasm");
     component::write(&wasm, &["sandbox"])?;
-    let binary = host_binary();
-    cmd!(shell, "{binary} compile-core {wasm} {core}")
-        .quiet()
-        .run()?;
+    native::make(shell, Made::Compiled, &wasm, &core)?;
     Ok(core)
 }

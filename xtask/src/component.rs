@@ -6,10 +6,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use wit_component::{ComponentEncoder, DecodedWasm};
 
+use crate::count;
+use crate::native::{self, Made};
 use crate::workspace::{
     WASM_TARGET, cargo, ensure_wasm_target, shell, target_dir, write_if_changed,
 };
-use crate::{count, native};
 
 /// How the core is compiled; see `Cargo.toml`.
 pub(crate) const PROFILE: &str = "wasm-component";
@@ -76,7 +77,7 @@ pub(crate) fn write(out: &Path, features: &[&str]) -> Result<u64> {
     );
     let raw = target_dir().join("core").join("unprepared.wasm");
     write_if_changed(&raw, &component)?;
-    native::prepare(&shell()?, &raw, out)?;
+    native::make(&shell()?, Made::Prepared, &raw, out)?;
     let size = std::fs::metadata(out)
         .with_context(|| format!("cannot read {}", out.display()))?
         .len();

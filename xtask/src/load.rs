@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let suites: [(&str, &dyn Fn() -> Result<()>); 3] = [
         ("node", &|| test::node(&shell, &binary, &web)),
         ("browser", &|| browser::cases(&shell, &binary)),
-        ("rust", &|| test::rust(&shell, &binary, false)),
+        ("rust", &|| test::rust(&shell, &binary)),
     ];
     let mut failures = 0;
     for turn in 1..=options.times {

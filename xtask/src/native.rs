@@ -16,12 +16,37 @@ pub(crate) fn core_path() -> PathBuf {
     target_dir().join("core").join("hermitcrab.cwasm")
 }
 
-/// Writes the component at `raw` to `out` with its tables read.
-pub(crate) fn prepare(shell: &Shell, raw: &Path, out: &Path) -> Result<()> {
-    // The binary of the last build does; it may hold an older core.
-    build_host(shell, &core_path())?;
-    let binary = host_binary();
-    cmd!(shell, "{binary} prepare-core {raw} {out}")
+/// What is made of a component.
+#[derive(Clone, Copy)]
+pub(crate) enum Made {
+    /// A component that starts with its tables read.
+    Prepared,
+    /// Machine code.
+    Compiled,
+}
+
+/// Makes `out` of `component`, unless that has been done.
+pub(crate) fn make(shell: &Shell, made: Made, component: &Path, out: &Path) -> Result<()> {
+    build_maker(shell)?;
+    let maker = target_dir()
+        .join("release/examples")
+        .join(format!("make_core{}", std::env::consts::EXE_SUFFIX));
+    let work = match made {
+        Made::Prepared => "prepare",
+        Made::Compiled => "compile",
+    };
+    cmd!(shell, "{maker} {work} {component} {out}")
+        .quiet()
+        .run()?;
+    Ok(())
+}
+
+/// Builds what prepares and compiles cores (`host/engine/examples/make_core`).
+pub(crate) fn build_maker(shell: &Shell) -> Result<()> {
+    cargo(shell)
+        .arg("build")
+        .args(NATIVE)
+        .args(["--example", "make_core"])
         .quiet()
         .run()?;
     Ok(())
@@ -29,8 +54,8 @@ pub(crate) fn prepare(shell: &Shell, raw: &Path, out: &Path) -> Result<()> {
 
 /// Builds the host around `core`.
 pub(crate) fn build_host(shell: &Shell, core: &Path) -> Result<()> {
-    // There are no examples: naming them takes in the features that tests
-    // need, so that tests do not compile wasmtime again.
+    // Naming examples takes in the features that tests need, so that tests do not
+    // compile wasmtime again.
     cargo(shell)
         .arg("build")
         .args(NATIVE)

@@ -1,16 +1,17 @@
 //! `cargo xtask test`: everything that must hold, in the order in which it is
 //! cheapest to fail, with the usual closing lines of cargo at the end.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::workspace::{
-    NATIVE, NODE_TEST, WASM_TARGET, cargo, cargo_in_spare_time, ensure_wasm_target, root, shell,
-    target_dir,
+    NATIVE, NODE_TEST, WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir,
 };
 use crate::{browser, build, component, elsewhere, matrix, native, npm, python, web, www};
 
@@ -62,6 +63,12 @@ enum Suite {
     All,
 }
 
+/// What CI runs in Node and in browsers, one after the other.
+const SHOWN: [Suite; 3] = [Suite::Node, Suite::Browser, Suite::Playground];
+
+/// What CI runs beside that, one after the other.
+const BESIDE: [Suite; 4] = [Suite::Rust, Suite::Programs, Suite::Package, Suite::Matrix];
+
 /// What runs only by its name or with [`Suite::All`].
 const EXTRA: [Suite; 9] = [
     Suite::Engines,
@@ -75,125 +82,140 @@ const EXTRA: [Suite; 9] = [
     Suite::Peers,
 ];
 
+/// Has slow Rust tests run their long form.
+const LONG: &str = "HERMITCRAB_TEST_ALL";
+
 pub(crate) fn run(options: &Options) -> Result<()> {
     let shell = shell()?;
-    let wants = |suite| match options.suite {
-        None => !EXTRA.contains(&suite),
-        Some(Suite::All) => true,
-        Some(wanted) => wanted == suite,
-    };
-    let is_whole = matches!(options.suite, None | Some(Suite::All));
-    if is_whole {
-        ensure_wasm_target(&shell)?;
-        timed("lint and compilation", || {
-            let here = || {
-                lint(&shell)?;
-                native::build_host(&shell, &native::core_path())
-            };
-            both(here, compile_cores)
-        })?;
-    } else if wants(Suite::Lint) {
-        timed("lint", || lint(&shell))?;
-    }
-    let binary = timed("build", build::binary)?;
-    let with_web = || web_suites(&shell, &binary, options.suite, wants);
-    match is_whole {
-        true => both(with_web, compile_rust_tests)?,
-        false => with_web()?,
-    }
-    if wants(Suite::Rust) {
-        let is_long = options.suite == Some(Suite::All);
-        timed("rust", || rust(&shell, &binary, is_long))?;
-    }
-    if wants(Suite::Package) {
-        check_node(&shell)?;
-        timed("package", || browser::package(&shell, &binary))?;
-    }
-    if wants(Suite::Matrix) {
-        timed("matrix", || matrix::run(&shell, &binary, &web::build()?))?;
-    }
-    if wants(Suite::Sdk) {
-        timed("sdk", || sdk(&shell, &binary))?;
-    }
-    if wants(Suite::Llama) {
-        timed("llama", || llama(&shell))?;
-    }
-    if wants(Suite::Atif) {
-        timed("atif", || atif(&shell, &binary))?;
-    }
-    if wants(Suite::Ray) {
-        timed("ray", || ray(&shell, &binary))?;
-    }
-    if wants(Suite::Chaos) {
-        timed("chaos", || chaos(&shell, &binary))?;
-    }
-    if wants(Suite::Elsewhere) {
-        timed("elsewhere", || elsewhere::test(&shell))?;
-    }
-    if wants(Suite::Windows) {
-        timed("windows", || windows(&shell))?;
-    }
-    if wants(Suite::Peers) {
-        check_node(&shell)?;
-        timed("peers", || peers(&shell))?;
-    }
-    Ok(())
-}
-
-/// The suites over the web face, of those that are wanted.
-fn web_suites(
-    shell: &Shell,
-    binary: &Path,
-    suite: Option<Suite>,
-    wants: impl Fn(Suite) -> bool,
-) -> Result<()> {
-    if [
-        Suite::Node,
-        Suite::Browser,
-        Suite::Programs,
-        Suite::Playground,
-        Suite::Engines,
-    ]
-    .into_iter()
-    .any(&wants)
-    {
-        let web = timed("build of the web face", web::build)?;
-        check_node(shell)?;
-        if wants(Suite::Node) {
-            timed("node", || node(shell, binary, &web))?;
+    match options.suite {
+        None => whole(&shell, false),
+        Some(Suite::All) => {
+            whole(&shell, true)?;
+            let binary = build::binary()?;
+            EXTRA
+                .into_iter()
+                .try_for_each(|suite| timed(&suite.name(), || play(&shell, &binary, suite)))
+        }
+        Some(Suite::Lint) => timed("lint", || lint(&shell)),
+        Some(suite) => {
+            let binary = timed("build", build::binary)?;
+            timed(&suite.name(), || play(&shell, &binary, suite))
         }
     }
-    // Browsers wait for what they show: no other suite runs beside them.
-    if wants(Suite::Browser) {
-        timed("browser", || browser::cases(shell, binary))?;
+}
+
+/// Everything that CI runs; in its long form, where it has one, if `is_long`.
+fn whole(shell: &Shell, is_long: bool) -> Result<()> {
+    ensure_wasm_target(shell)?;
+    timed("lint and compilation", || {
+        let here = || {
+            lint(shell)?;
+            native::build_maker(shell)
+        };
+        both(here, compile_cores)
+    })?;
+    let binary = timed("build", build::binary)?;
+    timed("what suites share", || {
+        check_node(shell)?;
+        web::build()?;
+        web::build_slim()?;
+        python::build()?;
+        npm::tools(shell)?;
+        browser::find_or_skip(shell)
+    })?;
+    // Half of a suite's time is waiting, for a server, a browser or npm.
+    let shown = || {
+        SHOWN.into_iter().try_for_each(|suite| {
+            timed(&suite.name(), || match suite {
+                Suite::Playground => www::test(shell, &binary, is_long),
+                _ => play(shell, &binary, suite),
+            })
+        })
+    };
+    let beside = || {
+        BESIDE
+            .into_iter()
+            .try_for_each(|suite| play_aside(suite, is_long))
+    };
+    both(shown, beside)
+}
+
+/// Runs a suite in a process of its own, and shows what it printed when it has ended.
+fn play_aside(suite: Suite, is_long: bool) -> Result<()> {
+    let name = suite.name();
+    let logs = target_dir().join("test");
+    std::fs::create_dir_all(&logs)?;
+    let path = logs.join(format!("{name}.log"));
+    let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["test", &name]).stdin(Stdio::null());
+    command.stdout(log.try_clone()?).stderr(log);
+    if is_long {
+        command.env(LONG, "1");
     }
-    if wants(Suite::Programs) {
-        timed("programs", || programs(shell))?;
-    }
-    if wants(Suite::Playground) {
-        // Without a suite's name its main way, which takes a third.
-        let is_whole = suite.is_some();
-        timed("playground", || www::test(shell, binary, is_whole))?;
-    }
-    if wants(Suite::Engines) {
-        timed("engines", || {
-            www::build(shell)?;
-            browser::engines(shell, binary)
-        })?;
-    }
+    let status = command.status()?;
+    let printed = std::fs::read(&path)?;
+    println!("{}", String::from_utf8_lossy(&printed).trim_end());
+    ensure!(status.success(), "the suite `{name}` failed ({status})");
     Ok(())
 }
 
-/// Compiles the Rust tests beside other suites, which wait for most of their time.
-fn compile_rust_tests() -> Result<()> {
-    let shell = shell()?;
-    cargo_in_spare_time(&shell)
-        .arg("test")
-        .args(NATIVE)
-        .arg("--no-run")
-        .env(native::EMBED, native::core_path())
-        .run()
-        .context("the Rust tests do not compile")
+/// Runs one suite, all of it, whatever it needs beside the binary.
+fn play(shell: &Shell, binary: &Path, suite: Suite) -> Result<()> {
+    match suite {
+        Suite::Lint => lint(shell),
+        Suite::Rust => rust(shell, binary),
+        Suite::Node => {
+            check_node(shell)?;
+            node(shell, binary, &web::build()?)
+        }
+        Suite::Browser => {
+            check_node(shell)?;
+            web::build()?;
+            browser::cases(shell, binary)
+        }
+        Suite::Package => {
+            check_node(shell)?;
+            browser::package(shell, binary)
+        }
+        Suite::Programs => {
+            check_node(shell)?;
+            web::build()?;
+            programs(shell)
+        }
+        Suite::Playground => {
+            check_node(shell)?;
+            web::build()?;
+            www::test(shell, binary, true)
+        }
+        Suite::Engines => {
+            check_node(shell)?;
+            web::build()?;
+            www::build(shell)?;
+            browser::engines(shell, binary)
+        }
+        Suite::Matrix => matrix::run(shell, binary, &web::build()?),
+        Suite::Sdk => sdk(shell, binary),
+        Suite::Llama => llama(shell),
+        Suite::Atif => atif(shell, binary),
+        Suite::Ray => ray(shell, binary),
+        Suite::Chaos => chaos(shell, binary),
+        Suite::Elsewhere => elsewhere::test(shell),
+        Suite::Windows => windows(shell),
+        Suite::Peers => {
+            check_node(shell)?;
+            peers(shell)
+        }
+        Suite::All => whole(shell, true),
+    }
+}
+
+impl Suite {
+    /// Its name on the command line.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// Compiles the cores: a crate of each takes one thread for minutes, so something else
@@ -257,18 +279,16 @@ fn programs(shell: &Shell) -> Result<()> {
         .context("the tests of lent programs in the native host failed")
 }
 
-/// Rust tests; slow ones run their long form where that is asked for.
-pub(crate) fn rust(shell: &Shell, binary: &Path, is_long: bool) -> Result<()> {
-    let mut test = cargo(shell)
+/// Rust tests; slow ones run their long form where [`LONG`] is set.
+pub(crate) fn rust(shell: &Shell, binary: &Path) -> Result<()> {
+    cargo(shell)
         .arg("test")
         .args(NATIVE)
         .arg("--no-fail-fast")
         .env(native::EMBED, native::core_path())
-        .env("HERMITCRAB_BIN", binary);
-    if is_long {
-        test = test.env("HERMITCRAB_TEST_ALL", "1");
-    }
-    test.run().context("Rust tests failed")
+        .env("HERMITCRAB_BIN", binary)
+        .run()
+        .context("Rust tests failed")
 }
 
 /// apply_patch beside codex's.
@@ -441,7 +461,7 @@ fn node_tests(dir: &str) -> Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    anyhow::ensure!(!files.is_empty(), "no tests in {}", dir.display());
+    ensure!(!files.is_empty(), "no tests in {}", dir.display());
     Ok(files)
 }
 
@@ -455,15 +475,11 @@ mod tests {
         assert!(ci.ends_with("\nexec cargo xtask test\n"), "{ci}");
         let suites = Suite::value_variants().iter();
         let left_out: Vec<_> = suites
-            .filter(|suite| EXTRA.contains(suite) || **suite == Suite::All)
-            .map(|suite| {
-                suite
-                    .to_possible_value()
-                    .expect("a name")
-                    .get_name()
-                    .to_owned()
-            })
+            .filter(|suite| **suite != Suite::Lint)
+            .filter(|suite| !SHOWN.contains(suite) && !BESIDE.contains(suite))
+            .map(|suite| suite.name())
             .collect();
+        let extra: Vec<_> = EXTRA.iter().map(|suite| suite.name()).collect();
         let expected = [
             "engines",
             "sdk",
@@ -477,5 +493,7 @@ mod tests {
             "all",
         ];
         assert_eq!(left_out, expected);
+        let by_name = &expected[..extra.len()];
+        assert_eq!(extra, by_name);
     }
 }

@@ -10,7 +10,9 @@ use clap::Args;
 use wasm_bindgen_cli_support::Bindgen;
 use xshell::{Shell, cmd};
 
-use crate::workspace::{WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir};
+use crate::workspace::{
+    WASM_TARGET, cargo, ensure_wasm_target, root, shell, target_dir, write_if_changed,
+};
 use crate::{count, order, packages};
 
 /// Which build, and where to.
@@ -132,7 +134,11 @@ fn unnamed_places(shell: &Shell) -> Result<Vec<String>> {
     Ok(places.collect())
 }
 
-/// Builds a core and writes `hermitcrab.js` and `hermitcrab_bg.wasm` to `out`.
+/// The core, and the JavaScript that wasm-bindgen makes for it.
+const MODULE: &str = "hermitcrab_bg.wasm";
+const GLUE: &str = "hermitcrab.js";
+
+/// Builds a core and writes [`MODULE`] and [`GLUE`] to `out`.
 /// Returns the size of the latter in bytes.
 fn write(out: &Path, core: Core) -> Result<u64> {
     let shell = shell()?;
@@ -168,12 +174,15 @@ fn write(out: &Path, core: Core) -> Result<u64> {
     let imports = output.wasm().imports.iter();
     check_imports(imports.map(|import| (import.module.as_str(), import.name.as_str())))?;
     check_glue(output.js())?;
+    let written = tempfile::tempdir()?;
     output
-        .emit(out)
-        .with_context(|| format!("cannot write to {}", out.display()))?;
-    let wasm = out.join("hermitcrab_bg.wasm");
-    let ordered = order::by_likeness(&count::in_loops(&std::fs::read(&wasm)?)?)?;
-    std::fs::write(&wasm, &ordered)?;
+        .emit(written.path())
+        .context("cannot write the bindings")?;
+    let read = |name: &str| std::fs::read(written.path().join(name)).context("no bindings");
+    let ordered = order::by_likeness(&count::in_loops(&read(MODULE)?)?)?;
+    // Tests may be reading what is there.
+    write_if_changed(&out.join(MODULE), &ordered)?;
+    write_if_changed(&out.join(GLUE), &read(GLUE)?)?;
     Ok(ordered.len() as u64)
 }
 

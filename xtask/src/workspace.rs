@@ -42,18 +42,8 @@ pub(crate) fn shell() -> Result<Shell> {
 /// gives it: build scripts of dependencies watch what `cargo run` tells about
 /// the task's own package, and would run again, with all that builds on them.
 pub(crate) fn cargo(shell: &Shell) -> Cmd<'_> {
-    let cargo = cargo_program();
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     without_own_package(cmd!(shell, "{cargo}"))
-}
-
-/// The same cargo, with what other programs leave of the processors.
-pub(crate) fn cargo_in_spare_time(shell: &Shell) -> Cmd<'_> {
-    let cargo = cargo_program();
-    without_own_package(cmd!(shell, "nice -n 19 {cargo}"))
-}
-
-fn cargo_program() -> String {
-    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
 fn without_own_package(command: Cmd<'_>) -> Cmd<'_> {
@@ -65,7 +55,8 @@ fn without_own_package(command: Cmd<'_>) -> Cmd<'_> {
 }
 
 /// Writes `content` unless the file holds it already, so that its time stamp
-/// moves only when something changed; creates parent directories.
+/// moves only when something changed; creates parent directories. Whoever reads the
+/// file meanwhile gets it as it was or as it will be.
 pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
     if std::fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());
@@ -74,7 +65,11 @@ pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
         std::fs::create_dir_all(parent)
             .with_context(|| format!("cannot create {}", parent.display()))?;
     }
-    std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".{}", std::process::id()));
+    std::fs::write(&aside, content)
+        .and_then(|()| std::fs::rename(&aside, path))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Installs the wasm target through rustup where it is missing.

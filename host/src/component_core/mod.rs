@@ -9,6 +9,7 @@ mod bindings;
 #[path = "../../../src/component/convert.rs"]
 mod convert;
 
+use hermitcrab_engine::{EngineError, TICK, Ticking};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,6 @@ use wasmtime::{ResourceLimiter, Store, Trap};
 use crate::core::{
     CallResult, Core, CoreEffect, CoreError, CoreEvent, CoreFailure, CoreReport, CoreStep,
 };
-use crate::engine::{EngineError, TICK, Ticking};
 use bindings::exports::hermitcrab::core::instance as wit;
 use bindings::{Agent, AgentPre};
 

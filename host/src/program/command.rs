@@ -1,6 +1,7 @@
 //! `WasiCommand`: any command compiled for WASI preview 1 (`wasm32-wasip1`), to lend
 //! to sandboxes.
 
+use hermitcrab_engine::{self as engine, EngineError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use super::ProgramFn;
 use super::machine::Machine;
 use super::runner::{Runner, Setting};
 use crate::cache::{self, Cache};
-use crate::engine::{self, EngineError};
 use crate::error::HostError;
 
 /// Bytes that a module may have.
@@ -92,7 +92,7 @@ fn compiled(wasm: &[u8]) -> Result<Module, EngineError> {
     let engine = engine::programs()?;
     let told = |error: wasmtime::Error| EngineError::new(&error);
     let dir = Cache::Default.dir("programs");
-    let file = dir.map(|dir| dir.join(format!("{}.program", cache::key(engine, wasm))));
+    let file = dir.map(|dir| dir.join(format!("{}.program", engine::key(engine, wasm))));
     if let Some(compiled) = file.as_deref().and_then(cache::get) {
         // SAFETY: `cache::get` says where the bytes are from, and the name of the
         // file holds the engine's settings.

@@ -1,6 +1,7 @@
 //! `Machine`: a WebAssembly program, run once per instance. Its memory is
 //! bounded, and a stop ends it wherever it is.
 
+use hermitcrab_engine::{EngineError, Ticking};
 use wasmtime::{
     InstancePre, Linker, Memory, Module, ResourceLimiter, Result, Store, Trap, UpdateDeadline, Val,
     format_err,
@@ -10,7 +11,6 @@ use super::output::Output;
 use super::stop::Stop;
 use super::tree::Tree;
 use super::wasi::{self, Ended, Start, System};
-use crate::engine::{EngineError, Ticking};
 
 /// Bytes of memory that a program may have; the module says so, too.
 const MEMORY_BYTES: usize = 1 << 30;
@@ -149,8 +149,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine;
     use crate::program::tree::Room;
+    use hermitcrab_engine as engine;
 
     // Modules of one function `run` each, which is the comment before it.
 

@@ -1,6 +1,7 @@
 //! `Runner`: runs the calls of a lent program: a new instance for each, on a
 //! separate thread, over the files of the sandbox, which stay between calls.
 
+use hermitcrab_engine::PROGRAM_STACK;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +14,6 @@ use super::stop::Stop;
 use super::tree::{Device, Room, Tree};
 use super::wasi::{Start, now_ns};
 use super::{ProgramCall, ProgramFn};
-use crate::engine::PROGRAM_STACK;
 
 /// Bytes that one call may print to each stream.
 const OUTPUT_BYTES: usize = 64 << 20;

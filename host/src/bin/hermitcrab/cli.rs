@@ -69,12 +69,6 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
-    /// Put the tables that the core reads at its start into the component
-    #[command(hide = true)]
-    PrepareCore(CoreOptions),
-    /// Compile the core component ahead of time
-    #[command(hide = true)]
-    CompileCore(CoreOptions),
 }
 
 const ALONE: &str = "\
@@ -577,12 +571,4 @@ pub(crate) struct ServeOptions {
     /// Keep this many requests for GET /_script/requests
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) keep: usize,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CoreOptions {
-    /// The component
-    pub(crate) input: PathBuf,
-    /// Where to write what is made of it
-    pub(crate) output: PathBuf,
 }

@@ -72,7 +72,6 @@ mod undo;
 mod begin;
 mod chat;
 mod compare;
-mod compile;
 mod demo;
 mod eval;
 mod foreign;
@@ -135,8 +134,6 @@ fn main() -> ExitCode {
         Command::ServeModel(options) => serve::serve(&options),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::man(),
-        Command::PrepareCore(options) => compile::prepare(&options),
-        Command::CompileCore(options) => compile::compile(&options),
     };
     match result {
         Ok(code) => ExitCode::from(code.0),

@@ -2,13 +2,13 @@
 //! this machine. What is compiled is kept in the cache together with the
 //! library, so that the archive is unpacked once.
 
+use hermitcrab_engine::{self as engine, EngineError};
 use std::path::Path;
 
 use bytes::Bytes;
 use wasmtime::{Engine, Module};
 
 use crate::cache;
-use crate::engine::{self, EngineError};
 use crate::error::HostError;
 use crate::program::archive;
 
@@ -37,7 +37,7 @@ impl Image {
     ) -> Result<Self, HostError> {
         let engine = engine::programs()?;
         let packed = archive::read(path).map_err(|problem| refused(&problem))?;
-        let file = dir.map(|dir| dir.join(format!("{}.program", cache::key(engine, &packed))));
+        let file = dir.map(|dir| dir.join(format!("{}.program", engine::key(engine, &packed))));
         let cached = || Self::of_cache(engine, &cache::get(file.as_deref()?)?);
         if let Some(image) = cached() {
             return Ok(image);

@@ -6,21 +6,23 @@
 //! limit per instance.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, MemoryCreator,
     PoolingAllocationConfig,
 };
 
 /// How often the epoch moves while an instance exists.
-pub(crate) const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 
 /// The engine that cores run on unless a host asks for its own memory.
-pub(crate) fn shared() -> Result<&'static Engine, EngineError> {
+pub fn shared() -> Result<&'static Engine, EngineError> {
     static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
     ENGINE
         .get_or_init(|| make(|_| {}))
@@ -30,7 +32,7 @@ pub(crate) fn shared() -> Result<&'static Engine, EngineError> {
 
 /// An engine whose guests live in memory that `memory` makes, for hosts that
 /// must see it, such as the test that looks for keys in it.
-pub(crate) fn with_memory(memory: Arc<dyn MemoryCreator>) -> Result<Engine, EngineError> {
+pub fn with_memory(memory: Arc<dyn MemoryCreator>) -> Result<Engine, EngineError> {
     make(|config| {
         // Copy-on-write images need memory that wasmtime itself has mapped.
         config.memory_init_cow(false);
@@ -40,7 +42,7 @@ pub(crate) fn with_memory(memory: Arc<dyn MemoryCreator>) -> Result<Engine, Engi
 
 /// An engine whose instances take their memory from a pool of `size` places, each
 /// of up to `memory_bytes`: a place is cleaned for the next instance, not unmapped.
-pub(crate) fn pooled(size: u32, memory_bytes: usize) -> Result<Engine, EngineError> {
+pub fn pooled(size: u32, memory_bytes: usize) -> Result<Engine, EngineError> {
     let mut pool = PoolingAllocationConfig::new();
     // A core is one component instance of a few core instances, one of which has
     // the memory.
@@ -70,7 +72,7 @@ const KEEP_RESIDENT: usize = 1 << 20;
 
 /// The engine that lent programs run on, each on a thread with a stack of
 /// [`PROGRAM_STACK`].
-pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
+pub fn programs() -> Result<&'static Engine, EngineError> {
     static ENGINE: OnceLock<Result<Engine, EngineError>> = OnceLock::new();
     let make = || {
         let mut config = config()?;
@@ -85,7 +87,7 @@ pub(crate) fn programs() -> Result<&'static Engine, EngineError> {
 /// Bytes of the stack of a thread that runs a program, half of it for the program:
 /// CPython recurses in C, once per level of nested JSON for example, and has no
 /// limit there. The system gives memory only to the part that is used.
-pub(crate) const PROGRAM_STACK: usize = 64 << 20;
+pub const PROGRAM_STACK: usize = 64 << 20;
 
 fn make(more: impl FnOnce(&mut Config)) -> Result<Engine, EngineError> {
     let mut config = config()?;
@@ -113,13 +115,35 @@ fn config() -> Result<Config, EngineError> {
     Ok(config)
 }
 
+/// What compiled code depends on, in hexadecimal digits: the `source` that it is
+/// made of, and the version and settings of the engine.
+pub fn key(engine: &Engine, source: &[u8]) -> String {
+    /// Wasmtime tells its version and settings to a `Hasher`; those of std
+    /// have 64 bits and no stable result.
+    struct Feed(Sha256);
+    impl Hasher for Feed {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut feed = Feed(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut feed);
+    feed.0.update(Sha256::digest(source));
+    let digest = feed.0.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Wasmtime could not do what it must; nothing a caller can change but the
 /// core file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineError(String);
 
 impl EngineError {
-    pub(crate) fn new(error: &wasmtime::Error) -> Self {
+    /// What wasmtime said, in one line.
+    pub fn new(error: &wasmtime::Error) -> Self {
         Self(format!("{error:#}").replace('\n', "; "))
     }
 }
@@ -133,11 +157,11 @@ impl fmt::Display for EngineError {
 impl std::error::Error for EngineError {}
 
 /// Counts an instance: while one exists, the epoch of its engine moves.
-pub(crate) struct Ticking(());
+pub struct Ticking(());
 
 impl Ticking {
     /// Starts the thread at the first call of the process.
-    pub(crate) fn start(engine: &Engine) -> Self {
+    pub fn start(engine: &Engine) -> Self {
         let ticker = ticker();
         {
             let mut engines = lock(&ticker.engines);
@@ -242,5 +266,17 @@ mod in_place {
         fn unpublish_executable(&self, ptr: *const u8, len: usize) -> Result<()> {
             Self::protect(ptr, len, ProtFlags::PROT_READ)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_source_has_another_key() {
+        let engine = shared().expect("an engine");
+        assert_ne!(key(engine, b"one"), key(engine, b"other"));
+        assert_eq!(key(engine, b"one").len(), 64);
     }
 }
