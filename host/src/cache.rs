@@ -1,5 +1,4 @@
-//! The disk cache for cores that are not built in and for
-//! lent programs.
+//! The disk cache for cores that are not built in and for lent programs.
 //!
 //! Loading compiled code is trusting it, so the cache is private (directory
 //! 0700, files 0600), files appear whole (written aside, then renamed), their

@@ -140,7 +140,7 @@ fn whole(shell: &Shell, is_long: bool) -> Result<()> {
     both(shown, beside)
 }
 
-/// Runs a suite in a process of its own, and shows what it printed when it has ended.
+/// Runs a suite in another process, and shows what it printed when it has ended.
 fn play_aside(suite: Suite, is_long: bool) -> Result<()> {
     let name = suite.name();
     let logs = target_dir().join("test");
@@ -162,34 +162,27 @@ fn play_aside(suite: Suite, is_long: bool) -> Result<()> {
 
 /// Runs one suite, all of it, whatever it needs beside the binary.
 fn play(shell: &Shell, binary: &Path, suite: Suite) -> Result<()> {
+    if suite.needs_node() {
+        check_node(shell)?;
+    }
     match suite {
         Suite::Lint => lint(shell),
         Suite::Rust => rust(shell, binary),
-        Suite::Node => {
-            check_node(shell)?;
-            node(shell, binary, &web::build()?)
-        }
+        Suite::Node => node(shell, binary, &web::build()?),
         Suite::Browser => {
-            check_node(shell)?;
             web::build()?;
             browser::cases(shell, binary)
         }
-        Suite::Package => {
-            check_node(shell)?;
-            browser::package(shell, binary)
-        }
+        Suite::Package => browser::package(shell, binary),
         Suite::Programs => {
-            check_node(shell)?;
             web::build()?;
             programs(shell)
         }
         Suite::Playground => {
-            check_node(shell)?;
             web::build()?;
             www::test(shell, binary, true)
         }
         Suite::Engines => {
-            check_node(shell)?;
             web::build()?;
             www::build(shell)?;
             browser::engines(shell, binary)
@@ -202,10 +195,7 @@ fn play(shell: &Shell, binary: &Path, suite: Suite) -> Result<()> {
         Suite::Chaos => chaos(shell, binary),
         Suite::Elsewhere => elsewhere::test(shell),
         Suite::Windows => windows(shell),
-        Suite::Peers => {
-            check_node(shell)?;
-            peers(shell)
-        }
+        Suite::Peers => peers(shell),
         Suite::All => whole(shell, true),
     }
 }
@@ -215,6 +205,14 @@ impl Suite {
     fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn needs_node(self) -> bool {
+        SHOWN.contains(&self)
+            || matches!(
+                self,
+                Self::Package | Self::Programs | Self::Engines | Self::Matrix | Self::Peers
+            )
     }
 }
 
