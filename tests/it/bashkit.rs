@@ -2,7 +2,9 @@
 //! `src/memory/bashkit/` that make up for it. A test that fails says that bashkit does
 //! it right by now: its file can go.
 
-use bashkit::Bash;
+use std::process::Command;
+
+use bashkit::{Bash, CommandContext, CommandStatus, async_trait};
 
 /// Runs `scripts` one after another in one shell; what they print and the last exit code.
 fn run(bash: &mut Bash, scripts: &[&str]) -> (String, i32) {
@@ -89,10 +91,46 @@ fn mkdir() {
     check("mkdir -m 700 d 2> /dev/null; test -d 700", "", 0);
 }
 
+/// Set for a process whose stack [`nesting`] ends.
+const NESTS: &str = "HERMITCRAB_NESTS";
+
+#[test]
+fn nesting() {
+    if std::env::var_os(NESTS).is_some() {
+        let [open, close] = ["(", ")"].map(|bracket| bracket.repeat(20_000));
+        run(&mut Bash::new(), &[&format!("echo '{open}1{close}' | bc")]);
+        return;
+    }
+    let this = std::env::current_exe().expect("this program");
+    let mut child = Command::new(this);
+    child.args(["--exact", "bashkit::nesting"]).env(NESTS, "");
+    let output = child.output().expect("a process");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("overflowed its stack"), "{printed}");
+}
+
 #[test]
 fn options() {
     let (printed, _) = run(&mut Bash::new(), &["set -e; true", "false; echo on"]);
     assert_eq!(printed, "on\n");
+}
+
+/// Takes one piece of what its pipe holds.
+struct Piece;
+
+#[async_trait]
+impl bashkit::Command for Piece {
+    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
+        context.stdin.read_chunk().await?;
+        Ok(CommandStatus::with_code(0))
+    }
+}
+
+#[test]
+fn pipes() {
+    let mut bash = Bash::builder().command("piece", Piece).build();
+    let (left, _) = run(&mut bash, &["seq 100000 | { piece; tail -n 1; }"]);
+    assert_eq!(left, "");
 }
 
 #[test]
@@ -113,6 +151,12 @@ fn seq() {
 }
 
 #[test]
+fn sleep() {
+    let script = "sleep --help | grep -c 'Maximum duration is 60 seconds'";
+    check(script, "1\n", 0);
+}
+
+#[test]
 fn stat() {
     check("echo a > f; stat -c '%i' f", "%i\n", 0);
 }
@@ -120,6 +164,12 @@ fn stat() {
 #[test]
 fn substitutions() {
     check("echo $(($(printf '(' | tr -dc '(' | wc -c) + 1))", "0\n", 0);
+}
+
+#[test]
+fn timeout() {
+    let script = "timeout --help | grep -c 'Maximum timeout is 300 seconds'";
+    check(script, "1\n", 0);
 }
 
 #[test]

@@ -29,9 +29,9 @@
 //! | `ls` | `-a` leaves `.` and `..` out | `ls` |
 //! | `mkdir` | `-m 700` makes a directory `700` | `mkdir` |
 //! | `mktemp` | draws from the keys of std's hash maps | a replay |
-//! | `nesting` | recurses with every bracket | it would end the test |
+//! | `nesting` | recurses with every bracket | `nesting` |
 //! | `options` | forgets `set -e` and `$?` between executions | `options` |
-//! | `pipes` | gives a whole pipe to one of several readers | `tests/sandbox/commands.json` without the file |
+//! | `pipes` | gives a whole pipe to one of several readers | `pipes` |
 //! | `printf` | `\x00` is left out | `printf` |
 //! | `random` | seeds `$RANDOM` and counts `$SECONDS` by its own | a replay |
 //! | `rg` | makes a table once in a process | a replay |
@@ -39,11 +39,11 @@
 //! | `sed` | leaves a loop after 1,000 commands, with exit code 0 | `sed` |
 //! | `seq` | stops at 100,000 lines | `seq` |
 //! | `shuf` | draws from the clock | a replay |
-//! | `sleep` | burns time, and stops at 60 s | it would take a minute |
+//! | `sleep` | burns time, and stops at 60 s | `sleep` |
 //! | `sort` | `-R` follows from nothing that a replay has | a replay |
 //! | `stat` | prints letters that it does not know | `stat` |
 //! | `substitutions` | counts brackets in quotes | `substitutions` |
-//! | `timeout` | stops at 300 s | it would take five minutes |
+//! | `timeout` | stops at 300 s | `timeout` |
 //! | `watcher` | reads the clock once in every poll, in an order that chance decides | its interface |
 //! | `yes` | stops at 10,000 lines | `yes` |
 //! | `zcat` | is not there | `zcat` |

@@ -4,7 +4,7 @@
 //! others read the same: see `head`. And what a pipe leads to still has to start when
 //! the time of the command is over: see `last_words`.
 //!
-//! Seen in bashkit 0.20.2; `tests/sandbox/commands.json` without this file.
+//! Seen in bashkit 0.20.2; gone when `pipes` of `tests/it/bashkit.rs` fails.
 
 use bashkit::parser::Command;
 

@@ -4,7 +4,7 @@
 //! per virtual second and blocks everything else, and stops at 60 s. Ours skips time
 //! and takes any duration.
 //!
-//! Seen in bashkit 0.20.2; no test: it would take a minute.
+//! Seen in bashkit 0.20.2; gone when `sleep` of `tests/it/bashkit.rs` fails.
 
 use std::pin::Pin;
 

@@ -3,7 +3,7 @@
 //! bashkit's stops at 300 s. It also ends a lent program before its output has come:
 //! see `last_words`.
 //!
-//! Seen in bashkit 0.20.2; no test: it would take five minutes.
+//! Seen in bashkit 0.20.2; gone when `timeout` of `tests/it/bashkit.rs` fails.
 
 use std::time::Duration;
 
