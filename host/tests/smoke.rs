@@ -44,7 +44,7 @@ fn scripted(provider: &str) -> Result<(), String> {
     let config = SessionConfig {
         provider: provider.to_owned(),
         base_url: Some(model.url()),
-        default_command_timeout_ms: Some(1000),
+        default_command_timeout_ms: Some(5_000),
         ..SessionConfig::default()
     };
     smoke(config, "sk-test", &model.url())?;

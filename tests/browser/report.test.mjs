@@ -397,7 +397,7 @@ test("hostile text stays text in the list and in trials", async (t) => {
     await page.keyboard.press("j");
     await page.waitForTimeout(20);
   }
-  assert.ok((await page.innerText("#trial")).length > 500);
+  await page.waitForFunction(() => document.querySelector("#trial").innerText.length > 500);
   // Every hostile task name leads to its trial by its address.
   const names = await page.evaluate(() => [...new Set([...document.querySelectorAll("#task option")].map(({ value }) => value))].slice(1));
   for (const name of HOSTILE.map((text) => names.find((each) => each.endsWith(text))).filter(Boolean)) {
