@@ -139,8 +139,9 @@ for (const command of ["while :; do :; done", "awk 'BEGIN{while(1);}'"]) {
     const restarted = await page.locator(".toast:has-text('the sandbox was restarted')").count() > 0;
     assert.ok(!restarted || command.startsWith("awk"));
     await terminal(page, "clear");
-    await terminal(page, "echo $(cat state.txt).; sh test.sh");
+    await terminal(page, "echo $(cat state.txt).");
     await shows(page, restarted ? "\nbefore." : "\nbefore during.");
+    await terminal(page, "sh test.sh");
     await shows(page, "2 passed, 2 failed");
     await page.click('.tree [data-path="state.txt"]');
     assert.deepEqual((await editorText(page)).trim().split("\n"), restarted ? ["before"] : ["before", "during"]);
