@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -156,6 +157,31 @@ impl fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
+/// Attempts at an instance while the system is busy.
+const ATTEMPTS: u32 = 5;
+
+/// Starts an instance by `start`, again where the system was busy: Linux does not seal
+/// the image of a memory (`EBUSY`) while it holds one of its pages for itself, as it may
+/// under load.
+///
+/// # Errors
+/// That of `start`, after five attempts if it is that the system is busy.
+pub fn instantiate<T>(mut start: impl FnMut() -> wasmtime::Result<T>) -> wasmtime::Result<T> {
+    let is_busy = |error: &wasmtime::Error| {
+        error
+            .chain()
+            .filter_map(|cause| cause.downcast_ref::<io::Error>())
+            .any(|cause| cause.kind() == io::ErrorKind::ResourceBusy)
+    };
+    for _ in 1..ATTEMPTS {
+        match start() {
+            Err(error) if is_busy(&error) => {}
+            result => return result,
+        }
+    }
+    start()
+}
+
 /// Counts an instance: while one exists, the epoch of its engine moves.
 pub struct Ticking(());
 
@@ -278,5 +304,25 @@ mod tests {
         let engine = shared().expect("an engine");
         assert_ne!(key(engine, b"one"), key(engine, b"other"));
         assert_eq!(key(engine, b"one").len(), 64);
+    }
+
+    /// The attempts at an instance that fails so often, and whether there is one.
+    fn attempts(kind: io::ErrorKind, failures: u32) -> (u32, bool) {
+        let mut made = 0;
+        let started = instantiate(|| {
+            made += 1;
+            match made > failures {
+                true => Ok(()),
+                false => Err(wasmtime::Error::new(io::Error::from(kind)).context("no image")),
+            }
+        });
+        (made, started.is_ok())
+    }
+
+    #[test]
+    fn a_busy_system_is_asked_again() {
+        assert_eq!(attempts(io::ErrorKind::ResourceBusy, 2), (3, true));
+        assert_eq!(attempts(io::ErrorKind::ResourceBusy, 9), (ATTEMPTS, false));
+        assert_eq!(attempts(io::ErrorKind::OutOfMemory, 9), (1, false));
     }
 }

@@ -9,7 +9,7 @@ mod bindings;
 #[path = "../../../src/component/convert.rs"]
 mod convert;
 
-use hermitcrab_engine::{EngineError, TICK, Ticking};
+use hermitcrab_engine::{EngineError, TICK, Ticking, instantiate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,9 +102,7 @@ impl LoadedCore {
         store.set_hostcall_fuel(GUEST_BYTES);
         let deadline = deadline(limits.step_timeout);
         store.set_epoch_deadline(deadline);
-        let agent = self
-            .pre
-            .instantiate(&mut store)
+        let agent = instantiate(|| self.pre.instantiate(&mut store))
             .map_err(|error| failure(&error, &store, limits))?;
         let mut core = ComponentCore {
             _ticking: Ticking::start(engine),

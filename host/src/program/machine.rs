@@ -1,7 +1,7 @@
 //! `Machine`: a WebAssembly program, run once per instance. Its memory is
 //! bounded, and a stop ends it wherever it is.
 
-use hermitcrab_engine::{EngineError, Ticking};
+use hermitcrab_engine::{EngineError, Ticking, instantiate};
 use wasmtime::{
     InstancePre, Linker, Memory, Module, ResourceLimiter, Result, Store, Trap, UpdateDeadline, Val,
     format_err,
@@ -121,7 +121,7 @@ impl Machine {
         if stop.has_fired() {
             return Err(Ended::Stopped.into());
         }
-        let instance = self.pre.instantiate(&mut *store)?;
+        let instance = instantiate(|| self.pre.instantiate(&mut *store))?;
         store.data_mut().memory = instance.get_memory(&mut *store, "memory");
         let run = instance
             .get_func(&mut *store, self.entry)
