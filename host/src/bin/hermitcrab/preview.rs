@@ -9,8 +9,9 @@ use crate::harmless::harmless;
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
-/// Characters of a line where lines are cut.
+/// Characters of a line where lines are cut, and those of them that are its end.
 const MAX_LINE_CHARS: usize = 400;
+const TAIL_CHARS: usize = 100;
 
 /// The lines of the call with these arguments. `read` gives what a file holds
 /// now, where that can be known.
@@ -60,18 +61,25 @@ pub(crate) fn edit(
     Some(lines)
 }
 
-/// The first `head` and the last `tail` of `lines`, each cut, with a line that
-/// says what is left out; whether all of it is there.
+/// The first `head` and the last `tail` of `lines`, the middle of each long one cut
+/// out, with a line that says what is left out; whether all of it is there.
 pub(crate) fn ends(lines: &[String], head: usize, tail: usize) -> (Vec<String>, bool) {
     let is_long = lines.len() > head + tail + 1;
     let mut whole = !is_long;
     let mut cut = |line: &String| {
-        let end = line.char_indices().nth(MAX_LINE_CHARS);
-        let Some((end, _)) = end else {
+        if line.chars().nth(MAX_LINE_CHARS).is_none() {
             return line.clone();
-        };
+        }
         whole = false;
-        format!("{}… ({} bytes)", &line[..end], line.len())
+        let at = |place: Option<(usize, char)>| place.map_or(line.len(), |(at, _)| at);
+        let end = at(line.char_indices().nth(MAX_LINE_CHARS - TAIL_CHARS));
+        let rest = at(line.char_indices().nth_back(TAIL_CHARS - 1));
+        format!(
+            "{}… ({} bytes) …{}",
+            &line[..end],
+            line.len(),
+            &line[rest..]
+        )
     };
     if !is_long {
         let lines = lines.iter().map(&mut cut).collect();
@@ -141,12 +149,13 @@ mod tests {
         assert!(!whole);
         let few = &many[..4];
         assert_eq!(ends(few, 2, 1), (few.to_vec(), true));
-        let wide = [format!("{}{}", "ä".repeat(MAX_LINE_CHARS), "rm")];
-        let (shown, whole) = ends(&wide, 2, 1);
-        assert_eq!(
-            shown,
-            [format!("{}… (802 bytes)", "ä".repeat(MAX_LINE_CHARS))]
-        );
+        let wide = |letters: usize| [format!("{}; rm", "ä".repeat(letters))];
+        let (shown, whole) = ends(&wide(MAX_LINE_CHARS), 2, 1);
+        let [head, tail] = [MAX_LINE_CHARS - TAIL_CHARS, TAIL_CHARS - 4].map(|n| "ä".repeat(n));
+        let bytes = 2 * MAX_LINE_CHARS + 4;
+        assert_eq!(shown, [format!("{head}… ({bytes} bytes) …{tail}; rm")]);
         assert!(!whole);
+        let fits = wide(MAX_LINE_CHARS - 4);
+        assert_eq!(ends(&fits, 2, 1), (fits.to_vec(), true));
     }
 }
