@@ -6,7 +6,9 @@
 //! Drivers have names of the repository's choice: they are listed first, which
 //! runs nothing, and the caller refuses them or overrides each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::try_join_all;
 
 use super::{Environment, EnvironmentError, EnvironmentErrorKind, ExecRequest, OutputStream};
 
@@ -53,16 +55,25 @@ const VARIABLES: [(&str, &str); 6] = [
 /// Names of all settings.
 const LIST: &str = "git config --list --name-only -z";
 
-/// Exit code of [`LOOK`] outside of a repository.
-const NO_REPOSITORY: i32 = 97;
+/// Exit code of [`LOOK`] where there is no git.
+const NO_GIT: i32 = 97;
 
 /// Where git keeps its settings, what they are, and which submodules have a say
 /// in how they are looked at. Reads files of git alone.
+///
+/// Fields end with NUL: the directories of the repository, the home directory,
+/// the files of the person's settings (also those that do not exist yet); per
+/// setting its scope, its origin and `name\nvalue`; an empty one; what
+/// submodules say.
 const LOOK: &str = "\
-d=$(git rev-parse --absolute-git-dir --git-common-dir 2>/dev/null) || exit 97
-printf '%s\\0' \"$d\"
-git config --list --show-scope --name-only -z || exit 98
+command -v git >/dev/null || exit 97
+d=$(git rev-parse --absolute-git-dir --git-common-dir 2>/dev/null)
+g=${GIT_CONFIG_GLOBAL-\"$HOME/.gitconfig
+${XDG_CONFIG_HOME:-$HOME/.config}/git/config\"}
+printf '%s\\0' \"$d\" \"$HOME\" \"$g\"
+git config --list --show-scope --show-origin -z || exit 98
 printf '\\0'
+test -n \"$d\" || exit 0
 t=$(git rev-parse --show-toplevel 2>/dev/null)
 for from in \"--file=$t/.gitmodules\" --blob=:.gitmodules --blob=HEAD:.gitmodules; do
   git config \"$from\" --name-only -z --get-regexp '^submodule\\..*\\.ignore$' 2>/dev/null
@@ -93,48 +104,39 @@ pub(crate) fn variables(more: &[(String, String)]) -> BTreeMap<String, String> {
     variables
 }
 
-/// What a repository's own settings add to what git does.
+/// What decides, in and around a repository, which programs git runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RepositorySettings {
-    /// The files that they come from, links followed; who writes one of them
-    /// chooses what git runs.
+pub(crate) struct GitSettings {
+    /// The files that they come from or would come from, links followed: those
+    /// of the repository, of the person and of the machine. Who writes one of
+    /// them chooses what git runs.
     pub(crate) files: Vec<String>,
-    /// The first setting that names a program, or more files.
+    /// The first setting of the repository that names a program, or more files.
     pub(crate) runs: Option<String>,
 }
 
-/// Looks at the settings of the repository around the working directory; none
-/// where there is no repository.
+/// Looks at the settings that git has in the working directory; none where
+/// there is no git.
 ///
 /// # Errors
 /// Why they could not be read, for whoever is asked in their place.
 pub(crate) async fn look(
     environment: &Environment,
-) -> Result<Option<RepositorySettings>, EnvironmentError> {
+) -> Result<Option<GitSettings>, EnvironmentError> {
     let (exit_code, output) = run(environment, LOOK, LOOK_MS, &[]).await?;
-    if exit_code == NO_REPOSITORY {
+    if exit_code == NO_GIT {
         return Ok(None);
     }
-    let unread = || {
-        EnvironmentError::new(
-            EnvironmentErrorKind::Io,
-            "the settings of the repository cannot be read",
-        )
-    };
-    if exit_code != 0 {
-        return Err(unread());
-    }
-    let (directories, runs) = parse(&output).ok_or_else(unread)?;
-    let [directory, common] = directories.map(|path| environment.absolute(&path));
-    let mut files = Vec::new();
-    for path in [
-        format!("{common}/config"),
-        format!("{directory}/config.worktree"),
-        format!("{directory}/commondir"),
-    ] {
-        files.push(environment.real_path(&path).await?);
-    }
-    Ok(Some(RepositorySettings { files, runs }))
+    let GitSettings { files, runs } =
+        parse(&output).filter(|_| exit_code == 0).ok_or_else(|| {
+            EnvironmentError::new(
+                EnvironmentErrorKind::Io,
+                "the settings of git cannot be read",
+            )
+        })?;
+    let files = files.iter().map(|path| environment.real_path(path));
+    let files = try_join_all(files).await?;
+    Ok(Some(GitSettings { files, runs }))
 }
 
 /// Settings that override every filter that could run in the repository around
@@ -198,31 +200,67 @@ pub(crate) async fn run(
     Err(EnvironmentError::new(kind, problem))
 }
 
-/// What [`LOOK`] printed: git's directory and the one that its worktrees share,
-/// and the first setting that names a program.
-fn parse(output: &[u8]) -> Option<([String; 2], Option<String>)> {
-    let text = std::str::from_utf8(output).ok()?;
-    let mut fields = text.split_terminator('\0');
-    let directories = fields.next()?.split_once('\n')?;
+/// What [`LOOK`] printed, paths as git has them.
+fn parse(output: &[u8]) -> Option<GitSettings> {
+    let mut fields = output
+        .strip_suffix(&[0])?
+        .split(|byte| *byte == 0)
+        .map(String::from_utf8_lossy);
+    let mut files = BTreeSet::new();
+    let directories = fields.next()?;
+    if !directories.is_empty() {
+        let (directory, common) = directories.split_once('\n')?;
+        files.extend([
+            format!("{common}/config"),
+            format!("{directory}/config.worktree"),
+            format!("{directory}/commondir"),
+        ]);
+    }
+    let home = fields.next()?;
+    files.extend(fields.next()?.lines().map(str::to_owned));
     let mut runs = None;
     loop {
         let scope = fields.next()?;
         if scope.is_empty() {
             break;
         }
-        let name = fields.next()?;
-        // What the user or the machine has set is theirs, and `command` is ours.
-        let is_foreign = !matches!(scope, "system" | "global" | "command");
-        if runs.is_none() && is_foreign && names_program(name) {
-            runs = Some(name.to_owned());
+        let origin = fields.next()?;
+        let setting = fields.next()?;
+        let (name, value) = setting.split_once('\n').unwrap_or((&setting, ""));
+        match scope.as_ref() {
+            // Ours.
+            "command" => {}
+            // What the person or the machine has set is theirs.
+            "system" | "global" => {
+                let file = origin.strip_prefix("file:")?;
+                if is_include(name) {
+                    files.insert(included(value, file, &home));
+                }
+                files.insert(file.to_owned());
+            }
+            _ if runs.is_none() && names_program(name) => runs = Some(name.to_owned()),
+            _ => {}
         }
     }
-    let of_submodules = fields.next().map(str::to_owned);
-    let (directory, common) = directories;
-    Some((
-        [directory.to_owned(), common.to_owned()],
-        runs.or(of_submodules),
-    ))
+    let of_submodules = fields.next().map(|name| name.into_owned());
+    Some(GitSettings {
+        files: files.into_iter().collect(),
+        runs: runs.or(of_submodules),
+    })
+}
+
+/// Whether a setting of this name has git read a file as settings.
+fn is_include(name: &str) -> bool {
+    name.starts_with("include.") || name.starts_with("includeif.")
+}
+
+/// The file that `file` includes as `path`.
+fn included(path: &str, file: &str, home: &str) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("{home}/{rest}"),
+        None if path.starts_with('/') => path.to_owned(),
+        None => format!("{}{path}", &file[..=file.rfind('/').unwrap_or(0)]),
+    }
 }
 
 /// Whether a setting of this name has git run a program, or read files of the
@@ -232,8 +270,7 @@ fn names_program(name: &str) -> bool {
         driver(name, section).is_some_and(|(_, part)| parts.contains(&part))
     };
     name == "diff.external"
-        || name.starts_with("include.")
-        || name.starts_with("includeif.")
+        || is_include(name)
         || name.starts_with("hook.")
         || is_one("filter.", &["clean", "smudge", "process"])
         || is_one("diff.", &["command", "textconv"])
@@ -251,19 +288,41 @@ fn driver<'a>(name: &'a str, section: &str) -> Option<(&'a str, &'a str)> {
 mod tests {
     use super::*;
 
-    fn check(output: &str, runs: Option<&str>) {
-        let directories = ["/r/.git".to_owned(), ".git".to_owned()];
-        let output = format!("/r/.git\n.git\0{output}");
-        let expected = Some((directories, runs.map(str::to_owned)));
+    const HEAD: &str = "/r/.git\n.git\0/home/x\0/home/x/.gitconfig\0";
+    const FILES: [&str; 4] = [
+        ".git/config",
+        "/home/x/.gitconfig",
+        "/r/.git/commondir",
+        "/r/.git/config.worktree",
+    ];
+
+    #[track_caller]
+    fn check(output: &str, more: &[&str], runs: Option<&str>) {
+        let mut files: Vec<_> = FILES
+            .iter()
+            .chain(more)
+            .map(|it| (*it).to_owned())
+            .collect();
+        files.sort();
+        let expected = Some(GitSettings {
+            files,
+            runs: runs.map(str::to_owned),
+        });
+        let output = format!("{HEAD}{output}");
         assert_eq!(parse(output.as_bytes()), expected, "{output:?}");
     }
 
     #[test]
     fn settings_that_name_programs() {
-        check("\0", None);
-        check("local\0core.bare\0command\0core.pager\0\0", None);
-        check("global\0filter.lfs.clean\0\0", None);
-        check("local\0diff.x.xfuncname\0\0", None);
+        let local = |name: &str| format!("local\0file:.git/config\0{name}\nx\0");
+        let bare = local("core.bare");
+        check("\0", &[], None);
+        check(
+            &format!("{bare}command\0command line:\0core.pager\ncat\0\0"),
+            &[],
+            None,
+        );
+        check(&(local("diff.x.xfuncname") + "\0"), &[], None);
         for name in [
             "filter.a.b.clean",
             "filter.x.process",
@@ -276,13 +335,44 @@ mod tests {
             "hook.x.command",
             "submodule.x.ignore",
         ] {
-            check(&format!("local\0core.bare\0local\0{name}\0\0"), Some(name));
-            check(&format!("worktree\0{name}\0\0"), Some(name));
+            check(&format!("{bare}{}\0", local(name)), &[], Some(name));
+            check(
+                &format!("worktree\0file:.git/config.worktree\0{name}\0\0"),
+                &[],
+                Some(name),
+            );
         }
         check(
-            "local\0core.bare\0\0submodule.x.ignore\0",
+            &format!("{bare}\0submodule.x.ignore\0"),
+            &[],
             Some("submodule.x.ignore"),
         );
+    }
+
+    #[test]
+    fn files_of_the_person_and_the_machine() {
+        let global = |file: &str, setting: &str| format!("global\0file:{file}\0{setting}\0");
+        check(
+            &(global("/home/x/.gitconfig", "filter.lfs.clean\na\nb") + "\0"),
+            &[],
+            None,
+        );
+        let texts = [
+            "system\0file:/etc/gitconfig\0core.bare\0".to_owned(),
+            global("/home/x/.gitconfig", "include.path\n~/dots/a"),
+            global("/home/x/.gitconfig", "includeif.onbranch:b.path\nb"),
+            global("/home/x/dots/a", "include.path\n/c"),
+            global("/c", "user.name\nx"),
+        ];
+        let files = ["/etc/gitconfig", "/home/x/dots/a", "/home/x/b", "/c"];
+        check(&(texts.concat() + "\0"), &files, None);
+        // Text that is not UTF-8 is of no concern in a value.
+        let mut output = format!("{HEAD}global\0file:/c\0user.name\n").into_bytes();
+        output.extend(b"\xe9\0\0");
+        assert!(parse(&output).is_some_and(|it| it.files.contains(&"/c".to_owned())));
+        // Outside of a repository.
+        let alone = parse(b"\0/h\0/h/.gitconfig\0\0").expect("settings");
+        assert_eq!(alone.files, ["/h/.gitconfig"]);
     }
 
     #[test]
@@ -290,8 +380,9 @@ mod tests {
         for output in [
             "",
             "/r/.git\0\0",
-            "/r/.git\n.git\0local\0core.bare\0",
-            "/r\n.\0local\0",
+            "/r/.git\n.git\0/h\0/h/.gitconfig\0local\0file:.git/config\0core.bare\0",
+            "/r\n.\0/h\0\0local\0",
+            "/r\n.\0/h\0\0global\0blob:x\0a.b\0\0",
         ] {
             assert_eq!(parse(output.as_bytes()), None, "{output:?}");
         }

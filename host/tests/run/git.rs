@@ -126,11 +126,22 @@ impl Lab {
 
     /// Runs the binary on `steps` in `directory`; the bodies of its requests.
     fn run(&self, directory: &str, steps: Value, arguments: &[&str]) -> Vec<Value> {
+        let variables = [("GIT_CONFIG_GLOBAL", "/dev/null".to_owned())];
+        self.run_with(directory, steps, arguments, &variables)
+    }
+
+    fn run_with(
+        &self,
+        directory: &str,
+        steps: Value,
+        arguments: &[&str],
+        variables: &[(&str, String)],
+    ) -> Vec<Value> {
         let model = serve(steps);
         let directory = self.directory.path().join(directory);
         let mut command = command(&model.url(), &directory, arguments);
         // Without a terminal nobody answers a question.
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.envs(variables.iter().cloned());
         leave_terminal(&mut command);
         let ran = finish(command, b"");
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -384,6 +395,118 @@ fn git_alone_runs_what_the_repository_says() {
                 name.to_string_lossy().starts_with("canary")
             });
         assert_eq!(ran, name != "plain", "{name}");
+    }
+}
+
+/// A person whose settings of git a model may write.
+struct Person {
+    about: &'static str,
+    /// Their variables, relative to the directory of the lab.
+    variables: &'static [(&'static str, &'static str)],
+    set_up: Trap,
+    /// What the model writes, from the working directory.
+    writes: &'static str,
+    /// Whether the write itself asks, and not git.
+    write_asks: bool,
+}
+
+const PEOPLE: [Person; 6] = [
+    Person {
+        about: "at home",
+        variables: &[("HOME", "r")],
+        set_up: |_| {},
+        writes: ".gitconfig",
+        write_asks: true,
+    },
+    Person {
+        about: "at home, the other file",
+        variables: &[("HOME", "r")],
+        set_up: |_| {},
+        writes: ".config/git/config",
+        write_asks: true,
+    },
+    Person {
+        about: "the settings are a link",
+        variables: &[("HOME", "home")],
+        set_up: |lab| {
+            lab.write("r/dots/gitconfig", "[user]\nname = x\n");
+            lab.write("home/x", "");
+            let link = lab.directory.path().join("home/.gitconfig");
+            std::os::unix::fs::symlink("../r/dots/gitconfig", link).expect("a link");
+        },
+        writes: "dots/gitconfig",
+        write_asks: false,
+    },
+    Person {
+        about: "included, not written yet",
+        variables: &[("HOME", "home")],
+        set_up: |lab| lab.write("home/.gitconfig", "[include]\npath = ../r/more\n"),
+        writes: "more",
+        write_asks: false,
+    },
+    Person {
+        about: "another directory of settings",
+        variables: &[("HOME", "home"), ("XDG_CONFIG_HOME", "r/settings")],
+        set_up: |_| {},
+        writes: "settings/git/config",
+        write_asks: false,
+    },
+    Person {
+        about: "another file of settings",
+        variables: &[("GIT_CONFIG_GLOBAL", "r/mine")],
+        set_up: |_| {},
+        writes: "mine",
+        write_asks: false,
+    },
+];
+
+impl Person {
+    fn lab(&self) -> (Lab, Vec<(&'static str, String)>) {
+        let lab = Lab::new();
+        (self.set_up)(&lab);
+        let place = |(name, path): &(&'static str, &str)| {
+            let path = lab.directory.path().join(path);
+            (*name, path.to_str().expect("UTF-8").to_owned())
+        };
+        let variables = self.variables.iter().map(place).collect();
+        (lab, variables)
+    }
+}
+
+#[test]
+fn settings_of_a_person_are_not_written_unasked() {
+    for person in PEOPLE {
+        let (lab, variables) = person.lab();
+        let content = format!("[diff]\nexternal = {}\n", lab.program("mine", ""));
+        let path = person.writes;
+        let write = json!({"tool_calls": [{"name": "write_file",
+            "arguments": {"file_path": path, "content": content}}]});
+        let together = format!("printf '%s' '{content}' > {path}; git diff");
+        let steps = json!([write, shell("git diff"), shell(&together), {"text": "ok"}]);
+        let bodies = lab.run_with("r", steps, &["--approve", "ask", "x"], &variables);
+        lab.check_quiet(person.about);
+        let asked = |index: usize| {
+            let body = bodies[index].to_string();
+            body.matches("not approved").count()
+        };
+        let expected = match person.write_asks {
+            true => [1, 1, 2],
+            false => [0, 1, 2],
+        };
+        assert_eq!([asked(1), asked(2), asked(3)], expected, "{}", person.about);
+
+        // Git alone does what stands there.
+        lab.write(&format!("r/{path}"), &content);
+        let status = Command::new("git")
+            .arg("diff")
+            .current_dir(lab.repository())
+            .env_remove("GIT_CONFIG_GLOBAL")
+            .envs(variables)
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.expect("git").success());
+        let canary = lab.directory.path().join("canary.mine");
+        assert!(canary.exists(), "{}", person.about);
     }
 }
 

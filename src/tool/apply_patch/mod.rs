@@ -107,15 +107,8 @@ impl Executor for ApplyPatch {
     const KIND: &'static str = "apply_patch";
 
     fn writes(&self, arguments: &Arguments) -> Vec<String> {
-        let files = arguments.patch.iter().flat_map(|patch| &patch.files);
-        let paths = files.flat_map(|file| {
-            let target = match &file.action {
-                Action::Update { move_to, .. } => move_to.as_ref(),
-                Action::Add { .. } | Action::Delete => None,
-            };
-            [Some(&file.path), target]
-        });
-        paths.flatten().cloned().collect()
+        let paths = arguments.patch.iter().flat_map(Patch::paths);
+        paths.map(str::to_owned).collect()
     }
 
     async fn execute(

@@ -9,6 +9,19 @@ pub struct Patch {
     pub files: Vec<FilePatch>,
 }
 
+impl Patch {
+    /// Every path that it names, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().flat_map(|file| {
+            let target = match &file.action {
+                Action::Update { move_to, .. } => move_to.as_deref(),
+                Action::Add { .. } | Action::Delete => None,
+            };
+            [Some(file.path.as_str()), target].into_iter().flatten()
+        })
+    }
+}
+
 /// What a patch does to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePatch {

@@ -47,8 +47,7 @@ pub(super) fn concern(
     if let Some(concern) = kind_concern(call, &families, names) {
         return Some(concern);
     }
-    let is_listed = listed.iter().any(|entry| begins(call, entry));
-    if !is_listed {
+    if !is_listed(call, listed) {
         return Some(unlisted(&[name]));
     }
     let tool = families.iter().find_map(|name| names.options.get(name));
@@ -60,6 +59,19 @@ pub(super) fn concern(
         "set" => set(&call.arguments),
         _ => tool.and_then(|options| option_concern(name, &call.arguments, options)),
     }
+}
+
+/// Whether `call` begins as one of the listed commands.
+pub(super) fn is_listed(call: &Call, listed: &Listed) -> bool {
+    listed.iter().any(|entry| begins(call, entry))
+}
+
+/// Whether `concern` names the command `name` already.
+pub(super) fn is_about(concern: &str, name: &str) -> bool {
+    let words = concern.split([' ', ',', ';']);
+    words
+        .map(|word| word.trim_matches('`'))
+        .any(|word| word == name)
 }
 
 /// That none of these commands is listed.

@@ -9,8 +9,8 @@ use crate::text::Glob;
 #[derive(Clone, Debug)]
 pub(super) struct WritePaths {
     globs: Vec<(Base, Glob)>,
-    /// Whether a glob names `.git` itself.
-    names_git: bool,
+    /// What globs name themselves.
+    named: Vec<Guarded>,
 }
 
 /// What a glob is matched against.
@@ -31,7 +31,7 @@ impl WritePaths {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             globs: compiled,
-            names_git: globs.iter().any(|glob| glob.split('/').any(is_git)),
+            named: globs.iter().filter_map(|glob| guarded(glob)).collect(),
         })
     }
 
@@ -56,7 +56,7 @@ impl WritePaths {
         if !self.holds(&root, &absolute, &BTreeMap::new()) {
             return Some(format!("it writes {path}, which is outside of write_paths"));
         }
-        let mut real = [path, &absolute]
+        let real = [path, &absolute]
             .into_iter()
             .filter_map(|name| links.get(name));
         let real_root = links.get(&root).unwrap_or(&root);
@@ -68,10 +68,12 @@ impl WritePaths {
                 "it writes {path}, which leads to {real}, outside of write_paths"
             ));
         }
-        // What lies there is read as commands by every git that runs later.
-        let is_git = |path: &String| path.split('/').any(is_git);
-        ((is_git(&absolute) || real.any(is_git)) && !self.names_git)
-            .then(|| format!("it writes {path}, where git keeps hooks and settings"))
+        let mut guarded = [&absolute]
+            .into_iter()
+            .chain(real)
+            .filter_map(|path| guarded(path));
+        let guarded = guarded.find(|guarded| !self.named.contains(guarded))?;
+        Some(format!("it writes {path}, {}", guarded.concern()))
     }
 
     /// Whether a glob holds `absolute`. A glob means what lies in its directory,
@@ -96,9 +98,37 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
         .strip_prefix('/')
 }
 
-/// `.gitmodules` says which submodules git looks into.
-fn is_git(part: &str) -> bool {
-    part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".gitmodules")
+/// What no `**` opens: a glob must name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guarded {
+    /// Every git that runs later reads what lies there as commands.
+    Git,
+    /// `hermitcrab.toml`, whose `approve` the next run has.
+    Settings,
+}
+
+impl Guarded {
+    fn concern(self) -> &'static str {
+        match self {
+            Self::Git => "where git keeps hooks and settings",
+            Self::Settings => "which says what the next run asks about",
+        }
+    }
+}
+
+/// What a path or a glob names that is guarded.
+fn guarded(path: &str) -> Option<Guarded> {
+    let path = path.to_ascii_lowercase();
+    let parts: Vec<_> = path.split('/').collect();
+    let is_git = parts
+        .iter()
+        .any(|part| matches!(*part, ".git" | ".gitmodules" | ".gitconfig"))
+        || parts.windows(2).any(|parts| parts == [".config", "git"]);
+    match parts.last() {
+        _ if is_git => Some(Guarded::Git),
+        Some(&"hermitcrab.toml") => Some(Guarded::Settings),
+        _ => None,
+    }
 }
 
 fn compile(glob: &str) -> Result<(Base, Glob), String> {

@@ -6,7 +6,7 @@ use super::path::WritePaths;
 use super::safe::safe_commands;
 use super::settings::{ApprovalSettings, ToolRule};
 use crate::environment::absolute_path;
-use crate::environment::git::RepositorySettings;
+use crate::environment::git::GitSettings;
 use crate::tool::CommandLine;
 
 /// Name that stands for [`safe_commands`] in a list of commands.
@@ -158,10 +158,10 @@ impl ApprovalPolicy {
         }
     }
 
-    /// Why git asks in a repository with these settings, if it does.
+    /// Why git asks where it has these settings, if it does.
     pub(crate) fn git_concern(
         &self,
-        settings: &RepositorySettings,
+        settings: &GitSettings,
         proposal: &Proposal,
     ) -> Option<String> {
         self.commands.as_ref()?;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use hermitcrab::effect::Approval;
 use hermitcrab::session::SessionConfig;
+use hermitcrab::tool::apply_patch;
 use hermitcrab::tool::approval::ApprovalSettings;
 use hermitcrab_host::{ApprovalFn, ApprovalRequest};
 use serde_json::Value;
@@ -63,8 +64,7 @@ impl Questions {
             let Some(question) = self.waiting.recv().await else {
                 return std::future::pending().await;
             };
-            let key = question.call.key();
-            if key.is_some_and(|key| lock(&self.known).contains(&key)) {
+            if question.call.is_known(&self.known) {
                 question.answer(Decision::Once);
             } else if !question.reply.is_closed() {
                 return question;
@@ -106,7 +106,7 @@ impl Question {
         let approval = match answer {
             Decision::Once => Approval::Allow,
             Decision::Always => {
-                lock(&self.known).extend(self.call.key());
+                lock(&self.known).extend(self.call.keys());
                 Approval::Allow
             }
             Decision::No(reason) => deny(&reason),
@@ -173,7 +173,7 @@ pub(crate) fn approver(
     };
     let approver: ApprovalFn = Arc::new(move |request: ApprovalRequest| {
         let call = Asked::new(&request);
-        if call.key().is_some_and(|key| lock(&known).contains(&key)) {
+        if call.is_known(&known) {
             return futures_util::future::ready(Approval::Allow).boxed();
         }
         // Queued when the core asks, not when the future first runs: the person reads
@@ -247,23 +247,43 @@ impl Asked {
         }
     }
 
-    /// What "always" is for: this command in this directory, or this file.
-    pub(crate) fn key(&self) -> Option<String> {
+    /// What "always" is for: this command in this directory, or these files; nothing
+    /// where the call is neither.
+    fn keys(&self) -> BTreeSet<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
-        let what = match text("command") {
-            Some(command) => [command, text("working_dir").unwrap_or_default()],
-            None => [text("file_path")?, ""],
-        };
-        Some([self.tool.as_str(), what[0], what[1]].join("\0"))
+        let key = |what: &str, place: &str| [self.tool.as_str(), what, place].join("\0");
+        if let Some(command) = text("command") {
+            return [key(command, text("working_dir").unwrap_or_default())].into();
+        }
+        if let Some(patch) = text("patch") {
+            let patch = apply_patch::parse(patch).unwrap_or_default();
+            return patch.paths().map(|path| key(path, "")).collect();
+        }
+        text("file_path")
+            .map(|path| key(path, ""))
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether an "always" answers it.
+    fn is_known(&self, known: &Known) -> bool {
+        let keys = self.keys();
+        !keys.is_empty() && keys.is_subset(&lock(known))
+    }
+
+    /// The choice that answers all calls that are like this one, if there is one.
+    pub(crate) fn always(&self) -> Option<&'static str> {
+        match (self.keys().len(), self.arguments.get("command")) {
+            (0, _) => None,
+            (_, Some(_)) => Some("[a]lways for this command"),
+            (1, None) => Some("[a]lways for this file"),
+            (_, None) => Some("[a]lways for these files"),
+        }
     }
 
     fn choices(&self, whole: bool) -> String {
         let mut choices = vec!["[y]es"];
-        match (self.key(), self.arguments.get("command")) {
-            (None, _) => {}
-            (Some(_), Some(_)) => choices.push("[a]lways for this command"),
-            (Some(_), None) => choices.push("[a]lways for this file"),
-        }
+        choices.extend(self.always());
         if !whole {
             choices.push("[v]iew all of it");
         }
@@ -293,7 +313,7 @@ fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::
         BufReader::new(terminal).read_until(b'\n', &mut answer)?;
         match answer.trim_ascii() {
             b"y" | b"Y" | b"yes" => return Ok(Decision::Once),
-            b"a" | b"A" | b"always" if call.key().is_some() => return Ok(Decision::Always),
+            b"a" | b"A" | b"always" if call.always().is_some() => return Ok(Decision::Always),
             b"v" | b"V" | b"view" if !whole => show(terminal, &lines)?,
             _ => return Ok(Decision::No(DECLINED.to_owned())),
         }
@@ -336,6 +356,7 @@ fn forget_typed(_: &File) {}
 mod tests {
     use hermitcrab::tool::CommandLine;
     use hermitcrab::tool::approval::{ApprovalPolicy, Proposal, Verdict};
+    use serde_json::json;
 
     use super::*;
 
@@ -357,6 +378,41 @@ mod tests {
             allowed,
             "{approve:?} {command}: {verdict:?}"
         );
+    }
+
+    fn asked(tool: &str, arguments: Value) -> Asked {
+        Question::of(tool, arguments).0.call
+    }
+
+    #[test]
+    fn what_always_is_for() {
+        let known = Known::default();
+        let patch = |text: &str| {
+            let patch = format!("*** Begin Patch\n{text}*** End Patch");
+            asked("apply_patch", json!({ "patch": patch }))
+        };
+        let both = patch("*** Delete File: a\n*** Update File: b\n*** Move to: c\n-x\n+y\n");
+        assert_eq!(both.always(), Some("[a]lways for these files"));
+        lock(&known).extend(both.keys());
+        assert!(both.is_known(&known));
+        let add = patch("*** Add File: c\n+x\n");
+        assert_eq!(add.always(), Some("[a]lways for this file"));
+        assert!(add.is_known(&known));
+        assert!(!patch("*** Add File: c\n+x\n*** Delete File: d\n").is_known(&known));
+        assert!(!asked("write_file", json!({"file_path": "c"})).is_known(&known));
+
+        let command = asked("shell", json!({"command": "make"}));
+        assert_eq!(command.always(), Some("[a]lways for this command"));
+        lock(&known).extend(command.keys());
+        assert!(command.is_known(&known));
+        let elsewhere = json!({"command": "make", "working_dir": "e"});
+        assert!(!asked("shell", elsewhere).is_known(&known));
+
+        for other in [json!({"patch": "x"}), json!({"url": "x"})] {
+            let other = asked("apply_patch", other);
+            assert_eq!(other.always(), None);
+            assert!(!other.is_known(&known));
+        }
     }
 
     #[test]

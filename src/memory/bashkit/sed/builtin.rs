@@ -38,19 +38,18 @@ impl Builtin for Sed {
 /// Why the call cannot be run, if it cannot.
 async fn refusal(ctx: &BuiltinContext<'_>) -> Option<String> {
     let call = SedCall::parse(ctx.args);
-    let longest = call.longest_line()?;
-    let too_long = |text: &[u8]| {
-        let mut lines = text.split(|byte| *byte == b'\n');
-        lines.any(|line| line.len() > longest)
-    };
-    let mut found = call.files.is_empty() && ctx.stdin_bytes().is_some_and(too_long);
+    let longest = call.longest()?;
+    let mut text = Vec::new();
+    if call.files.is_empty() {
+        text.extend_from_slice(ctx.stdin_bytes().unwrap_or_default());
+    }
     for file in &call.files {
         let content = ctx.fs.read_file(&vfs_join(ctx.cwd, file)).await;
-        found |= content.is_ok_and(|content| too_long(&content));
+        text.extend(content.unwrap_or_default());
     }
-    found.then(|| {
+    longest.is_passed_by(&text).then(|| {
         format!(
-            "hermitcrab: sed: a loop over a line of more than {longest} bytes may pass the sandbox's limit of 1,000 commands a line; nothing was changed, use awk\n"
+            "hermitcrab: sed: a loop over {longest} may pass the sandbox's limit of 1,000 turns; nothing was changed, use awk\n"
         )
     })
 }

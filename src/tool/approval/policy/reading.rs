@@ -1,10 +1,10 @@
 //! The judgement of a command by what it says that it would do.
 
-use super::super::command::{self, Listed, is_git};
-use super::super::names::{Names, names};
+use super::super::command::{self, is_git};
+use super::super::names::names;
 use super::super::script::{Argument, Script, read};
 use super::super::settings::normalised;
-use super::{ApprovalPolicy, GitCalls, Proposal};
+use super::{ApprovalPolicy, Commands, GitCalls, Proposal};
 
 /// Files that every program may write to.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
@@ -45,15 +45,35 @@ impl ApprovalPolicy {
         let mut script = read(text, names);
         script.changes_directory &= !stays(&script, proposal.working_directory);
         script.changes_directory |= elsewhere;
-        if let Some(concern) = script.concerns.first() {
-            return Some(concern.clone());
+        let mut concerns = script.concerns.clone();
+        let mut unlisted: Vec<&str> = Vec::new();
+        if let Some(Commands { listed, .. }) = &self.commands {
+            for call in &script.calls {
+                let concern = command::concern(call, listed, names, script.changes_directory);
+                let name = call.name.as_str();
+                if concern.is_some()
+                    && !command::is_listed(call, listed)
+                    && !unlisted.contains(&name)
+                {
+                    unlisted.push(name);
+                }
+                concerns.extend(concern);
+            }
         }
-        if let Some(commands) = &self.commands
-            && let Some(concern) = self::concern(&script, &commands.listed, names)
+        let concern = concerns.into_iter().next();
+        let concern = concern.or_else(|| self.redirects(&script, proposal))?;
+        // Who is asked sees every command that is not listed, and each once.
+        if unlisted
+            .first()
+            .is_some_and(|name| concern == command::unlisted(&[name]))
         {
-            return Some(concern);
+            return Some(command::unlisted(&unlisted));
         }
-        self.redirects(&script, proposal)
+        unlisted.retain(|name| !command::is_about(&concern, name));
+        Some(match unlisted.as_slice() {
+            [] => concern,
+            names => format!("{concern}; {}", command::unlisted(names)),
+        })
     }
 
     fn redirects(&self, script: &Script, proposal: &Proposal) -> Option<String> {
@@ -72,27 +92,6 @@ impl ApprovalPolicy {
             }
             rule.concern(proposal.working_directory, proposal.links, path)
         })
-    }
-}
-
-/// Why the commands of `script` ask, if they do: the first reason, and all that
-/// are not listed.
-fn concern(script: &Script, listed: &Listed, names: &Names) -> Option<String> {
-    let mut first = None;
-    let mut unlisted: Vec<&str> = Vec::new();
-    for call in &script.calls {
-        let concern = command::concern(call, listed, names, script.changes_directory);
-        let is_unlisted = concern == Some(command::unlisted(&[&call.name]));
-        if is_unlisted && !unlisted.contains(&call.name.as_str()) {
-            unlisted.push(&call.name);
-        }
-        first = first.or(concern.map(|concern| (concern, is_unlisted)));
-    }
-    let (concern, is_unlisted) = first?;
-    match (is_unlisted, unlisted.as_slice()) {
-        (true, names) => Some(command::unlisted(names)),
-        (false, []) => Some(concern),
-        (false, names) => Some(format!("{concern}; {}", command::unlisted(names))),
     }
 }
 

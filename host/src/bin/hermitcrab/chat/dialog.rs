@@ -104,7 +104,7 @@ impl Dialog {
         let last = self.rows.len().saturating_sub(self.shown);
         match key {
             Key::Char('y' | 'Y') => return self.answered(Decision::Once),
-            Key::Char('a' | 'A') if self.question.call.key().is_some() => {
+            Key::Char('a' | 'A') if self.question.call.always().is_some() => {
                 return self.answered(Decision::Always);
             }
             Key::Char('n' | 'N') => return self.answered(Decision::No(DECLINED.to_owned())),
@@ -188,12 +188,8 @@ impl Dialog {
 
     /// The keys that answer.
     fn choices(&self) -> String {
-        let call = &self.question.call;
-        let always = match (call.key(), call.arguments.get("command")) {
-            (None, _) => "",
-            (Some(_), Some(_)) => "[a]lways for this command  ",
-            (Some(_), None) => "[a]lways for this file  ",
-        };
+        let always = self.question.call.always();
+        let always = always.map_or(String::new(), |always| format!("{always}  "));
         format!("[y]es, once  {always}[n]o  no, [b]ecause…")
     }
 }
