@@ -31,6 +31,9 @@ const MARK: &str = "HERMITCRAB_SOAK_MARK";
 const WARM: usize = 50;
 /// Memory that may come after that, kB: what allocators and pools still take.
 const GROWTH_KB: u64 = 64 * 1024;
+/// Memory that a round of one session may leave, kB: its part of the history and of the
+/// log. A copy of each request would be 270 bytes times the rounds before it.
+const ROUND_KB: u64 = 16;
 /// How long the last processes may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
 
@@ -143,6 +146,8 @@ fn sandbox_steps() -> Vec<Value> {
 fn model(steps: &[Value]) -> ServeModel {
     let script = json!({ "steps": steps }).to_string();
     let model = ScriptedModel::from_json(&script).expect("a script");
+    // All requests of a long session are as large as the square of its rounds.
+    let model = model.keep_requests(1);
     ServeModel::start(model, 0).expect("a model")
 }
 
@@ -239,7 +244,6 @@ fn sessions(until: Until) -> Result<(), String> {
         let (mut warm, mut last) = (None, Held::now());
         let (mut done, mut told) = (0, Instant::now());
         while !until.is_over(done) {
-            // A new model keeps no requests of those before.
             let steps = vec![both.clone(); WARM / 2].concat();
             let model = model(&steps);
             let host = host(&model)?;
@@ -288,8 +292,13 @@ fn rounds(count: usize) -> Result<(), String> {
         let model = model(&steps);
         let host = host(&model)?;
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let first = Held::now();
         session(&host, &model, Some(directory.path())).await?;
-        println!("{count} rounds: {:?}", Held::now());
+        let last = Held::now();
+        println!("{count} rounds: {first:?} at first, {last:?} at last");
+        if last.memory_kb > first.memory_kb + GROWTH_KB + ROUND_KB * count as u64 {
+            return Err(format!("{count} rounds: memory grew: {first:?}, {last:?}"));
+        }
         nothing_runs().await
     })
 }
