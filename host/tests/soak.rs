@@ -31,9 +31,10 @@ const MARK: &str = "HERMITCRAB_SOAK_MARK";
 const WARM: usize = 50;
 /// Memory that may come after that, kB: what allocators and pools still take.
 const GROWTH_KB: u64 = 64 * 1024;
-/// Memory that a round of one session may leave, kB: its part of the history and of the
-/// log. A copy of each request would be 270 bytes times the rounds before it.
-const ROUND_KB: u64 = 16;
+/// Memory that a round of one session may leave, kB: its part of the history, and what
+/// the core's allocator loses between bodies that grow. A copy of each request would be
+/// 270 bytes times the rounds before it, 1,350 kB on average of 10,000.
+const ROUND_KB: u64 = 64;
 /// How long the last processes may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
 
