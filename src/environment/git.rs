@@ -52,8 +52,8 @@ const VARIABLES: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// Names of all settings.
-const LIST: &str = "git config --list --name-only -z";
+/// Names of all settings. `GIT_CONFIG` has `git config` alone read another file.
+const LIST: &str = "unset GIT_CONFIG; git config --list --name-only -z";
 
 /// Exit code of [`LOOK`] where there is no git.
 const NO_GIT: i32 = 97;
@@ -67,10 +67,12 @@ const NO_GIT: i32 = 97;
 /// submodules say.
 const LOOK: &str = "\
 command -v git >/dev/null || exit 97
+unset GIT_CONFIG
 d=$(git rev-parse --absolute-git-dir --git-common-dir 2>/dev/null)
 g=${GIT_CONFIG_GLOBAL-\"$HOME/.gitconfig
 ${XDG_CONFIG_HOME:-$HOME/.config}/git/config\"}
-printf '%s\\0' \"$d\" \"$HOME\" \"$g\"
+printf '%s\\0' \"$d\" \"$HOME\" \"$g${GIT_CONFIG_SYSTEM:+
+$GIT_CONFIG_SYSTEM}\"
 git config --list --show-scope --show-origin -z || exit 98
 printf '\\0'
 test -n \"$d\" || exit 0
@@ -81,7 +83,7 @@ done
 exit 0";
 
 /// Most bytes of settings that are looked at.
-const MAX_OUTPUT_BYTES: usize = 1 << 20;
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
 /// Time for [`LOOK`], in ms.
 const LOOK_MS: u64 = 5_000;
@@ -201,13 +203,11 @@ pub(crate) async fn run(
 }
 
 /// What [`LOOK`] printed, paths as git has them.
-fn parse(output: &[u8]) -> Option<GitSettings> {
-    let mut fields = output
-        .strip_suffix(&[0])?
-        .split(|byte| *byte == 0)
-        .map(String::from_utf8_lossy);
+fn parse<'a>(output: &'a [u8]) -> Option<GitSettings> {
+    let mut fields = output.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let text = |field: Option<&'a [u8]>| std::str::from_utf8(field?).ok();
     let mut files = BTreeSet::new();
-    let directories = fields.next()?;
+    let directories = text(fields.next())?;
     if !directories.is_empty() {
         let (directory, common) = directories.split_once('\n')?;
         files.extend([
@@ -216,37 +216,47 @@ fn parse(output: &[u8]) -> Option<GitSettings> {
             format!("{directory}/commondir"),
         ]);
     }
-    let home = fields.next()?;
-    files.extend(fields.next()?.lines().map(str::to_owned));
+    let home = text(fields.next())?;
+    for file in text(fields.next())?.lines() {
+        files.insert(plain(file)?);
+    }
     let mut runs = None;
     loop {
-        let scope = fields.next()?;
+        let scope = text(fields.next())?;
         if scope.is_empty() {
             break;
         }
-        let origin = fields.next()?;
+        let origin = text(fields.next())?;
         let setting = fields.next()?;
-        let (name, value) = setting.split_once('\n').unwrap_or((&setting, ""));
-        match scope.as_ref() {
-            // Ours.
-            "command" => {}
-            // What the person or the machine has set is theirs.
-            "system" | "global" => {
-                let file = origin.strip_prefix("file:")?;
-                if is_include(name) {
-                    files.insert(included(value, file, &home));
-                }
-                files.insert(file.to_owned());
+        let end = setting.iter().position(|byte| *byte == b'\n');
+        let (name, value) = setting.split_at(end.unwrap_or(setting.len()));
+        let name = text(Some(name))?;
+        // What the person or the machine has set is theirs, and `command` is of the
+        // environment: ours, or what somebody has put there before.
+        if matches!(scope, "system" | "global" | "command") {
+            let file = origin.strip_prefix("file:");
+            if is_include(name) {
+                let path = text(value.get(1..))?;
+                files.insert(plain(&included(path, file, home)?)?);
             }
-            _ if runs.is_none() && names_program(name) => runs = Some(name.to_owned()),
-            _ => {}
+            if let Some(file) = file {
+                files.insert(plain(file)?);
+            }
+        } else if runs.is_none() && names_program(name) {
+            runs = Some(name.to_owned());
         }
     }
-    let of_submodules = fields.next().map(|name| name.into_owned());
+    let of_submodules = text(fields.next()).map(str::to_owned);
     Some(GitSettings {
         files: files.into_iter().collect(),
         runs: runs.or(of_submodules),
     })
+}
+
+/// `path`, if it means the same here as to git: git starts relative ones in another
+/// directory, and each process has a `/proc/self` of its own.
+fn plain(path: &str) -> Option<String> {
+    (path.starts_with('/') && !path.starts_with("/proc/")).then(|| path.to_owned())
 }
 
 /// Whether a setting of this name has git read a file as settings.
@@ -254,13 +264,16 @@ fn is_include(name: &str) -> bool {
     name.starts_with("include.") || name.starts_with("includeif.")
 }
 
-/// The file that `file` includes as `path`.
-fn included(path: &str, file: &str, home: &str) -> String {
-    match path.strip_prefix("~/") {
-        Some(rest) => format!("{home}/{rest}"),
-        None if path.starts_with('/') => path.to_owned(),
-        None => format!("{}{path}", &file[..=file.rfind('/').unwrap_or(0)]),
+/// The file that `file` includes as `path`; nothing where git alone knows.
+fn included(path: &str, file: Option<&str>, home: &str) -> Option<String> {
+    if let Some(rest) = path.strip_prefix("~/") {
+        return Some(format!("{home}/{rest}"));
     }
+    if path.starts_with('/') {
+        return Some(path.to_owned());
+    }
+    let file = file.filter(|_| !path.starts_with(['~', '%']))?;
+    Some(format!("{}{path}", &file[..=file.rfind('/')?]))
 }
 
 /// Whether a setting of this name has git run a program, or read files of the
@@ -277,6 +290,10 @@ fn names_program(name: &str) -> bool {
         // `--remerge-diff` merges again.
         || is_one("merge.", &["driver"])
         || is_one("submodule.", &["ignore"])
+        // What `git lfs`, a filter of many people, runs for a repository.
+        || name.starts_with("lfs.extension.")
+        || name.starts_with("lfs.customtransfer.")
+        || name.ends_with(".standalonetransferagent")
 }
 
 /// The driver that a setting of `section` belongs to, and which of its parts.
@@ -334,6 +351,9 @@ mod tests {
             "includeif.gitdir:/x.path",
             "hook.x.command",
             "submodule.x.ignore",
+            "lfs.extension.x.clean",
+            "lfs.customtransfer.x.path",
+            "lfs.https://x.standalonetransferagent",
         ] {
             check(&format!("{bare}{}\0", local(name)), &[], Some(name));
             check(
@@ -363,8 +383,10 @@ mod tests {
             global("/home/x/.gitconfig", "includeif.onbranch:b.path\nb"),
             global("/home/x/dots/a", "include.path\n/c"),
             global("/c", "user.name\nx"),
+            "command\0command line:\0include.path\n/d\0".to_owned(),
+            "command\0file:/d\0user.name\0".to_owned(),
         ];
-        let files = ["/etc/gitconfig", "/home/x/dots/a", "/home/x/b", "/c"];
+        let files = ["/etc/gitconfig", "/home/x/dots/a", "/home/x/b", "/c", "/d"];
         check(&(texts.concat() + "\0"), &files, None);
         // Text that is not UTF-8 is of no concern in a value.
         let mut output = format!("{HEAD}global\0file:/c\0user.name\n").into_bytes();
@@ -382,10 +404,16 @@ mod tests {
             "/r/.git\0\0",
             "/r/.git\n.git\0/h\0/h/.gitconfig\0local\0file:.git/config\0core.bare\0",
             "/r\n.\0/h\0\0local\0",
-            "/r\n.\0/h\0\0global\0blob:x\0a.b\0\0",
+            // Where such a path leads, git alone knows.
+            "/r\n.\0/h\0mine\0\0",
+            "/r\n.\0/h\0\0global\0file:/c\0include.path\n~x/a\0\0",
+            "/r\n.\0/h\0\0global\0file:/c\0include.path\n/proc/self/cwd/a\0\0",
+            "/r\n.\0/h\0\0command\0command line:\0include.path\na\0\0",
         ] {
             assert_eq!(parse(output.as_bytes()), None, "{output:?}");
         }
+        let odd = b"\0/h\0\0global\0file:/c\0include.path\n/\xe9\0\0";
+        assert_eq!(parse(odd), None);
     }
 
     #[test]

@@ -401,7 +401,7 @@ fn git_alone_runs_what_the_repository_says() {
 /// A person whose settings of git a model may write.
 struct Person {
     about: &'static str,
-    /// Their variables, relative to the directory of the lab.
+    /// Their variables: paths in the directory of the lab, or behind `=` as they are.
     variables: &'static [(&'static str, &'static str)],
     set_up: Trap,
     /// What the model writes, from the working directory.
@@ -410,7 +410,7 @@ struct Person {
     write_asks: bool,
 }
 
-const PEOPLE: [Person; 6] = [
+const PEOPLE: [Person; 10] = [
     Person {
         about: "at home",
         variables: &[("HOME", "r")],
@@ -458,15 +458,51 @@ const PEOPLE: [Person; 6] = [
         writes: "mine",
         write_asks: false,
     },
+    Person {
+        about: "a relative file of settings",
+        variables: &[("GIT_CONFIG_GLOBAL", "=../r/mine")],
+        set_up: |_| {},
+        writes: "mine",
+        write_asks: false,
+    },
+    Person {
+        about: "settings of the machine",
+        variables: &[("HOME", "home"), ("GIT_CONFIG_SYSTEM", "r/mine")],
+        set_up: |_| {},
+        writes: "mine",
+        write_asks: false,
+    },
+    Person {
+        about: "settings by variables",
+        variables: &[
+            ("HOME", "home"),
+            ("GIT_CONFIG_COUNT", "=1"),
+            ("GIT_CONFIG_KEY_0", "=include.path"),
+            ("GIT_CONFIG_VALUE_0", "r/mine"),
+        ],
+        set_up: |_| {},
+        writes: "mine",
+        write_asks: false,
+    },
+    Person {
+        about: "`git config` reads another file",
+        variables: &[("HOME", "home"), ("GIT_CONFIG", "=/dev/null")],
+        set_up: |lab| lab.write("home/.gitconfig", "[include]\npath = ../r/more\n"),
+        writes: "more",
+        write_asks: false,
+    },
 ];
 
 impl Person {
     fn lab(&self) -> (Lab, Vec<(&'static str, String)>) {
         let lab = Lab::new();
         (self.set_up)(&lab);
-        let place = |(name, path): &(&'static str, &str)| {
-            let path = lab.directory.path().join(path);
-            (*name, path.to_str().expect("UTF-8").to_owned())
+        let place = |(name, path): &(&'static str, &str)| match path.strip_prefix('=') {
+            Some(value) => (*name, value.to_owned()),
+            None => {
+                let path = lab.directory.path().join(path);
+                (*name, path.to_str().expect("UTF-8").to_owned())
+            }
         };
         let variables = self.variables.iter().map(place).collect();
         (lab, variables)
@@ -507,6 +543,22 @@ fn settings_of_a_person_are_not_written_unasked() {
         assert!(status.expect("git").success());
         let canary = lab.directory.path().join("canary.mine");
         assert!(canary.exists(), "{}", person.about);
+    }
+}
+
+/// `GIT_CONFIG` has `git config` read another file, and git alone the usual ones.
+#[test]
+fn settings_that_git_config_does_not_show() {
+    for (name, set_up) in TRAPS.into_iter().filter(|(name, _)| *name != "plain") {
+        let lab = Lab::new();
+        set_up(&lab);
+        let variables = [
+            ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+            ("GIT_CONFIG", "/dev/null".to_owned()),
+        ];
+        let steps = json!([shell("git diff"), shell("git status"), {"text": "ok"}]);
+        lab.run_with("r", steps, &["--approve", "ask", "x"], &variables);
+        lab.check_quiet(name);
     }
 }
 

@@ -13,7 +13,8 @@ pub(super) fn concern(arguments: &[Argument]) -> Option<String> {
         match text {
             // The next argument is a separator or a variable.
             "-F" | "-v" => {
-                if rest.next()? == &Argument::Unknown {
+                // More words than one would be a program and its files.
+                if matches!(rest.next()?, Argument::Unknown | Argument::Pattern(_)) {
                     return Some("awk has options that are only known when it runs".to_owned());
                 }
             }

@@ -47,7 +47,7 @@ pub(super) fn concern(
     if let Some(concern) = kind_concern(call, &families, names) {
         return Some(concern);
     }
-    if !is_listed(call, listed) {
+    if !listed.iter().any(|entry| begins(call, entry)) {
         return Some(unlisted(&[name]));
     }
     let tool = families.iter().find_map(|name| names.options.get(name));
@@ -59,19 +59,6 @@ pub(super) fn concern(
         "set" => set(&call.arguments),
         _ => tool.and_then(|options| option_concern(name, &call.arguments, options)),
     }
-}
-
-/// Whether `call` begins as one of the listed commands.
-pub(super) fn is_listed(call: &Call, listed: &Listed) -> bool {
-    listed.iter().any(|entry| begins(call, entry))
-}
-
-/// Whether `concern` names the command `name` already.
-pub(super) fn is_about(concern: &str, name: &str) -> bool {
-    let words = concern.split([' ', ',', ';']);
-    words
-        .map(|word| word.trim_matches('`'))
-        .any(|word| word == name)
 }
 
 /// That none of these commands is listed.
@@ -141,10 +128,17 @@ fn option_concern(name: &str, arguments: &[Argument], options: &Options) -> Opti
     let mut operands = 0;
     for (index, argument) in arguments.iter().enumerate() {
         let Some(text) = argument.literal() else {
-            if argument.may_be_option() {
+            let is_digits = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());
+            let may_be_date = options.digits
+                && matches!(argument, Argument::Beginning(text) | Argument::Pattern(text) if is_digits(text));
+            if argument.may_be_option() || may_be_date {
                 return Some(computed(name));
             }
-            operands += 1;
+            // A pattern stands for any number of files.
+            operands += match argument {
+                Argument::Pattern(_) => options.max_operands.map_or(1, |most| most + 1),
+                _ => 1,
+            };
             continue;
         };
         let is_denied = options.exact.iter().any(|known| known == text)
@@ -251,7 +245,13 @@ fn test(arguments: &[Argument]) -> Option<String> {
         [inner @ .., Argument::Literal(last)] if last == "]" => inner,
         all => all,
     };
-    let is_fine = !arguments.contains(&Argument::Unknown)
+    // A pattern stands for any number of words, of which some may be operators.
+    let is_many = |argument: &Argument| match argument {
+        Argument::Pattern(_) => argument.may_be_option(),
+        Argument::Unknown => true,
+        Argument::Literal(_) | Argument::Beginning(_) | Argument::Value => false,
+    };
+    let is_fine = !arguments.iter().any(is_many)
         && match arguments {
             [] | [_] => true,
             [Argument::Literal(first), rest @ ..] if first == "!" => return test(rest),
@@ -259,7 +259,9 @@ fn test(arguments: &[Argument]) -> Option<String> {
             [_, Argument::Literal(operator), _] => is_binary(operator),
             all => all.iter().all(|argument| match argument {
                 Argument::Literal(text) => !looks_at_variable(text),
-                Argument::Pattern(text) => !text.is_empty() && !text.starts_with('-'),
+                Argument::Beginning(text) | Argument::Pattern(text) => {
+                    !text.is_empty() && !text.starts_with('-')
+                }
                 Argument::Value | Argument::Unknown => false,
             }),
         };

@@ -122,7 +122,8 @@ fn guarded(path: &str) -> Option<Guarded> {
     let parts: Vec<_> = path.split('/').collect();
     let is_git = parts
         .iter()
-        .any(|part| matches!(*part, ".git" | ".gitmodules" | ".gitconfig"))
+        // Common names of what `.gitconfig` includes: `.gitconfig.local`, `.gitconfig-work`.
+        .any(|part| matches!(*part, ".git" | ".gitmodules") || part.starts_with(".gitconfig"))
         || parts.windows(2).any(|parts| parts == [".config", "git"]);
     match parts.last() {
         _ if is_git => Some(Guarded::Git),

@@ -42,8 +42,9 @@ pub(super) struct Call {
 pub(super) enum Argument {
     /// Exactly this text.
     Literal(String),
-    /// Whatever begins with this text; still one or more whole arguments, as
-    /// with `src/*.rs`.
+    /// One argument that begins with this text, as with `"src/$x"`.
+    Beginning(String),
+    /// Any number of arguments that begin with this text, as with `src/*.rs`.
     Pattern(String),
     /// One argument of unknown text, as with `"$x"`.
     Value,
@@ -63,7 +64,9 @@ impl Argument {
     /// Whether it might be read as an option.
     pub(super) fn may_be_option(&self) -> bool {
         match self {
-            Self::Literal(text) | Self::Pattern(text) => text.is_empty() || text.starts_with('-'),
+            Self::Literal(text) | Self::Beginning(text) | Self::Pattern(text) => {
+                text.is_empty() || text.starts_with('-')
+            }
             Self::Value | Self::Unknown => true,
         }
     }

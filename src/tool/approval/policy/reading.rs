@@ -45,39 +45,35 @@ impl ApprovalPolicy {
         let mut script = read(text, names);
         script.changes_directory &= !stays(&script, proposal.working_directory);
         script.changes_directory |= elsewhere;
-        let mut concerns = script.concerns.clone();
+        // Who is asked sees every reason, and every command that is not listed.
+        let mut reasons: Vec<String> = Vec::new();
         let mut unlisted: Vec<&str> = Vec::new();
+        for concern in &script.concerns {
+            add(&mut reasons, concern.clone());
+        }
         if let Some(Commands { listed, .. }) = &self.commands {
             for call in &script.calls {
-                let concern = command::concern(call, listed, names, script.changes_directory);
                 let name = call.name.as_str();
-                if concern.is_some()
-                    && !command::is_listed(call, listed)
-                    && !unlisted.contains(&name)
-                {
-                    unlisted.push(name);
+                match command::concern(call, listed, names, script.changes_directory) {
+                    Some(concern) if concern != command::unlisted(&[name]) => {
+                        add(&mut reasons, concern);
+                    }
+                    Some(_) if !unlisted.contains(&name) => unlisted.push(name),
+                    _ => {}
                 }
-                concerns.extend(concern);
             }
         }
-        let concern = concerns.into_iter().next();
-        let concern = concern.or_else(|| self.redirects(&script, proposal))?;
-        // Who is asked sees every command that is not listed, and each once.
-        if unlisted
-            .first()
-            .is_some_and(|name| concern == command::unlisted(&[name]))
-        {
-            return Some(command::unlisted(&unlisted));
+        if !unlisted.is_empty() {
+            reasons.push(command::unlisted(&unlisted));
         }
-        unlisted.retain(|name| !command::is_about(&concern, name));
-        Some(match unlisted.as_slice() {
-            [] => concern,
-            names => format!("{concern}; {}", command::unlisted(names)),
-        })
+        for concern in self.redirects(&script, proposal) {
+            add(&mut reasons, concern);
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    fn redirects(&self, script: &Script, proposal: &Proposal) -> Option<String> {
-        script.writes.iter().find_map(|target| {
+    fn redirects(&self, script: &Script, proposal: &Proposal) -> Vec<String> {
+        let concerns = script.writes.iter().filter_map(|target| {
             let Argument::Literal(path) = target else {
                 return Some("it writes a file whose name is only known when it runs".to_owned());
             };
@@ -91,7 +87,14 @@ impl ApprovalPolicy {
                 return Some(format!("it writes {path} after a change of directory"));
             }
             rule.concern(proposal.working_directory, proposal.links, path)
-        })
+        });
+        concerns.collect()
+    }
+}
+
+fn add(reasons: &mut Vec<String>, reason: String) {
+    if !reasons.contains(&reason) {
+        reasons.push(reason);
     }
 }
 

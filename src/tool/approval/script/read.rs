@@ -11,6 +11,9 @@ use super::super::names::{Names, families};
 use super::word::{argument, is_number};
 use super::{Argument, Call, Script, arithmetic, surface};
 
+/// Variables that bash itself sets to texts of a script's choice.
+const TEXTS: [&str; 4] = ["_", "OPTARG", "PWD", "OLDPWD"];
+
 /// Reads `text`. What cannot be read is a concern.
 pub(in super::super) fn read(text: &str, names: &Names) -> Script {
     let mut reader = Reader {
@@ -92,7 +95,9 @@ impl Reader<'_> {
             ));
         }
         let doubtful = self.counted.iter().find(|name| {
-            self.names.is_dangerous_variable(name) || self.assigned.get(*name) == Some(&false)
+            self.names.is_dangerous_variable(name)
+                || TEXTS.contains(&name.as_str())
+                || self.assigned.get(*name) == Some(&false)
         });
         if let Some(name) = doubtful {
             let concern = format!("it counts with ${name}, whose value may be an expression");
@@ -297,7 +302,9 @@ impl Reader<'_> {
                 }
                 RedirectKind::Input => {
                     let is_network = match &target {
-                        Argument::Literal(path) | Argument::Pattern(path) => is_network(path),
+                        Argument::Literal(path)
+                        | Argument::Beginning(path)
+                        | Argument::Pattern(path) => is_network(path),
                         Argument::Value | Argument::Unknown => false,
                     };
                     if is_network {

@@ -3,9 +3,9 @@
 
 use bashkit::parser::{Assignment, AssignmentValue, Word, WordPart};
 
+use super::arithmetic;
 use super::read::Reader;
 use super::word::{argument, beginning, is_number};
-use super::{Argument, arithmetic};
 
 /// Arrays that bash itself has, beside those whose assignment is refused anyway.
 const ARRAYS: [&str; 6] = [
@@ -37,13 +37,15 @@ impl Reader<'_> {
 
     /// An argument of `export` and its like.
     fn declared(&mut self, builtin: &str, word: &Word) {
-        if let [WordPart::CompoundAssignment { name, .. }] = word.parts.as_slice() {
+        if let [WordPart::CompoundAssignment { name, elements, .. }] = word.parts.as_slice() {
             self.arrays = true;
+            self.subscripts(elements);
             return self.assign(name, false);
         }
         let (text, goes_on) = beginning(word);
         if let Some(letters) = text.strip_prefix(['-', '+']) {
             // `-i` counts with what is assigned, `-n` makes another name of it.
+            let goes_on = goes_on || argument(word).literal().is_none();
             if goes_on || letters.contains(['i', 'n']) && !(builtin == "export" && letters == "n") {
                 self.concern(format!("`{builtin}` has the option {text}"));
             }
@@ -91,9 +93,9 @@ impl Reader<'_> {
         self.unsets |= builtin == "unset";
         if text.starts_with('-') {
             self.arrays |= text.contains('a');
-            // A name may follow its option at once, as in `-aPATH`.
-            let attached = text.get(2..).unwrap_or_default();
-            if self.names.is_dangerous_variable(attached) {
+            // A name may follow its option at once, as in `-aPATH` and `-raPATH`.
+            let mut ends = text.char_indices().skip(2).map(|(at, _)| &text[at..]);
+            if let Some(attached) = ends.find(|name| self.names.is_dangerous_variable(name)) {
                 self.assign(attached, false);
             }
         } else if arithmetic::is_name(&text) {
@@ -107,7 +109,8 @@ impl Reader<'_> {
             return;
         };
         let (text, goes_on) = beginning(first);
-        if text.is_empty() && goes_on || argument(first) == Argument::Unknown {
+        let known = argument(first);
+        if known.literal().is_none() && known.may_be_option() {
             return self.concern("the first argument of `printf` is only known when it runs");
         }
         let name = match text.strip_prefix("-v") {
@@ -124,12 +127,7 @@ impl Reader<'_> {
     pub(super) fn assignment(&mut self, assignment: &Assignment) {
         if let Some(index) = &assignment.index {
             self.arrays = true;
-            self.arithmetic(index);
-            // Elsewhere than in bash `x[a > b]=1` is a command.
-            if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char))
-            {
-                self.concern("it sets an element whose subscript is not plain");
-            }
+            self.subscript(index);
         }
         match &assignment.value {
             AssignmentValue::Scalar(word) => {
@@ -139,8 +137,35 @@ impl Reader<'_> {
             AssignmentValue::Array(words) => {
                 self.arrays = true;
                 self.words(words);
+                self.subscripts(words);
                 let numbers = words.iter().all(is_number);
                 self.assign(&assignment.name, numbers);
+            }
+        }
+    }
+
+    /// A subscript, which bash evaluates where the array is not one of names.
+    fn subscript(&mut self, index: &str) {
+        self.arithmetic(index);
+        // Elsewhere than in bash `x[a > b]=1` is a command.
+        if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char)) {
+            self.concern("it sets an element whose subscript is not plain");
+        }
+    }
+
+    /// The subscripts in `([one]=a [two]=b)`.
+    fn subscripts(&mut self, elements: &[Word]) {
+        for element in elements {
+            let (text, goes_on) = beginning(element);
+            let Some(text) = text.strip_prefix('[') else {
+                continue;
+            };
+            match text.split_once("]=").or_else(|| text.split_once("]+=")) {
+                Some((index, _)) => self.subscript(index),
+                None if goes_on => {
+                    self.concern("it sets an element whose subscript is not plain");
+                }
+                None => {}
             }
         }
     }

@@ -72,9 +72,9 @@ fn expanded(word: &Word, index: usize, start: &str) -> Argument {
     match word.parts.get(index) {
         // A file descriptor's path.
         Some(WordPart::ProcessSubstitution { .. }) if index == 0 && is_whole => {
-            Argument::Pattern("/dev/fd/".to_owned())
+            Argument::Beginning("/dev/fd/".to_owned())
         }
-        _ if is_whole && starts_known && !start.is_empty() => Argument::Pattern(start.to_owned()),
+        _ if is_whole && starts_known && !start.is_empty() => Argument::Beginning(start.to_owned()),
         _ if is_whole => Argument::Value,
         _ => Argument::Unknown,
     }
