@@ -318,10 +318,8 @@ impl OutputWriter for Slow {
 #[tokio::test]
 async fn huge_output_arrives_complete_in_bounded_chunks() {
     // 5 GB where there is time.
-    let bytes = match std::env::var_os("HERMITCRAB_TEST_ALL") {
-        Some(_) => 5_000_000_000,
-        None => 50_000_000,
-    };
+    let is_long = std::env::var_os("HERMITCRAB_TEST_ALL").is_some();
+    let bytes = if is_long { 5_000_000_000 } else { 50_000_000 };
     let memory_before = resident_bytes();
     let (_directory, environment) = fresh();
     let mut output = Slow::default();
@@ -336,9 +334,9 @@ async fn huge_output_arrives_complete_in_bounded_chunks() {
     let status = environment.exec(request, io).await.unwrap();
     assert_eq!((status.exit_code, output.bytes), (0, bytes));
     assert!(output.largest <= 64 * 1024, "{}", output.largest);
-    // With what the tests beside it take.
+    // The tests beside it take as much as the short form would.
     let grown = resident_bytes().saturating_sub(memory_before);
-    assert!(grown < 100_000_000, "{grown} bytes more");
+    assert!(!is_long || grown < bytes / 5, "{grown} bytes more");
 }
 
 /// What this process holds in memory; 0 where the system does not tell.
