@@ -313,11 +313,8 @@ fn check_preview(call: &Value, provider: &str, shown: &[&str]) {
     assert_eq!(code, Some(0), "{screen}");
     let lines = shown.join("\r\n");
     assert!(screen.contains(&lines), "{screen}");
-    // A patch is for several files.
-    let names_a_file = call["name"] != "apply_patch";
-    assert_eq!(
-        screen.contains("[a]lways for this file"),
-        names_a_file,
+    assert!(
+        screen.contains("[a]lways for this file, [N]o: "),
         "{screen}"
     );
     let kept = std::fs::read_to_string(directory.path().join("a"));
