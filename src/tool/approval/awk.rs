@@ -13,8 +13,9 @@ pub(super) fn concern(arguments: &[Argument]) -> Option<String> {
         match text {
             // The next argument is a separator or a variable.
             "-F" | "-v" => {
-                // More words than one would be a program and its files.
-                if matches!(rest.next()?, Argument::Unknown | Argument::Pattern(_)) {
+                // Of no word the next would be the program, and of two the second.
+                let is_one = matches!(rest.next()?, Argument::Literal(_) | Argument::Beginning(_));
+                if !is_one {
                     return Some("awk has options that are only known when it runs".to_owned());
                 }
             }

@@ -126,6 +126,7 @@ fn begins(call: &Call, entry: &[String]) -> bool {
 
 fn option_concern(name: &str, arguments: &[Argument], options: &Options) -> Option<String> {
     let mut operands = 0;
+    let mut has_ended = false;
     for (index, argument) in arguments.iter().enumerate() {
         let Some(text) = argument.literal() else {
             let is_digits = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());
@@ -151,9 +152,10 @@ fn option_concern(name: &str, arguments: &[Argument], options: &Options) -> Opti
                 "{name} with {text} writes or runs more than its name says"
             ));
         }
-        if !text.starts_with('-') || text == "-" {
+        if has_ended || !text.starts_with('-') || text == "-" {
             operands += 1;
         }
+        has_ended |= text == "--";
     }
     let allowed = options.max_operands.unwrap_or(usize::MAX);
     (operands > allowed).then(|| format!("{name} with so many arguments may write a file"))

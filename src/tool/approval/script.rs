@@ -20,6 +20,8 @@ pub(super) struct Script {
     pub(super) calls: Vec<Call>,
     /// Files that redirects write.
     pub(super) writes: Vec<Argument>,
+    /// Whether a redirect opens a file to read: `/dev/fd/0` may then be that file.
+    pub(super) opens: bool,
     /// Whether the working directory changes on the way.
     pub(super) changes_directory: bool,
     /// Reasons to ask that have nothing to do with a single command.

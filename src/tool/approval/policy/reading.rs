@@ -6,18 +6,17 @@ use super::super::script::{Argument, Script, read};
 use super::super::settings::normalised;
 use super::{ApprovalPolicy, Commands, GitCalls, Proposal};
 
-/// Files that every program may write to.
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
-
 /// Files that redirects of `text` write, as far as they are known.
 pub(super) fn redirects(text: &str) -> Vec<String> {
-    let script = names().map(|names| read(text, names));
-    let targets = script.into_iter().flat_map(|script| script.writes);
-    let targets = targets.filter_map(|target| match target {
-        Argument::Literal(path) if !(is_device(&path) && path.starts_with('/')) => Some(path),
-        _ => None,
-    });
-    targets.collect()
+    let Some(script) = names().map(|names| read(text, names)) else {
+        return Vec::new();
+    };
+    let is_file = |path: &str| !(is_device(path, script.opens) && path.starts_with('/'));
+    let targets = script.writes.iter().filter_map(Argument::literal);
+    targets
+        .filter(|path| is_file(path))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What git is called for in `text`.
@@ -77,7 +76,7 @@ impl ApprovalPolicy {
             let Argument::Literal(path) = target else {
                 return Some("it writes a file whose name is only known when it runs".to_owned());
             };
-            if is_device(path) && path.starts_with('/') {
+            if is_device(path, script.opens) && path.starts_with('/') {
                 return None;
             }
             let Some(rule) = &self.write_paths else {
@@ -112,10 +111,17 @@ fn stays(script: &Script, working_directory: &str) -> bool {
     })
 }
 
-/// Whether writing to `path` changes no file.
-fn is_device(path: &str) -> bool {
+/// Whether writing to `path` changes no file; `opens`: not even where the script opens
+/// files to read.
+fn is_device(path: &str, opens: bool) -> bool {
     let path = normalised("/", path);
     let descriptor = path.strip_prefix("/dev/fd/");
-    DEVICES.contains(&path.as_str())
-        || descriptor.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    match path.as_str() {
+        "/dev/null" | "/dev/tty" => true,
+        "/dev/stdout" | "/dev/stderr" => !opens,
+        _ => {
+            !opens
+                && descriptor.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        }
+    }
 }

@@ -6,7 +6,15 @@
 pub(super) fn names(expression: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut chars = expression.chars().peekable();
+    // Whether a number, a name or an expansion ends here: what follows it at once
+    // would become a part of it, as in `a$#`.
+    let mut is_open = false;
     while let Some(char) = chars.next() {
+        let begins = char.is_ascii_alphanumeric() || matches!(char, '$' | '_');
+        if begins && is_open {
+            return None;
+        }
+        is_open = begins;
         match char {
             '$' => match chars.peek() {
                 // `$?`, `$#`, `$$` and `$!` are numbers.
@@ -27,7 +35,8 @@ pub(super) fn names(expression: &str) -> Option<Vec<String>> {
                     }
                     names.push(name);
                 }
-                Some(first) if first.is_ascii_alphabetic() || *first == '_' => {}
+                // The name is read in the next turn.
+                Some(first) if first.is_ascii_alphabetic() || *first == '_' => is_open = false,
                 _ => return None,
             },
             _ if char.is_ascii_alphabetic() || char == '_' => {

@@ -160,6 +160,9 @@ impl Reader<'_> {
     }
 
     fn counted_word(&mut self, word: &Word) {
+        if word.parts.len() > 1 {
+            return self.concern("it counts with what is only known when it runs");
+        }
         for part in &word.parts {
             match part {
                 WordPart::Literal(text) => self.arithmetic(text),

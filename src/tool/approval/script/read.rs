@@ -12,7 +12,7 @@ use super::word::{argument, is_number};
 use super::{Argument, Call, Script, arithmetic, surface};
 
 /// Variables that bash itself sets to texts of a script's choice.
-const TEXTS: [&str; 4] = ["_", "OPTARG", "PWD", "OLDPWD"];
+const TEXTS: [&str; 2] = ["_", "OPTARG"];
 
 /// Reads `text`. What cannot be read is a concern.
 pub(in super::super) fn read(text: &str, names: &Names) -> Script {
@@ -301,6 +301,7 @@ impl Reader<'_> {
                     }
                 }
                 RedirectKind::Input => {
+                    self.script.opens = true;
                     let is_network = match &target {
                         Argument::Literal(path)
                         | Argument::Beginning(path)

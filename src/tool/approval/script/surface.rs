@@ -26,7 +26,82 @@ pub(super) fn concern(text: &str) -> Option<&'static str> {
         }
         before = char;
     }
-    None
+    ambiguity(text)
+}
+
+/// What the parser reads in another way than bash, wherever in the text it stands.
+fn ambiguity(text: &str) -> Option<&'static str> {
+    let has = |part: &str| text.contains(part);
+    // bashkit 0.20.2 does not see backquotes within quotes within a word.
+    if has("`") && has("\"") {
+        return Some("it has backquotes beside quotes");
+    }
+    if text
+        .match_indices('\\')
+        .any(|(at, _)| is_odd_escape(text, at))
+    {
+        return Some("it has an escaped quote behind a bracket");
+    }
+    // In bash `)#` and `>&1#` begin no comment, and `1>&1/x` is a file.
+    if has(")#") || text.match_indices('&').any(|(at, _)| is_odd_copy(text, at)) {
+        return Some("it has a redirect or a comment that shells read differently");
+    }
+    if has("=(") && ["<(", ">(", "<<"].iter().any(|part| has(part)) {
+        return Some("it has a redirect in or beside an array");
+    }
+    let documents = text.match_indices("<<").filter(|(at, _)| {
+        let is_longer = |text: &str| text.starts_with('<');
+        !is_longer(&text[at + 2..]) && !text[..*at].ends_with('<')
+    });
+    documents
+        .map(|(at, _)| &text[at + 2..])
+        .any(|rest| is_odd_document(text, rest))
+        .then_some("it has a here-document that shells read differently")
+}
+
+/// Whether the backslash at `at` is before a quote, in a word with a closing bracket.
+fn is_odd_escape(text: &str, at: usize) -> bool {
+    let word = text[..at].rsplit([' ', '\t', '\n']).next();
+    text[at + 1..].starts_with(['\'', '"', '`'])
+        && word.is_some_and(|word| word.contains([']', '}']))
+}
+
+/// Whether the `&` at `at` is that of `>&1` with something at once behind the number.
+fn is_odd_copy(text: &str, at: usize) -> bool {
+    let rest = text[at + 1..].trim_start_matches([' ', '\t']);
+    let end = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+    text[..at].ends_with(['<', '>'])
+        && end.len() < rest.len()
+        && end.starts_with(|c: char| !c.is_whitespace() && !";|&()<>".contains(c))
+}
+
+/// Whether the here-document whose operator is before `rest` may end elsewhere than
+/// where a plain delimiter stands alone on a line.
+fn is_odd_document(text: &str, rest: &str) -> bool {
+    let rest = rest.strip_prefix('-').unwrap_or(rest);
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let (quote, rest) = match rest.chars().next() {
+        Some(quote @ ('\'' | '"')) => (Some(quote), &rest[1..]),
+        Some('\\') => (None, &rest[1..]),
+        _ => (None, rest),
+    };
+    let after = rest.trim_start_matches(is_plain);
+    let delimiter = &rest[..rest.len() - after.len()];
+    let after = match quote {
+        Some(quote) => after.strip_prefix(quote),
+        None => Some(after),
+    };
+    let ends = after.is_some_and(|after| {
+        let next = after.chars().next();
+        next.is_none_or(|c| c.is_whitespace() || ";|&<>".contains(c))
+    });
+    // Within a substitution bash also takes `E)` for the end.
+    let goes_on = |line: &str| {
+        let more = line.trim_start_matches('\t').strip_prefix(delimiter);
+        more.is_some_and(|more| more.starts_with(|c: char| !is_plain(c)))
+    };
+    delimiter.is_empty() || !ends || text.contains("\\\n") || text.lines().any(goes_on)
 }
 
 /// White space beyond ASCII, and characters that are not seen or that turn

@@ -49,6 +49,10 @@ impl Reader<'_> {
             if goes_on || letters.contains(['i', 'n']) && !(builtin == "export" && letters == "n") {
                 self.concern(format!("`{builtin}` has the option {text}"));
             }
+            // A program that is a script would call it instead of what it names.
+            if letters.contains('f') && (builtin == "export" || letters.contains('x')) {
+                self.concern(format!("`{builtin}` hands a function to programs"));
+            }
             self.arrays |= letters.contains(['a', 'A']);
             return;
         }
@@ -94,33 +98,45 @@ impl Reader<'_> {
         if text.starts_with('-') {
             self.arrays |= text.contains('a');
             // A name may follow its option at once, as in `-aPATH` and `-raPATH`.
-            let mut ends = text.char_indices().skip(2).map(|(at, _)| &text[at..]);
-            if let Some(attached) = ends.find(|name| self.names.is_dangerous_variable(name)) {
-                self.assign(attached, false);
+            let ends = text.char_indices().skip(2).map(|(at, _)| &text[at..]);
+            for name in ends.filter(|name| arithmetic::is_name(name)) {
+                self.assign(name, false);
             }
         } else if arithmetic::is_name(&text) {
             self.assign(&text, false);
         }
     }
 
-    /// `printf -v name` sets a variable.
+    /// `printf -v name` sets a variable, and so does `%n`.
     fn printf(&mut self, arguments: &[Word]) {
-        let Some(first) = arguments.first() else {
-            return;
-        };
-        let (text, goes_on) = beginning(first);
-        let known = argument(first);
-        if known.literal().is_none() && known.may_be_option() {
-            return self.concern("the first argument of `printf` is only known when it runs");
+        let mut rest = arguments;
+        while let Some((first, after)) = rest.split_first() {
+            let known = argument(first);
+            if known.literal().is_none() && known.may_be_option() {
+                return self.concern("the first argument of `printf` is only known when it runs");
+            }
+            let (text, goes_on) = beginning(first);
+            let Some(attached) = text.strip_prefix("-v") else {
+                break;
+            };
+            let (name, after) = match (attached, after.split_first()) {
+                ("", Some((name, after))) => (beginning(name), after),
+                _ => ((attached.to_owned(), goes_on), after),
+            };
+            match name {
+                (name, false) if arithmetic::is_name(&name) => self.assign(&name, false),
+                _ => {
+                    return self.concern("`printf -v` sets a variable that is not plainly named");
+                }
+            }
+            rest = after;
         }
-        let name = match text.strip_prefix("-v") {
-            None => return,
-            Some("") => arguments.get(1).map(beginning),
-            Some(name) => Some((name.to_owned(), goes_on)),
-        };
-        match name {
-            Some((name, false)) if arithmetic::is_name(&name) => self.assign(&name, false),
-            _ => self.concern("`printf -v` sets a variable that is not plainly named"),
+        let is_end = |word: &&Word| argument(word).literal() == Some("--");
+        let rest = &rest[usize::from(rest.first().is_some_and(|word| is_end(&word)))..];
+        if let [format, _, ..] = rest
+            && argument(format).literal().is_none_or(stores)
+        {
+            self.concern("`printf` has a format that may set a variable");
         }
     }
 
@@ -155,8 +171,11 @@ impl Reader<'_> {
 
     /// The subscripts in `([one]=a [two]=b)`.
     fn subscripts(&mut self, elements: &[Word]) {
-        for element in elements {
-            let (text, goes_on) = beginning(element);
+        let texts: Vec<_> = elements.iter().map(beginning).collect();
+        let ends = |text: &str| text.contains("]=") || text.contains("]+=");
+        let has_ends = texts.iter().any(|(text, _)| ends(text));
+        for (text, goes_on) in &texts {
+            let goes_on = *goes_on || has_ends && !ends(text);
             let Some(text) = text.strip_prefix('[') else {
                 continue;
             };
@@ -187,4 +206,13 @@ impl Reader<'_> {
         let known = self.assigned.entry(name.to_owned()).or_insert(true);
         *known &= number;
     }
+}
+
+/// Whether a format of `printf` has `%n`, which stores how much came out.
+fn stores(format: &str) -> bool {
+    let format = format.replace("%%", "");
+    format.split('%').skip(1).any(|rest| {
+        let conversion = rest.trim_start_matches(|c| "-+ #'0123456789.*$hlLjzt".contains(c));
+        conversion.starts_with('n')
+    })
 }

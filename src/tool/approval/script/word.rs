@@ -27,6 +27,13 @@ pub(super) fn argument(word: &Word) -> Argument {
         return Argument::Unknown;
     }
     match pattern {
+        // What a variable or the stack of directories says.
+        Some(_)
+            if text.starts_with(['~'])
+                && text[1..].starts_with(|c: char| "+-0123456789".contains(c)) =>
+        {
+            Argument::Unknown
+        }
         // Names of commands, not patterns.
         _ if matches!(text.as_str(), "[" | "[[") => Argument::Literal(text),
         // A home directory is a path, never an option.
@@ -52,7 +59,7 @@ fn expanded(word: &Word, index: usize, start: &str) -> Argument {
         .all(|(index, part)| match part {
             WordPart::Literal(literal) => !literal.contains('{'),
             // Numbers, whether quoted or not.
-            WordPart::Variable(name) if matches!(name.as_str(), "?" | "#" | "$" | "!") => true,
+            WordPart::Variable(name) if matches!(name.as_str(), "?" | "#" | "$") => true,
             // `"$@"` and `"${a[@]}"` are many words.
             WordPart::Variable(name) => is_quoted(word, index) && name != "@",
             WordPart::ArrayAccess { index: key, .. } => is_quoted(word, index) && key != "@",
