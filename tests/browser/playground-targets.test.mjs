@@ -99,7 +99,9 @@ for (const [name, { least, options }] of Object.entries(POINTERS)) {
 /** A file changes while its text is typed. */
 async function terminalBehind(page) {
   await page.click('.dock [data-pane="terminal"]');
-  await terminal(page, "for i in $(seq 30000); do :; done; echo theirs > slug.sh", { wait: false });
+  // Each writing meets what is not saved yet, or is taken over; a busy page saves each letter.
+  const line = "for n in $(seq 50); do for i in $(seq 20000); do :; done; echo theirs $n > slug.sh; done";
+  await terminal(page, line, { wait: false });
   await page.click('.dock [data-pane="editor"]');
   await page.click(".cm-content");
   // What is typed is saved soon, so the typing goes on until the command has written.
