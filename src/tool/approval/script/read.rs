@@ -29,7 +29,12 @@ pub(in super::super) fn read(text: &str, names: &Names) -> Script {
     };
     match surface::concern(text) {
         Some(concern) => reader.concern(concern),
-        None => reader.parse(text),
+        None => {
+            if let Some(concern) = surface::ambiguity(text) {
+                reader.concern(concern);
+            }
+            reader.parse(text);
+        }
     }
     reader.finish()
 }

@@ -26,19 +26,20 @@ pub(super) fn concern(text: &str) -> Option<&'static str> {
         }
         before = char;
     }
-    ambiguity(text)
+    None
 }
 
 /// What the parser reads in another way than bash, wherever in the text it stands.
-fn ambiguity(text: &str) -> Option<&'static str> {
+pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
     let has = |part: &str| text.contains(part);
     // bashkit 0.20.2 does not see backquotes within quotes within a word.
-    if has("`") && has("\"") {
+    if has("`") && (has("\"") || has("$`")) {
         return Some("it has backquotes beside quotes");
     }
-    if text
-        .match_indices('\\')
-        .any(|(at, _)| is_odd_escape(text, at))
+    let brackets = text.find(['[', ']', '}']).map_or("", |at| &text[at..]);
+    if ["\\'", "\\\"", "\\`"]
+        .iter()
+        .any(|quote| brackets.contains(quote))
     {
         return Some("it has an escaped quote behind a bracket");
     }
@@ -46,8 +47,11 @@ fn ambiguity(text: &str) -> Option<&'static str> {
     if has(")#") || text.match_indices('&').any(|(at, _)| is_odd_copy(text, at)) {
         return Some("it has a redirect or a comment that shells read differently");
     }
-    if has("=(") && ["<(", ">(", "<<"].iter().any(|part| has(part)) {
-        return Some("it has a redirect in or beside an array");
+    if text
+        .match_indices("=(")
+        .any(|(at, _)| is_odd_array(&text[at + 2..]))
+    {
+        return Some("it has an array whose elements are not plain");
     }
     let documents = text.match_indices("<<").filter(|(at, _)| {
         let is_longer = |text: &str| text.starts_with('<');
@@ -59,11 +63,16 @@ fn ambiguity(text: &str) -> Option<&'static str> {
         .then_some("it has a here-document that shells read differently")
 }
 
-/// Whether the backslash at `at` is before a quote, in a word with a closing bracket.
-fn is_odd_escape(text: &str, at: usize) -> bool {
-    let word = text[..at].rsplit([' ', '\t', '\n']).next();
-    text[at + 1..].starts_with(['\'', '"', '`'])
-        && word.is_some_and(|word| word.contains([']', '}']))
+/// Whether an array literal that goes on with `rest` has more than plain words: the
+/// parser knows little of comments, subscripts and redirects there.
+fn is_odd_array(rest: &str) -> bool {
+    let Some((elements, _)) = rest.split_once(')') else {
+        return true;
+    };
+    let is_plain =
+        |c: char| c.is_alphanumeric() || c.is_whitespace() || "_./:@%+,=-'\"*?~${}".contains(c);
+    let is_open = |quote: char| !elements.matches(quote).count().is_multiple_of(2);
+    !elements.chars().all(is_plain) || is_open('\'') || is_open('"')
 }
 
 /// Whether the `&` at `at` is that of `>&1` with something at once behind the number.
@@ -94,12 +103,15 @@ fn is_odd_document(text: &str, rest: &str) -> bool {
     };
     let ends = after.is_some_and(|after| {
         let next = after.chars().next();
-        next.is_none_or(|c| c.is_whitespace() || ";|&<>".contains(c))
+        // What goes on in the next line would take in the document.
+        let line = after.lines().next().unwrap_or_default();
+        let is_whole = !line.contains(['$', '`', '(', '\'', '"', '\\', '#', '[', '{']);
+        is_whole && next.is_none_or(|c| c.is_whitespace() || ";|&<>".contains(c))
     });
-    // Within a substitution bash also takes `E)` for the end.
+    // Within a substitution bash also takes `E)` and `Ex)` for the end.
     let goes_on = |line: &str| {
-        let more = line.trim_start_matches('\t').strip_prefix(delimiter);
-        more.is_some_and(|more| more.starts_with(|c: char| !is_plain(c)))
+        let line = line.trim_start_matches('\t');
+        line.starts_with(delimiter) && line != delimiter
     };
     delimiter.is_empty() || !ends || text.contains("\\\n") || text.lines().any(goes_on)
 }
