@@ -72,7 +72,10 @@ fn is_odd_array(rest: &str) -> bool {
     let is_plain =
         |c: char| c.is_alphanumeric() || c.is_whitespace() || "_./:@%+,=-'\"*?~${}".contains(c);
     let is_open = |quote: char| !elements.matches(quote).count().is_multiple_of(2);
-    !elements.chars().all(is_plain) || is_open('\'') || is_open('"')
+    // `$${x` is a number and a text, not the beginning of an expansion.
+    let is_odd =
+        elements.contains("$$") || elements.matches('{').count() != elements.matches('}').count();
+    !elements.chars().all(is_plain) || is_odd || is_open('\'') || is_open('"')
 }
 
 /// Whether the `&` at `at` is that of `>&1` with something at once behind the number.
