@@ -254,7 +254,7 @@ fn parse<'a>(output: &'a [u8]) -> Option<GitSettings> {
 }
 
 /// `path`, if it means the same here as to git: git starts relative ones in another
-/// directory, and each process has a `/proc/self` of its own.
+/// directory, and `/proc/self` differs from process to process.
 fn plain(path: &str) -> Option<String> {
     (path.starts_with('/') && !path.starts_with("/proc/")).then(|| path.to_owned())
 }

@@ -37,9 +37,8 @@ impl Reader<'_> {
 
     /// An argument of `export` and its like.
     fn declared(&mut self, builtin: &str, word: &Word) {
-        if let [WordPart::CompoundAssignment { name, elements, .. }] = word.parts.as_slice() {
+        if let [WordPart::CompoundAssignment { name, .. }] = word.parts.as_slice() {
             self.arrays = true;
-            self.subscripts(elements);
             return self.assign(name, false);
         }
         let (text, goes_on) = beginning(word);
@@ -131,8 +130,10 @@ impl Reader<'_> {
             }
             rest = after;
         }
-        let is_end = |word: &&Word| argument(word).literal() == Some("--");
-        let rest = &rest[usize::from(rest.first().is_some_and(|word| is_end(&word)))..];
+        let rest = match rest {
+            [end, after @ ..] if argument(end).literal() == Some("--") => after,
+            all => all,
+        };
         if let [format, _, ..] = rest
             && argument(format).literal().is_none_or(stores)
         {
@@ -143,7 +144,12 @@ impl Reader<'_> {
     pub(super) fn assignment(&mut self, assignment: &Assignment) {
         if let Some(index) = &assignment.index {
             self.arrays = true;
-            self.subscript(index);
+            self.arithmetic(index);
+            // Elsewhere than in bash `x[a > b]=1` is a command.
+            if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char))
+            {
+                self.concern("it sets an element whose subscript is not plain");
+            }
         }
         match &assignment.value {
             AssignmentValue::Scalar(word) => {
@@ -153,38 +159,8 @@ impl Reader<'_> {
             AssignmentValue::Array(words) => {
                 self.arrays = true;
                 self.words(words);
-                self.subscripts(words);
                 let numbers = words.iter().all(is_number);
                 self.assign(&assignment.name, numbers);
-            }
-        }
-    }
-
-    /// A subscript, which bash evaluates where the array is not one of names.
-    fn subscript(&mut self, index: &str) {
-        self.arithmetic(index);
-        // Elsewhere than in bash `x[a > b]=1` is a command.
-        if index.contains(|char: char| !char.is_ascii_alphanumeric() && !"_$+-*".contains(char)) {
-            self.concern("it sets an element whose subscript is not plain");
-        }
-    }
-
-    /// The subscripts in `([one]=a [two]=b)`.
-    fn subscripts(&mut self, elements: &[Word]) {
-        let texts: Vec<_> = elements.iter().map(beginning).collect();
-        let ends = |text: &str| text.contains("]=") || text.contains("]+=");
-        let has_ends = texts.iter().any(|(text, _)| ends(text));
-        for (text, goes_on) in &texts {
-            let goes_on = *goes_on || has_ends && !ends(text);
-            let Some(text) = text.strip_prefix('[') else {
-                continue;
-            };
-            match text.split_once("]=").or_else(|| text.split_once("]+=")) {
-                Some((index, _)) => self.subscript(index),
-                None if goes_on => {
-                    self.concern("it sets an element whose subscript is not plain");
-                }
-                None => {}
             }
         }
     }

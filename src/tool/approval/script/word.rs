@@ -28,12 +28,7 @@ pub(super) fn argument(word: &Word) -> Argument {
     }
     match pattern {
         // What a variable or the stack of directories says.
-        Some(_)
-            if text.starts_with(['~'])
-                && text[1..].starts_with(|c: char| "+-0123456789".contains(c)) =>
-        {
-            Argument::Unknown
-        }
+        Some(_) if is_remembered(&text) => Argument::Unknown,
         // Names of commands, not patterns.
         _ if matches!(text.as_str(), "[" | "[[") => Argument::Literal(text),
         // A home directory is a path, never an option.
@@ -43,6 +38,12 @@ pub(super) fn argument(word: &Word) -> Argument {
         Some(start) => Argument::Pattern(start.replace('\\', "")),
         None => Argument::Literal(text),
     }
+}
+
+/// Whether `text` begins as `~+`, `~-` or `~1` does.
+fn is_remembered(text: &str) -> bool {
+    let name = text.strip_prefix('~');
+    name.is_some_and(|name| name.starts_with(|c: char| "+-0123456789".contains(c)))
 }
 
 /// `@(`, `+(` and `!(` are patterns, `a@b` and `a+b` are not.
