@@ -16,8 +16,8 @@ use serde_json::json;
 /// Scripts that bash runs; with `HERMITCRAB_TEST_ALL` a hundred times as many.
 const RUNS: usize = 1_000;
 
-const LISTED: [&str; 10] = [
-    "ls", "cat", "echo", "find", "printf", "set", "read", "export", "test", "[",
+const LISTED: [&str; 11] = [
+    "ls", "cat", "echo", "find", "printf", "set", "read", "export", "test", "[", "sort",
 ];
 
 const FRAMES: &[&str] = &[
@@ -52,6 +52,12 @@ const FRAMES: &[&str] = &[
     "echo %\\\"; evil #\"",
     "echo %#; evil",
     "echo x %; evil",
+    "echo > %",
+    "find ls -maxdepth 0 % evil ';'",
+    "echo %\\ #; evil",
+    "echo %\\<<E\nevil\nE\n",
+    "y='[$(evil)]'; [[ -v a% ]]",
+    "sort %a",
     "cat <<%\nevil\nE\n",
     "echo $(cat <<E\nE%\nevil\nE\n)",
     "printf % %",
@@ -64,6 +70,14 @@ const FRAMES: &[&str] = &[
 ];
 
 const PIECES: &[&str] = &[
+    "$'\\x{2d}exec'",
+    "''$\"",
+    "'-'",
+    "\\-exec",
+    "''$\"-exec\"",
+    "q=~",
+    "$y",
+    "-o",
     "ls",
     "ls ",
     "echo ",
@@ -230,10 +244,15 @@ fn stage() -> PathBuf {
     let _ = fs::remove_dir_all(&root);
     let bin = root.join("bin");
     fs::create_dir_all(&bin).expect("a directory");
-    for name in ["ls", "cat", "find", "evil"] {
+    let mark = root.join("mark").display().to_string();
+    let runs = format!("echo >> '{mark}'");
+    let with = |options: &str| format!("for a; do case $a in {options}) {runs};; esac; done");
+    for name in ["ls", "cat", "find", "sort", "evil"] {
         let path = bin.join(name);
         let line = match name {
-            "evil" => format!("echo >> '{}'", root.join("mark").display()),
+            "evil" => runs.clone(),
+            "find" => with("-exec*|-ok*|-delete|-fprint*"),
+            "sort" => with("-o*|--o*"),
             _ => "exit 0".to_owned(),
         };
         fs::write(&path, format!("#!/bin/bash\n{line}\n")).expect("a program");
@@ -305,6 +324,7 @@ fn bash_runs_nothing_that_should_have_asked() {
     let root = stage();
     // The stage works: both are seen.
     assert_eq!(traces(&root, "evil > a"), ["a", "evil ran"]);
+    assert_eq!(traces(&root, "find . -exec ls"), ["evil ran"]);
     let mut dice = Dice(1);
     let mut wrong = Vec::new();
     let mut runs = 0;
@@ -312,7 +332,8 @@ fn bash_runs_nothing_that_should_have_asked() {
     while runs < if is_long { 100 * RUNS } else { RUNS } {
         let script = dice.script();
         // What names nothing that could show is of no interest.
-        if !script.contains("evil") && !script.contains('>') || !allows(&script) {
+        let could_show = ["evil", ">", "find", "sort"];
+        if !could_show.iter().any(|part| script.contains(part)) || !allows(&script) {
             continue;
         }
         runs += 1;

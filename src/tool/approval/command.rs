@@ -152,10 +152,10 @@ fn option_concern(name: &str, arguments: &[Argument], options: &Options) -> Opti
                 "{name} with {text} writes or runs more than its name says"
             ));
         }
-        if has_ended || !text.starts_with('-') || text == "-" {
-            operands += 1;
-        }
-        has_ended |= text == "--";
+        let is_operand = has_ended || !text.starts_with('-') || text == "-";
+        operands += usize::from(is_operand);
+        // What counts its operands may read no options behind the first.
+        has_ended |= text == "--" || is_operand && options.max_operands.is_some();
     }
     let allowed = options.max_operands.unwrap_or(usize::MAX);
     (operands > allowed).then(|| format!("{name} with so many arguments may write a file"))

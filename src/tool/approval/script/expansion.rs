@@ -4,7 +4,7 @@ use bashkit::parser::{ParameterOp, Word, WordPart};
 
 use super::arithmetic;
 use super::read::Reader;
-use super::word::beginning;
+use super::word::{beginning, has_literal_escape};
 
 impl Reader<'_> {
     pub(super) fn words(&mut self, words: &[Word]) {
@@ -15,6 +15,9 @@ impl Reader<'_> {
 
     /// What runs while `word` is expanded.
     pub(super) fn word(&mut self, word: &Word) {
+        if has_literal_escape(word) {
+            self.concern("it has a word with a backslash behind a bracket");
+        }
         for part in &word.parts {
             match part {
                 WordPart::Literal(_)
@@ -149,7 +152,9 @@ impl Reader<'_> {
                 // A shell that does not know `[[` writes a file.
                 Some("<" | ">") => self.concern("it compares with `<` or `>`"),
                 Some("-v" | "-R") => {
-                    let plain = operator(index + 1).is_some_and(|name| arithmetic::is_name(&name));
+                    let name = words.get(index + 1).map(beginning);
+                    let plain =
+                        name.is_some_and(|(name, goes_on)| !goes_on && arithmetic::is_name(&name));
                     if !plain {
                         self.concern("it looks at a variable that is not plainly named");
                     }

@@ -288,7 +288,13 @@ impl Reader<'_> {
             if let Some(name) = &redirect.fd_var {
                 self.assign(name, true);
             }
-            let target = argument(&redirect.target);
+            let target = match argument(&redirect.target) {
+                // A home directory in what looks like an assignment.
+                Argument::Literal(path) if path.contains("=~") || path.contains(":~") => {
+                    Argument::Unknown
+                }
+                target => target,
+            };
             match redirect.kind {
                 RedirectKind::Output
                 | RedirectKind::Clobber
@@ -299,7 +305,7 @@ impl Reader<'_> {
                 RedirectKind::DupOutput | RedirectKind::DupInput => {
                     let is_descriptor = target.literal().is_some_and(|text| {
                         let digits = text.strip_suffix('-').unwrap_or(text);
-                        digits.bytes().all(|byte| byte.is_ascii_digit())
+                        !text.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
                     });
                     if !is_descriptor {
                         self.script.writes.push(target);

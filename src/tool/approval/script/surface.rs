@@ -36,12 +36,20 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
     if has("`") && (has("\"") || has("$`")) {
         return Some("it has backquotes beside quotes");
     }
-    let brackets = text.find(['[', ']', '}']).map_or("", |at| &text[at..]);
-    if ["\\'", "\\\"", "\\`"]
-        .iter()
-        .any(|quote| brackets.contains(quote))
+    // bashkit 0.20.2 does not know `$'\x{2d}'`, nor `$"…"` behind a quoted part.
+    let has_odd_escape = || {
+        ["\\x{", "\\u", "\\U", "\\c"]
+            .iter()
+            .any(|escape| has(escape))
+    };
+    let begins_quote =
+        |rest: &str| rest.starts_with(|c: char| !c.is_whitespace() && !";|&()<>".contains(c));
+    if has("$'") && has_odd_escape()
+        || text
+            .match_indices("$\"")
+            .any(|(at, _)| begins_quote(&text[at + 2..]))
     {
-        return Some("it has an escaped quote behind a bracket");
+        return Some("it has quotes with `$` that shells read differently");
     }
     // In bash `)#` and `>&1#` begin no comment, and `1>&1/x` is a file.
     if has(")#") || text.match_indices('&').any(|(at, _)| is_odd_copy(text, at)) {

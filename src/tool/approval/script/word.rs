@@ -16,8 +16,10 @@ pub(super) fn argument(word: &Word) -> Argument {
             return expanded(word, index, &text);
         };
         let quoted = is_quoted(word, index);
-        if pattern.is_none() && !quoted {
-            let at = literal.find(|char| is_glob(literal, char));
+        // In words with a glob or a brace, bashkit 0.20.2 puts backslashes before what
+        // is quoted, so what follows one is not known.
+        if pattern.is_none() && (!quoted || word.has_unquoted_glob) {
+            let at = literal.find(|char| char == '\\' || !quoted && is_glob(literal, char));
             let start = (text.is_empty() && literal.starts_with('~')).then_some(0);
             pattern = start.or(at).map(|at| format!("{text}{}", &literal[..at]));
         }
@@ -53,35 +55,40 @@ fn is_glob(literal: &str, char: char) -> bool {
 
 /// A word whose part at `index` is expanded at run time, after `start`.
 fn expanded(word: &Word, index: usize, start: &str) -> Argument {
-    let is_whole = word
-        .parts
-        .iter()
-        .enumerate()
-        .all(|(index, part)| match part {
-            WordPart::Literal(literal) => !literal.contains('{'),
-            // Numbers, whether quoted or not.
-            WordPart::Variable(name) if matches!(name.as_str(), "?" | "#" | "$") => true,
-            // `"$@"` and `"${a[@]}"` are many words.
-            WordPart::Variable(name) => is_quoted(word, index) && name != "@",
-            WordPart::ArrayAccess { index: key, .. } => is_quoted(word, index) && key != "@",
-            WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_) => {
-                true
-            }
-            WordPart::ProcessSubstitution { .. } => true,
-            WordPart::CommandSubstitution(_) => is_quoted(word, index),
-            _ => false,
-        });
-    let starts_known = word.parts[..index].iter().enumerate().all(|(index, part)| {
-        let WordPart::Literal(literal) = part else {
-            return false;
-        };
-        is_quoted(word, index) || !literal.contains(GLOB) && !literal.contains('{')
+    let is_open = |index: usize, literal: &str| {
+        let is_escaped = word.has_unquoted_glob && literal.contains('\\');
+        is_escaped || !is_quoted(word, index) && literal.contains(GLOB)
+    };
+    let parts = || word.parts.iter().enumerate();
+    let is_whole = parts().all(|(index, part)| match part {
+        WordPart::Literal(literal) => !literal.contains('{'),
+        // Numbers, whether quoted or not.
+        WordPart::Variable(name) if matches!(name.as_str(), "?" | "#" | "$") => true,
+        // `"$@"` and `"${a[@]}"` are many words.
+        WordPart::Variable(name) => is_quoted(word, index) && name != "@",
+        WordPart::ArrayAccess { index: key, .. } => is_quoted(word, index) && key != "@",
+        WordPart::ArithmeticExpansion(_) | WordPart::Length(_) | WordPart::ArrayLength(_) => true,
+        WordPart::ProcessSubstitution { .. } => true,
+        WordPart::CommandSubstitution(_) => is_quoted(word, index),
+        _ => false,
+    });
+    let is_pattern = parts().any(|(index, part)| match part {
+        WordPart::Literal(literal) => is_open(index, literal),
+        _ => false,
+    });
+    let starts_known = parts().take(index).all(|(index, part)| match part {
+        WordPart::Literal(literal) => {
+            !is_open(index, literal) && (is_quoted(word, index) || !literal.contains('{'))
+        }
+        _ => false,
     });
     match word.parts.get(index) {
         // A file descriptor's path.
         Some(WordPart::ProcessSubstitution { .. }) if index == 0 && is_whole => {
             Argument::Beginning("/dev/fd/".to_owned())
         }
+        _ if is_whole && is_pattern && starts_known => Argument::Pattern(start.to_owned()),
+        _ if is_whole && is_pattern => Argument::Pattern(String::new()),
         _ if is_whole && starts_known && !start.is_empty() => Argument::Beginning(start.to_owned()),
         _ if is_whole => Argument::Value,
         _ => Argument::Unknown,
@@ -107,6 +114,18 @@ fn is_quoted(word: &Word, index: usize) -> bool {
         return word.quoted && !word.has_unquoted_glob;
     }
     word.part_quoted.get(index) == Some(&true)
+}
+
+/// Whether `word` keeps a backslash that may be an escape: in words that begin with a
+/// bracket, bashkit 0.20.2 takes it for a character, and ends the word behind it.
+pub(super) fn has_literal_escape(word: &Word) -> bool {
+    let (start, _) = beginning(word);
+    let has_backslash = word
+        .parts
+        .iter()
+        .any(|part| matches!(part, WordPart::Literal(text) if text.contains('\\')));
+    let is_quoted = word.parts.len() == 1 && is_quoted(word, 0);
+    start.starts_with(['[', ']', '}']) && has_backslash && !is_quoted
 }
 
 /// Whether bash may make several words of it. Also of quoted ones: a word
