@@ -42,7 +42,7 @@ import { Snapshots, using } from "./snapshot.js";
  */
 
 /** Work without a pause that a command may do where it holds up the page or the process: some 1 to 2 s. */
-const WORK_BOUND = 2_400_000;
+const WORK_BOUND = 1_500_000;
 
 /** @type {(runtime: Runtime, number: number, programs: Record<string, Program>) => MemoryEnvironment} */
 let adopt;

@@ -36,6 +36,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
  *   if it could not be started
  */
 export async function run(shell, command, { cwd, env, timeoutMs, signal, onOutput }) {
+  if (signal?.aborted) return { exitCode: 128 + SIGNALS.SIGTERM, timedOut: false, durationMs: 0 };
   const started = performance.now();
   const child = spawn(shell, ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const ended = new Promise((resolve, reject) => {
@@ -51,7 +52,6 @@ export async function run(shell, command, { cwd, env, timeoutMs, signal, onOutpu
     timedOut = true;
     stop();
   }, Math.min(timeoutMs, 2 ** 31 - 1));
-  if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
   try {
     const exitCode = await ended;

@@ -3,6 +3,7 @@
 use hermitcrab::effect::EffectKind;
 use hermitcrab::environment::EnvironmentCall;
 use hermitcrab::event::SessionState;
+use hermitcrab::session::AgentCall;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, tool};
@@ -625,4 +626,26 @@ fn the_time_limit_of_a_parent_reaches_what_a_child_does() {
             "Tool error (stuck): the session's time limit was reached before it ended",
         ]
     );
+}
+
+#[test]
+fn a_subagent_that_is_closed_does_not_run_any_more() {
+    let mut bench = play(
+        &[
+            parent(call("spawn_agent", json!({"task": "task A"}))),
+            child("task A", call("stuck", json!({}))),
+            parent(json!({"text": "Started."})),
+        ],
+        json!({"tools": [tool("stuck")]}),
+    );
+    let listed = |bench: &Bench| {
+        let infos = serde_json::to_value(bench.session.agents()).expect("JSON");
+        (infos[0]["state"].clone(), infos[0]["status"].clone())
+    };
+    assert_eq!(listed(&bench).1, json!("running"));
+    let close = bench.session.tell_agent("agent-1", AgentCall::Close);
+    close.expect("it is there");
+    assert_eq!(listed(&bench), (json!("CLOSED"), json!("failed")));
+    bench.run();
+    assert_eq!(listed(&bench), (json!("CLOSED"), json!("failed")));
 }

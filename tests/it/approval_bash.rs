@@ -251,7 +251,7 @@ fn stage() -> PathBuf {
         let path = bin.join(name);
         let line = match name {
             "evil" => runs.clone(),
-            "find" => with("-exec*|-ok*|-delete|-fprint*"),
+            "find" => with("-exec|-execdir|-ok|-okdir|-delete|-fls|-fprint*"),
             "sort" => with("-o*|--o*"),
             _ => "exit 0".to_owned(),
         };

@@ -61,6 +61,13 @@ for (const [what, command, mark, code] of ENDS) {
   }
 }
 
+test("a command that was aborted before it began does not begin", async (t) => {
+  const { env, root } = await place(t);
+  const { exitCode } = await env.exec("touch ran", { signal: AbortSignal.abort(), onOutput() {} });
+  assert.equal(exitCode, 143);
+  assert.deepEqual(await readdir(root), []);
+});
+
 test("what a command leaves in the background lives on and holds nobody up", { timeout: 20_000 }, async (t) => {
   const { env } = await place(t);
   // Held up, it would run into the time limit of this test.

@@ -75,7 +75,12 @@ impl Agents {
 
 impl Agent {
     fn is_working(&self) -> bool {
-        !self.session.0.control.is_at_rest()
+        !self.session.0.control.is_at_rest() && !self.is_closed()
+    }
+
+    /// Also where a closed one was never asked to go on, and so never came to rest.
+    fn is_closed(&self) -> bool {
+        self.session.state() == SessionState::Closed
     }
 
     /// What became of its work so far (spec 7.3).
@@ -83,8 +88,11 @@ impl Agent {
         let session = &self.session.0;
         let history = session.transcript.history.borrow();
         let outcome = session.transcript.outcome.borrow();
+        let is_cut_off = self.is_closed() && !session.control.is_at_rest();
         let status = if self.is_working() {
             Status::Running
+        } else if is_cut_off {
+            Status::Failed
         } else if outcome.reason == Some(EndReason::Completed) && outcome.doubt.is_none() {
             Status::Completed
         } else {
@@ -95,7 +103,7 @@ impl Agent {
         Report {
             agent_id: self.id.clone(),
             status,
-            closed: session.control.state() == SessionState::Closed,
+            closed: self.is_closed(),
             trouble: trouble(session, status),
             output: value.unwrap_or_else(text),
             turns_used: history.assistant_turns(),
@@ -110,6 +118,9 @@ fn trouble(session: &Shared, status: Status) -> Option<String> {
     let config = session.config.borrow();
     match (status, outcome.reason) {
         (Status::Running | Status::Completed, _) => None,
+        _ if !session.control.is_at_rest() => {
+            Some("it was closed before it had finished".to_owned())
+        }
         (_, Some(EndReason::TurnLimit)) => Some(limit("max_turns", config.max_turns.into())),
         (_, Some(EndReason::RoundLimit)) => Some(limit(
             "max_tool_rounds_per_input",
