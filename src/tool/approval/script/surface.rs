@@ -43,7 +43,7 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
             .any(|escape| has(escape))
     };
     let begins_quote =
-        |rest: &str| rest.starts_with(|c: char| !c.is_whitespace() && !";|&()<>".contains(c));
+        |rest: &str| rest.starts_with(|c: char| !c.is_whitespace() && !"';|&()<>".contains(c));
     if has("$'") && has_odd_escape()
         || text
             .match_indices("$\"")
