@@ -41,7 +41,7 @@ import { Snapshots, using } from "./snapshot.js";
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
 
-/** Work without a pause that a command may do where it holds up the page or the process: some 2 s. */
+/** Work without a pause that a command may do where it holds up the page or the process: 2 to 3 s. */
 const WORK_BOUND = 1_800_000;
 
 /** @type {(runtime: Runtime, number: number, programs: Record<string, Program>) => MemoryEnvironment} */
