@@ -42,7 +42,7 @@ import { Snapshots, using } from "./snapshot.js";
  */
 
 /** Work without a pause that a command may do where it holds up the page or the process: 2 to 3 s. */
-const WORK_BOUND = 1_800_000;
+const WORK_BOUND = 2_400_000;
 
 /** @type {(runtime: Runtime, number: number, programs: Record<string, Program>) => MemoryEnvironment} */
 let adopt;

@@ -21,9 +21,6 @@ const TICK_WORK_OF_SHELL: u64 = TICK_WORK / 4;
 /// loop decides how many turns it has, so short commands would differ a little between
 /// the builds of the core; the rest of the count is the same in all.
 const TICKS_FREE: u64 = 50 * TICK_WORK;
-/// Bytes by which the memory grew between two ticks that are worth one unit: they are
-/// new to the processor, and whoever fills a table puts it in order anew.
-const GROWN_PER_WORK: usize = 128;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
@@ -55,8 +52,6 @@ pub(super) struct Meter {
     short_builtin: Cell<bool>,
     /// Work that the ticks of this poll are worth.
     ticked: Cell<u64>,
-    /// Bytes that were held at the last tick of this poll.
-    held: Cell<usize>,
 }
 
 impl Default for Meter {
@@ -71,7 +66,6 @@ impl Default for Meter {
             near_pieces: Cell::default(),
             short_builtin: Cell::default(),
             ticked: Cell::default(),
-            held: Cell::new(heap::live()),
         }
     }
 }
@@ -87,7 +81,6 @@ impl Meter {
         self.poll_work.set(0);
         self.ticked.set(0);
         self.copied.set(heap::large());
-        self.held.set(heap::live());
         match self.near_pieces.get() {
             0 => 0,
             _ => PIECE_WORK,
@@ -151,9 +144,7 @@ impl Meter {
             true => TICK_WORK_OF_SHELL,
             false => TICK_WORK,
         };
-        let held = heap::live();
-        let grown = held.saturating_sub(self.held.replace(held)) / GROWN_PER_WORK;
-        let ticked = self.ticked.get() + worth + grown as u64;
+        let ticked = self.ticked.get() + worth;
         self.ticked.set(ticked);
         match ticked > TICKS_FREE {
             true => ticked.saturating_sub(self.poll_work()),
