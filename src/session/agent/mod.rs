@@ -78,7 +78,7 @@ impl Agent {
         !self.session.0.control.is_at_rest() && !self.is_closed()
     }
 
-    /// Also where a closed one was never asked to go on, and so never came to rest.
+    /// Whether it was closed. One that worked then may never come to rest.
     fn is_closed(&self) -> bool {
         self.session.state() == SessionState::Closed
     }
@@ -88,12 +88,12 @@ impl Agent {
         let session = &self.session.0;
         let history = session.transcript.history.borrow();
         let outcome = session.transcript.outcome.borrow();
-        let is_cut_off = self.is_closed() && !session.control.is_at_rest();
         let status = if self.is_working() {
             Status::Running
-        } else if is_cut_off {
-            Status::Failed
-        } else if outcome.reason == Some(EndReason::Completed) && outcome.doubt.is_none() {
+        } else if session.control.is_at_rest()
+            && outcome.reason == Some(EndReason::Completed)
+            && outcome.doubt.is_none()
+        {
             Status::Completed
         } else {
             Status::Failed
