@@ -41,8 +41,8 @@ import { Snapshots, using } from "./snapshot.js";
  * @typedef {Uint8Array | ArrayBuffer | Blob} Archive
  */
 
-/** Work without a pause that a command may do where it holds up the page or the process: 2 to 3 s. */
-const WORK_BOUND = 2_400_000;
+/** Work without a pause that a command may do where it holds up the page or the process: 1 to 2.5 s. */
+const WORK_BOUND = 1_600_000;
 
 /** @type {(runtime: Runtime, number: number, programs: Record<string, Program>) => MemoryEnvironment} */
 let adopt;

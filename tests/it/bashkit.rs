@@ -53,6 +53,11 @@ fn expansions() {
 }
 
 #[test]
+fn descriptors() {
+    check("echo '{a}' > f; cat f", "\n", 0);
+}
+
+#[test]
 fn functions() {
     check(
         "f() { echo hi; }; export -f f && bash -c f 2> /dev/null",

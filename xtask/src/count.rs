@@ -2,10 +2,11 @@
 //! the core for ever: what is computed is counted where nothing reads the clock,
 //! and looked at now and then (`src/memory/clock/ticks.rs`).
 //!
-//! A turn of a loop counts one, and so does a call of a function that calls others.
-//! A loop that is short and calls nothing is left as it is: it goes over what is
-//! in memory and ends, and counting would cost it most. Weights by the number of
-//! operators were tried: large bodies are mostly other cases, so that an
+//! A turn of a loop counts, and so does a call of a function that calls others. A loop
+//! that is short and calls nothing goes over what is in memory: its turns are worth
+//! less. Left uncounted, `jq` took a minute for what passed as a second, and counting
+//! them takes no time that can be measured (`docs/notes/measurements.md`). Weights by
+//! the number of operators were tried: large bodies are mostly other cases, so that an
 //! interpreter's time passed four times as fast as that of a sort.
 
 use std::convert::Infallible;
@@ -29,12 +30,15 @@ const REFILL: &str = "hermitcrab_refill";
 const HURRY: &str = "hermitcrab_hurry";
 /// Traps as nothing else does: it divides by zero.
 const LEAVE: &str = "hermitcrab_leave";
-/// Turns and calls between two ticks: about half a millisecond.
-const TURNS: i32 = 62_500;
+/// What a call is worth, and a turn of a loop that calls.
+const TURN: i32 = 3;
+/// Operators by which a turn of a loop that calls nothing is worth one more than one, up
+/// to [`TURN`].
+const OPERATORS_PER_WORTH: u32 = 24;
+/// What is counted between two ticks: about half a millisecond.
+const TURNS: i32 = 62_500 * TURN;
 /// The same after [`HURRY`].
-const FEW_TURNS: i32 = 500;
-/// Operators from which on a loop counts that calls nothing.
-const LONG: u32 = 48;
+const FEW_TURNS: i32 = 500 * TURN;
 
 /// `module` with counting loops; unchanged if it has nothing to call.
 pub(crate) fn in_loops(module: &[u8]) -> Result<Vec<u8>> {
@@ -105,10 +109,10 @@ impl Counting {
         function.instruction(&Instruction::GlobalSet(self.global));
     }
 
-    fn count(&self, function: &mut Function) {
+    fn count(&self, function: &mut Function, worth: i32) {
         for instruction in [
             Instruction::GlobalGet(self.global),
-            Instruction::I32Const(1),
+            Instruction::I32Const(worth),
             Instruction::I32Sub,
             Instruction::GlobalSet(self.global),
             Instruction::GlobalGet(self.global),
@@ -180,15 +184,15 @@ impl Reencode for Counting {
             }
         }
         if calls {
-            self.count(&mut function);
+            self.count(&mut function, TURN);
         }
         let mut reader = body.get_operators_reader()?;
         while !reader.eof() {
             let instruction = self.parse_instruction(&mut reader)?;
             let is_loop = matches!(instruction, Instruction::Loop(_));
             function.instruction(&instruction);
-            if is_loop && loops.next() == Some(true) {
-                self.count(&mut function);
+            if is_loop && let Some(worth) = loops.next() {
+                self.count(&mut function, worth);
             }
         }
         code.function(&function);
@@ -202,8 +206,8 @@ impl Reencode for Counting {
 struct Counted {
     /// Whether it calls others, so that its calls count.
     calls: bool,
-    /// Of each loop, in the order of their heads, whether its turns count.
-    loops: Vec<bool>,
+    /// What a turn of each loop is worth, in the order of their heads.
+    loops: Vec<i32>,
 }
 
 fn counted(body: &FunctionBody<'_>) -> Result<Counted, Error> {
@@ -213,6 +217,15 @@ fn counted(body: &FunctionBody<'_>) -> Result<Counted, Error> {
         index: Option<usize>,
         operators: u32,
         calls: bool,
+    }
+    impl Open {
+        /// What a turn of it is worth.
+        fn worth(&self) -> i32 {
+            match self.calls {
+                true => TURN,
+                false => TURN.min(1 + (self.operators / OPERATORS_PER_WORTH) as i32),
+            }
+        }
     }
     let mut counted = Counted::default();
     let mut open = vec![Open::default()];
@@ -227,21 +240,19 @@ fn counted(body: &FunctionBody<'_>) -> Result<Counted, Error> {
                     index: Some(counted.loops.len()),
                     ..Open::default()
                 });
-                counted.loops.push(false);
+                counted.loops.push(TURN);
             }
             Operator::Block { .. } | Operator::If { .. } => open.push(Open::default()),
             Operator::Call { .. } | Operator::CallIndirect { .. } => inner.calls = true,
             Operator::End => {
                 let Some(ended) = open.pop() else { break };
                 match (ended.index, open.last_mut()) {
-                    (Some(index), _) if ended.calls || ended.operators >= LONG => {
-                        counted.loops[index] = true;
-                    }
-                    (_, Some(outer)) => {
+                    (Some(index), _) => counted.loops[index] = ended.worth(),
+                    (None, Some(outer)) => {
                         outer.operators += ended.operators;
                         outer.calls |= ended.calls;
                     }
-                    (_, None) => counted.calls = ended.calls,
+                    (None, None) => counted.calls = ended.calls,
                 }
             }
             _ => {}
@@ -258,7 +269,7 @@ mod tests {
     };
     use wasmparser::{Operator, Parser, Payload};
 
-    use super::{FEW_TURNS, HURRY, LEAVE, REFILL, TICK, TURNS, in_loops};
+    use super::{FEW_TURNS, HURRY, LEAVE, REFILL, TICK, TURN, TURNS, in_loops};
 
     /// The functions that are called by name, and one with `body`.
     fn module(body: &[Instruction<'_>]) -> Vec<u8> {
@@ -310,8 +321,8 @@ mod tests {
         (bodies, names)
     }
 
-    /// How many times `body` counts.
-    fn check(body: &[Instruction<'_>], expected: usize) {
+    /// What each of the places is worth at which `body` counts.
+    fn check(body: &[Instruction<'_>], expected: &[i32]) {
         let counted = in_loops(&module(body)).expect("a module");
         let (bodies, names) = read(&counted);
         assert_eq!(names, ["body"]);
@@ -324,10 +335,11 @@ mod tests {
             assert_eq!(bodies[body], fills);
         }
         assert!(bodies[3].contains(&Operator::I32DivS));
-        let counts = bodies[4].windows(2).filter(|pair| {
-            pair[0] == Operator::I32Const { value: 1 } && pair[1] == Operator::I32Sub
+        let counts = bodies[4].windows(2).filter_map(|pair| match pair {
+            [Operator::I32Const { value }, Operator::I32Sub] => Some(*value),
+            _ => None,
         });
-        assert_eq!(counts.count(), expected);
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
     }
 
     const LOOP: Instruction<'_> = Instruction::Loop(BlockType::Empty);
@@ -341,24 +353,18 @@ mod tests {
                 Instruction::Br(0),
                 Instruction::End,
             ],
-            1,
+            &[TURN],
         );
     }
 
     #[test]
-    fn a_short_loop_that_calls_nothing_does_not() {
-        check(
-            &[LOOP, Instruction::Nop, Instruction::Br(0), Instruction::End],
-            0,
-        );
-    }
-
-    #[test]
-    fn a_long_loop_counts() {
-        let mut body = vec![LOOP];
-        body.extend(vec![Instruction::Nop; 60]);
-        body.push(Instruction::End);
-        check(&body, 1);
+    fn a_loop_that_calls_nothing_counts_by_its_length() {
+        for (operators, worth) in [(1, 1), (30, 2), (60, TURN), (600, TURN)] {
+            let mut body = vec![LOOP];
+            body.extend(vec![Instruction::Nop; operators]);
+            body.push(Instruction::End);
+            check(&body, &[worth]);
+        }
     }
 
     #[test]
@@ -374,13 +380,13 @@ mod tests {
             Instruction::End,
             Instruction::End,
         ];
-        check(&body, 2);
+        check(&body, &[TURN, TURN]);
     }
 
     #[test]
     fn a_function_that_calls_counts() {
-        check(&[Instruction::Call(0), Instruction::Call(1)], 1);
-        check(&[Instruction::Nop], 0);
+        check(&[Instruction::Call(0), Instruction::Call(1)], &[TURN]);
+        check(&[Instruction::Nop], &[]);
     }
 
     #[test]

@@ -10,6 +10,14 @@
 /// What a builtin costs, see [`of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::memory) struct Cost {
+    /// Units that its start is worth, beside what it reads.
+    pub(in crate::memory) start: u64,
+    /// Units that a tick is worth (see [`crate::memory::clock`]): most builtins have
+    /// turns that are shorter than those of interpreters.
+    pub(in crate::memory) tick: u64,
+    /// Bytes of small pieces by which the memory grew between two ticks that are worth a
+    /// unit: they are new to the processor, and whoever fills a table moves it.
+    pub(in crate::memory) grown: usize,
     /// Sixteenths of a unit that a reading of the clock is worth.
     pub(in crate::memory) reading: u64,
     /// It takes a pipe in pieces of 4 KiB, looks at each byte for long, and reads the
@@ -27,6 +35,21 @@ pub(in crate::memory) const COMMANDS_IN_A_POLL: u64 = 64;
 /// The cost of the builtin `name`.
 pub(in crate::memory) fn of(name: &str) -> Cost {
     Cost {
+        // What a pattern takes until it is ready, and what a pipe takes, is the most.
+        start: match name {
+            "sed" | "grep" | "egrep" | "fgrep" | "rg" | "find" => 60,
+            "cat" | "sort" | "uniq" | "tr" | "cut" | "wc" => 40,
+            name if is_awk(name) => 40,
+            "[" | "test" => 20,
+            _ => 12,
+        },
+        tick: match name {
+            "jq" | "gzip" => 500,
+            name if is_awk(name) => 500,
+            "wc" => 240,
+            _ => 320,
+        },
+        grown: if is_awk(name) { 64 } else { 128 },
         // Most check their limits for every byte or line, `awk` for every statement.
         reading: match is_awk(name) {
             true => 4,

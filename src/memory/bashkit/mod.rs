@@ -11,6 +11,7 @@
 //! | `arguments` | gathers the refusals of a builtin's arguments | its parts |
 //! | `braces` | leaves words of large braces out | `braces` |
 //! | `costs` | counts nothing that all builtins have in common | its interface |
+//! | `descriptors` | takes a quoted `{name}` in front of a redirect for a descriptor | `descriptors` |
 //! | `devices` | reads endless devices whole, as all files | our own tree |
 //! | `diff` | exits 1 for a missing file | `diff` |
 //! | `expansions` | leaves expansions within expansions out | `expansions` |
@@ -52,6 +53,8 @@ pub(super) mod arguments;
 #[cfg(feature = "analysis")]
 mod braces;
 pub(super) mod costs;
+#[cfg(feature = "analysis")]
+mod descriptors;
 #[cfg(feature = "analysis")]
 mod devices;
 #[cfg(feature = "analysis")]

@@ -12,7 +12,7 @@ use bashkit::parser::{
 
 use super::leftovers::Leftovers;
 use super::words::literal;
-use super::{braces, devices, expansions, functions, pipes, substitutions};
+use super::{braces, descriptors, devices, expansions, functions, pipes, substitutions};
 
 /// How deep a command is read: what bashkit's parser takes, and as much within words.
 const MAX_DEPTH: usize = 200;
@@ -118,6 +118,7 @@ impl Reader {
 
     fn simple(&mut self, simple: &SimpleCommand) {
         self.problem(functions::problem(simple));
+        self.problem(descriptors::problem(simple));
         if self.names_devices {
             let bytes = devices::needed_bytes(simple);
             self.script.device_bytes = self.script.device_bytes.max(bytes);

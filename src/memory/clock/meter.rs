@@ -11,21 +11,18 @@ use super::work::charge;
 use crate::memory::bashkit::costs;
 use crate::memory::heap;
 
-/// Units of work that a tick is worth: with 62,500 turns of loops and calls, the
-/// time of `jq`, `awk`, `sort`, `sed` and `gzip` passes at 0.8 to 2 times the real
-/// one on the machine of docs/measurements.md.
-const TICK_WORK: u64 = 500;
-/// The same where the shell hands input over: see [`Meter::hands_input_over`].
-const TICK_WORK_OF_SHELL: u64 = TICK_WORK / 4;
+/// Units of work that a tick is worth where the shell hands input over: see
+/// [`Meter::hands_input_over`]. Elsewhere the builtin that runs says it ([`costs`]).
+const TICK_WORK_OF_SHELL: u64 = 125;
 /// Units of ticks that a poll may have before they count. What a compiler makes of a
 /// loop decides how many turns it has, so short commands would differ a little between
 /// the builds of the core; the rest of the count is the same in all.
-const TICKS_FREE: u64 = 50 * TICK_WORK;
+const TICKS_FREE: u64 = 25_000;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
 /// mostly looks at each byte of it, too.
-const COPIED_PER_WORK: usize = 2048;
+const COPIED_PER_WORK: usize = 4096;
 /// The same beside a `read` from a file or a here-document: the shell hands it
 /// all the input that is left, several times over, and nobody looks through it.
 const COPIED_PER_WORK_OF_READ: usize = 16 << 10;
@@ -34,9 +31,7 @@ const BUILTINS_NEAR_READ: u32 = 8;
 /// Builtins that may start in the same pipe behind one that takes pieces.
 const BUILTINS_NEAR_PIECES: u32 = 4;
 /// What a poll beside one is worth, in units: it has a piece.
-const PIECE_WORK: u64 = 180;
-/// What a builtin costs beside its readings, in units.
-const BUILTIN_WORK: u64 = 12;
+const PIECE_WORK: u64 = 450;
 /// Units that the commands of a poll are worth at least: a short one takes some 12 µs,
 /// whatever it reads.
 const YIELD_WORK: u64 = costs::COMMANDS_IN_A_POLL * 12;
@@ -50,8 +45,14 @@ pub(super) struct Meter {
     near_read: Cell<u32>,
     near_pieces: Cell<u32>,
     short_builtin: Cell<bool>,
+    /// What a tick and the growth of memory are worth for the builtin that runs.
+    tick: Cell<u64>,
+    grown: Cell<usize>,
     /// Work that the ticks of this poll are worth.
     ticked: Cell<u64>,
+    /// Bytes that are held, and those of all large pieces so far, at the last tick.
+    held: Cell<usize>,
+    large: Cell<usize>,
 }
 
 impl Default for Meter {
@@ -65,7 +66,11 @@ impl Default for Meter {
             near_read: Cell::default(),
             near_pieces: Cell::default(),
             short_builtin: Cell::default(),
+            tick: Cell::new(costs::of("").tick),
+            grown: Cell::new(costs::of("").grown),
             ticked: Cell::default(),
+            held: Cell::new(heap::live()),
+            large: Cell::new(heap::large()),
         }
     }
 }
@@ -81,6 +86,7 @@ impl Meter {
         self.poll_work.set(0);
         self.ticked.set(0);
         self.copied.set(heap::large());
+        self.growth();
         match self.near_pieces.get() {
             0 => 0,
             _ => PIECE_WORK,
@@ -119,6 +125,8 @@ impl Meter {
     pub(super) fn builtin_starts(&self, name: &str) -> u64 {
         let cost = costs::of(name);
         self.read_parts.set(cost.reading);
+        self.tick.set(cost.tick);
+        self.grown.set(cost.grown);
         self.near_pieces.set(match cost.takes_pieces {
             true => BUILTINS_NEAR_PIECES,
             false => self.near_pieces.get().saturating_sub(1),
@@ -128,7 +136,7 @@ impl Meter {
             true => BUILTINS_NEAR_READ,
             false => self.near_read.get().saturating_sub(1),
         });
-        BUILTIN_WORK
+        cost.start
     }
 
     /// Whether what is computed now is mostly the shell's, which looks through all
@@ -142,14 +150,23 @@ impl Meter {
     pub(super) fn tick(&self) -> u64 {
         let worth = match self.hands_input_over() {
             true => TICK_WORK_OF_SHELL,
-            false => TICK_WORK,
+            false => self.tick.get(),
         };
-        let ticked = self.ticked.get() + worth;
+        let grown = self.growth() / self.grown.get();
+        let ticked = self.ticked.get() + worth + grown as u64;
         self.ticked.set(ticked);
         match ticked > TICKS_FREE {
             true => ticked.saturating_sub(self.poll_work()),
             false => 0,
         }
+    }
+
+    /// Bytes of small pieces by which the memory grew since the last time: large ones
+    /// count where they are copied.
+    fn growth(&self) -> usize {
+        let (held, large) = (heap::live(), heap::large());
+        let grown = held.saturating_sub(self.held.replace(held));
+        grown.saturating_sub(large.wrapping_sub(self.large.replace(large)))
     }
 
     /// The units by which a poll falls short of the commands that bashkit runs in
