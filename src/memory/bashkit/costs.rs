@@ -17,7 +17,7 @@ pub(in crate::memory) struct Cost {
     pub(in crate::memory) tick: u64,
     /// Bytes of small pieces by which the memory grew between two ticks that are worth a
     /// unit: they are new to the processor, and whoever fills a table moves it.
-    pub(in crate::memory) grown: usize,
+    pub(in crate::memory) bytes_grown: usize,
     /// Sixteenths of a unit that a reading of the clock is worth.
     pub(in crate::memory) reading: u64,
     /// It takes a pipe in pieces of 4 KiB, looks at each byte for long, and reads the
@@ -44,12 +44,13 @@ pub(in crate::memory) fn of(name: &str) -> Cost {
             _ => 12,
         },
         tick: match name {
-            "jq" | "gzip" => 500,
+            "jq" => 600,
+            "gzip" => 500,
             name if is_awk(name) => 500,
             "wc" => 240,
             _ => 320,
         },
-        grown: if is_awk(name) { 64 } else { 128 },
+        bytes_grown: if is_awk(name) { 64 } else { 128 },
         // Most check their limits for every byte or line, `awk` for every statement.
         reading: match is_awk(name) {
             true => 4,

@@ -17,7 +17,7 @@ const TICK_WORK_OF_SHELL: u64 = 125;
 /// Units of ticks that a poll may have before they count. What a compiler makes of a
 /// loop decides how many turns it has, so short commands would differ a little between
 /// the builds of the core; the rest of the count is the same in all.
-const TICKS_FREE: u64 = 25_000;
+const TICKS_FREE: u64 = 50_000;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
@@ -45,11 +45,14 @@ pub(super) struct Meter {
     near_read: Cell<u32>,
     near_pieces: Cell<u32>,
     short_builtin: Cell<bool>,
-    /// What a tick and the growth of memory are worth for the builtin that runs.
+    /// What a tick is worth for the builtin that runs, and the bytes of memory that grow
+    /// for a unit.
     tick: Cell<u64>,
-    grown: Cell<usize>,
+    bytes_per_work: Cell<usize>,
     /// Work that the ticks of this poll are worth.
     ticked: Cell<u64>,
+    /// Work that the growth of memory in this poll is worth.
+    grown: Cell<u64>,
     /// Bytes that are held, and those of all large pieces so far, at the last tick.
     held: Cell<usize>,
     large: Cell<usize>,
@@ -67,8 +70,9 @@ impl Default for Meter {
             near_pieces: Cell::default(),
             short_builtin: Cell::default(),
             tick: Cell::new(costs::of("").tick),
-            grown: Cell::new(costs::of("").grown),
+            bytes_per_work: Cell::new(costs::of("").bytes_grown),
             ticked: Cell::default(),
+            grown: Cell::default(),
             held: Cell::new(heap::live()),
             large: Cell::new(heap::large()),
         }
@@ -85,6 +89,7 @@ impl Meter {
     pub(super) fn begin_poll(&self) -> u64 {
         self.poll_work.set(0);
         self.ticked.set(0);
+        self.grown.set(0);
         self.copied.set(heap::large());
         self.growth();
         match self.near_pieces.get() {
@@ -126,7 +131,7 @@ impl Meter {
         let cost = costs::of(name);
         self.read_parts.set(cost.reading);
         self.tick.set(cost.tick);
-        self.grown.set(cost.grown);
+        self.bytes_per_work.set(cost.bytes_grown);
         self.near_pieces.set(match cost.takes_pieces {
             true => BUILTINS_NEAR_PIECES,
             false => self.near_pieces.get().saturating_sub(1),
@@ -152,11 +157,12 @@ impl Meter {
             true => TICK_WORK_OF_SHELL,
             false => self.tick.get(),
         };
-        let grown = self.growth() / self.grown.get();
-        let ticked = self.ticked.get() + worth + grown as u64;
+        let ticked = self.ticked.get() + worth;
         self.ticked.set(ticked);
+        let grown = self.grown.get() + (self.growth() / self.bytes_per_work.get()) as u64;
+        self.grown.set(grown);
         match ticked > TICKS_FREE {
-            true => ticked.saturating_sub(self.poll_work()),
+            true => (ticked + grown).saturating_sub(self.poll_work()),
             false => 0,
         }
     }

@@ -434,7 +434,7 @@ fn a_tick_wakes_nothing_where_it_is() {
     assert!(sleeping.is_pending());
     timeline.tick();
     assert_eq!(timeline.stopped(), None, "the first ticks are free");
-    for _ in 0..100 {
+    for _ in 0..200 {
         timeline.tick();
     }
     assert_eq!(timeline.stopped(), Some(Stop::Timeout));
