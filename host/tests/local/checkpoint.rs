@@ -304,7 +304,8 @@ async fn what_changes_while_a_command_is_in_the_background_is_not_the_agents() {
         "echo 1 > made; while [ ! -e stop ]; do sleep 0.02; done; echo 2 > made",
     );
     let meanwhile = async {
-        while !place.path("made").exists() {
+        // Not only until it is there: its text would come while the next command works.
+        while fs::read(place.path("made")).ok().as_deref() != Some(b"1\n") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         environment.answered();

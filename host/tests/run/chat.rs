@@ -128,9 +128,7 @@ impl Talk {
             }
             assert!(start.elapsed() < GUARD, "no end:\n{}", self.shown());
         };
-        while let Some(bytes) = self.terminal.next_output() {
-            self.screen.process(&bytes);
-        }
+        self.screen.process(&self.terminal.rest());
         (status.code(), self.shown())
     }
 }

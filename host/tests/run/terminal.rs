@@ -122,6 +122,16 @@ impl Terminal {
         self.output.recv_timeout(Duration::from_millis(50)).ok()
     }
 
+    /// What the terminal still gets until nobody holds it, which a process that has
+    /// ended does not.
+    pub(super) fn rest(&self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        while let Ok(bytes) = self.output.recv_timeout(GUARD) {
+            rest.extend(bytes);
+        }
+        rest
+    }
+
     /// The process.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.child
