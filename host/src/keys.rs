@@ -69,6 +69,12 @@ impl Keys {
         }
     }
 
+    /// `text` without keys.
+    pub(crate) fn without(&self, text: &str) -> String {
+        let bytes = self.replace(Bytes::copy_from_slice(text.as_bytes()));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Where at the end of `bytes` something begins that may become a key.
     pub(crate) fn begun(&self, bytes: &[u8]) -> Option<usize> {
         let search = self.0.as_ref()?;
@@ -79,6 +85,12 @@ impl Keys {
             spellings.any(|key| key.len() > end.len() && key.as_bytes().starts_with(end))
         })
     }
+}
+
+/// `text` with `[redacted]` in the place of each of `secrets`; of those that are short
+/// enough to be a word by chance, nothing is looked for.
+pub fn without_secrets<'a>(text: &str, secrets: impl IntoIterator<Item = &'a str>) -> String {
+    Keys::new(secrets.into_iter()).without(text)
 }
 
 impl fmt::Debug for Keys {

@@ -59,6 +59,7 @@ pub use hermitcrab::session::AgentInfo;
 pub use host::{Host, HostBuilder, InstanceOptions};
 pub use http::{HttpPerformer, HttpTransport, OutcomeSink};
 pub use instance::Instance;
+pub use keys::without_secrets;
 pub use local::{EnvPolicy, Guardian, LocalBuilder, LocalEnvironment, Sandbox, looks_secret};
 pub use memory::{EnvironmentChoice, EnvironmentHandle, ExecOutput, MemoryOptions, Snapshot};
 pub use model_client::ModelClient;

@@ -174,11 +174,8 @@ impl ShellBase {
                     timeline
                         .hooks
                         .set_narrow(is_grep.then(|| Narrow::of_grep(&event.args)).flatten());
-                    timeline.hooks.set_searched(if is_grep {
-                        event.args.clone()
-                    } else {
-                        Vec::new()
-                    });
+                    let searched = if is_grep { &event.args[..] } else { &[] };
+                    timeline.hooks.set_searched(searched);
                 }
                 HookAction::Continue(event)
             }))

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use similar::algorithms::{Capture, Compact, Replace, myers};
-use similar::{ChangeTag, DiffableStr};
+use similar::{ChangeTag, DiffOp, DiffableStr};
 
 /// Hunks that turn `old` into `new`, with `context` lines around each change;
 /// empty when they are equal. There are no file headers.
@@ -14,13 +14,34 @@ pub fn unified_diff(old: &str, new: &str, context: usize) -> String {
 
 /// The same for pieces of files that both begin at line `first_line`.
 pub(crate) fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
-    // Myers by name: what chooses among algorithms brings all six into the core.
     let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
+    let groups = changed_groups(&old, &new, context);
+    unified_groups(&old, &new, &groups, first_line)
+}
+
+/// What turns `old` into `new`, in groups with `context` lines around each change.
+pub(crate) fn changed_groups<T: AsRef<str>>(
+    old: &[T],
+    new: &[T],
+    context: usize,
+) -> Vec<Vec<DiffOp>> {
+    let old: Vec<&str> = old.iter().map(AsRef::as_ref).collect();
+    let new: Vec<&str> = new.iter().map(AsRef::as_ref).collect();
+    // Myers by name: what chooses among algorithms brings all six into the core.
     let mut changes = Compact::new(Replace::new(Capture::new()), &old[..], &new[..]);
     let Ok(()) = myers::diff(&mut changes, &old[..], 0..old.len(), &new[..], 0..new.len());
-    let changes = changes.into_inner().into_inner();
+    changes.into_inner().into_inner().into_grouped_ops(context)
+}
+
+/// The hunks of `groups`; of lines that are equal in both, those of `old` are shown.
+pub(crate) fn unified_groups(
+    old: &[&str],
+    new: &[&str],
+    groups: &[Vec<DiffOp>],
+    first_line: usize,
+) -> String {
     let mut text = String::new();
-    for group in changes.into_grouped_ops(context) {
+    for group in groups {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
@@ -32,19 +53,27 @@ pub(crate) fn unified_diff_from(old: &str, new: &str, context: usize, first_line
             range(first.old_range(), last.old_range()),
             range(first.new_range(), last.new_range()),
         );
-        for change in group.iter().flat_map(|op| op.iter_changes(&old, &new)) {
-            text.push(match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-            });
-            text.push_str(change.value());
-            if change.missing_newline() {
-                text.push_str("\n\\ No newline at end of file\n");
+        for (tag, lines) in group.iter().flat_map(|op| op.iter_slices(old, new)) {
+            let mark = match tag {
+                ChangeTag::Equal => " ",
+                ChangeTag::Delete => "-",
+                ChangeTag::Insert => "+",
+            };
+            for line in lines {
+                push_line(&mut text, mark, line);
             }
         }
     }
     text
+}
+
+/// Adds `line` behind `mark`, and says where it has no end.
+pub(crate) fn push_line(text: &mut String, mark: &str, line: &str) {
+    text.push_str(mark);
+    text.push_str(line);
+    if !line.ends_with('\n') {
+        text.push_str("\n\\ No newline at end of file\n");
+    }
 }
 
 /// Lines as in a hunk header: start and count, the count left out when it is 1.

@@ -5,7 +5,7 @@
 pub(crate) mod blob;
 mod capture;
 mod decode;
-mod diff;
+pub(crate) mod diff;
 mod document;
 mod encoding;
 mod ending;

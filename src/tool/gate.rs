@@ -14,7 +14,7 @@ use crate::effect::{Approval, EffectKind, EffectPort, OutcomeKind};
 use crate::environment::{
     Environment, EnvironmentCall, EnvironmentError, EnvironmentErrorKind, EnvironmentInfo,
     EnvironmentReply, ExecRequest, ExecStatus, ExecutionEnvironment, OutputSink, Scope,
-    VariablesEnvironment, git,
+    VariablesEnvironment, absolute_path, git,
 };
 use crate::event::Refusal;
 use crate::llm::ToolCall;
@@ -119,8 +119,24 @@ impl Gate {
         })
     }
 
+    /// `arguments` with the directory that those of a subagent start from: it may be
+    /// another one than that of the session, which whoever is asked knows.
+    fn placed(&self, arguments: &Value) -> Value {
+        let mut arguments = arguments.clone();
+        if self.scope.agent.is_some()
+            && let Value::Object(fields) = &mut arguments
+        {
+            let own = &self.environment.info().working_directory;
+            let given = fields.get("working_dir").and_then(Value::as_str);
+            let directory = absolute_path(own, given.unwrap_or_default());
+            fields.insert("working_dir".to_owned(), directory.into());
+        }
+        arguments
+    }
+
     async fn ask(&self, scope: &Scope, arguments: &Value, reason: String) -> Result<(), Barred> {
         let call = &self.call;
+        let arguments = &self.placed(arguments);
         self.events.approval_requested(call, arguments, &reason);
         let effect = EffectKind::AskApproval {
             tool_name: call.name.clone(),

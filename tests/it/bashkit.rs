@@ -44,12 +44,21 @@ fn braces() {
 #[test]
 fn diff() {
     check("echo a > f; diff f nope > /dev/null 2>&1", "", 1);
+    check("printf a > f; echo a > g; diff f g", "", 0);
+}
+
+#[test]
+fn files() {
+    check("echo 1 > a; echo 2 > b; mv -n a b; cat b", "1\n", 0);
+    check("echo 1 > a; echo n | rm -i a; cat a 2> /dev/null", "", 1);
+    check("mkdir d; echo 1 > a; cp -t d a 2> /dev/null", "", 1);
 }
 
 #[test]
 fn expansions() {
     check("L=(a b); echo \"${x:-${L[1]}}\"", "\n", 0);
     check("p=abab; echo \"${p%$(echo b)}\"", "abab\n", 0);
+    check("set -- a b; echo $((${#} + 1))", "1\n", 0);
 }
 
 #[test]
@@ -148,6 +157,7 @@ fn sed() {
     let script = "printf 'x%.0s' {1..2000} | sed ':a;s/x//;ta' 2> /dev/null | wc -c";
     let (left, code) = run(&mut Bash::new(), &[script]);
     assert_ne!((left.trim(), code), ("0", 0));
+    check("printf a > f; sed -i '$a\\' f; wc -l < f", "0\n", 0);
 }
 
 #[test]

@@ -131,10 +131,14 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Who a file belongs to, if that is not who a new file would belong to.
 fn owner(metadata: &Metadata) -> Option<(u32, u32)> {
-    // SAFETY: both take nothing and return plain numbers.
-    let own = unsafe { (libc::geteuid(), libc::getegid()) };
     let owner = (metadata.uid(), metadata.gid());
-    (owner != own).then_some(owner)
+    (owner != own()).then_some(owner)
+}
+
+/// The user and group of this process, which a new file belongs to.
+pub(super) fn own() -> (u32, u32) {
+    // SAFETY: both take nothing and return plain numbers.
+    unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 pub(super) fn changed_ns(metadata: &Metadata) -> i128 {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::state::State;
+use crate::keys::Keys;
 use crate::store::lock::{Lock, private, private_dir};
 use crate::store::{is_id, ms_of, new_id};
 
@@ -106,6 +107,8 @@ pub struct Checkpoints {
     pub(super) uncovered: Vec<(u64, String)>,
     /// Commands that run, with their rounds.
     commands: Vec<(u64, String)>,
+    /// What does not get into the log.
+    keys: Keys,
     failed: Option<String>,
     _lock: Lock,
 }
@@ -309,6 +312,7 @@ impl Checkpoints {
             changes: Vec::new(),
             uncovered: Vec::new(),
             commands: Vec::new(),
+            keys: Keys::default(),
             failed: None,
             _lock: lock,
             log: log.try_clone()?,
@@ -378,10 +382,25 @@ impl Checkpoints {
         }
     }
 
+    /// Keeps `secrets` out of the command lines in the log.
+    #[must_use]
+    pub fn without<'a>(mut self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
+        self.keys = Keys::new(secrets.into_iter());
+        self
+    }
+
     /// Writes lines to the log, and takes them.
-    pub(super) fn add(&mut self, lines: Vec<Line>) {
+    pub(super) fn add(&mut self, mut lines: Vec<Line>) {
         if self.failed.is_some() {
             return;
+        }
+        for line in &mut lines {
+            if let Line::Began { command: text, .. }
+            | Line::Ended { command: text }
+            | Line::Change(Change { by: text, .. }) = line
+            {
+                *text = self.keys.without(text);
+            }
         }
         let mut text = Vec::new();
         for line in &lines {

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{
+    MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink,
+};
 use std::path::{Path, PathBuf};
 
 use nix::libc;
 
 use super::parent::Parent;
-use super::state::State;
+use super::state::{State, own};
 use super::store::{Change, Checkpoints, Line};
 
 /// What was restored.
@@ -254,7 +256,7 @@ impl Checkpoints {
                     .content(hash)
                     .ok_or_else(|| io::Error::other("its content was not kept whole"))?;
                 if stays {
-                    return overwrite(&path, &content, *mode);
+                    return overwrite(&path, &content, *mode, *owner);
                 }
                 if !is_file {
                     remove(&path, &now)?;
@@ -307,21 +309,25 @@ fn keep(path: &Path, kept: &Path, stays: bool) -> io::Result<()> {
     })
 }
 
+/// Gives `path` to its owner of before; without one it belongs to who runs this.
 fn give(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
-    match owner {
-        Some((user, group)) => chown(path, Some(user), Some(group)),
-        None => Ok(()),
+    let metadata = fs::symlink_metadata(path)?;
+    let (user, group) = owner.unwrap_or_else(own);
+    match (metadata.uid(), metadata.gid()) == (user, group) {
+        true => Ok(()),
+        false => chown(path, Some(user), Some(group)),
     }
 }
 
 /// Gives a file its content back where it is.
-fn overwrite(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+fn overwrite(path: &Path, content: &[u8], mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .truncate(true)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)?;
     file.write_all(content)?;
+    give(path, owner)?;
     file.set_permissions(Permissions::from_mode(mode))
 }
 

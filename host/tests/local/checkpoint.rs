@@ -269,6 +269,32 @@ async fn what_others_changed_stays() {
 }
 
 #[tokio::test]
+async fn an_owner_that_a_command_gives_comes_back() {
+    // SAFETY: takes nothing and returns a number.
+    if unsafe { nix::libc::geteuid() } != 0 {
+        eprintln!("skipped: only root gives files away");
+        return;
+    }
+    let place = Place::new();
+    let owner = |name: &str| {
+        let metadata = fs::symlink_metadata(place.path(name)).unwrap();
+        (metadata.uid(), metadata.gid())
+    };
+    let names = ["src/a.rs", "src", "run.sh"];
+    let before = names.map(owner);
+    let environment = place.open("s");
+    run(
+        &environment,
+        "chown 1234:1234 src/a.rs src; echo 2 >> run.sh; chown 1234 run.sh",
+    )
+    .await;
+    drop(environment);
+    assert_ne!(names.map(owner), before);
+    assert_eq!(place.undo(None, false).unwrap().not, []);
+    assert_eq!(names.map(owner), before);
+}
+
+#[tokio::test]
 async fn commands_side_by_side_are_noted_and_undone() {
     let place = Place::new();
     let before = place.tree();

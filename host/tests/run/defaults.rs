@@ -110,8 +110,18 @@ fn what_is_wrong_in_a_file_is_named() {
             "unknown field `foo`, expected one of `max_retries`",
         ),
     ];
-    for (user, expected) in cases {
-        let (ran, asked) = run(user, "", false, &[]);
+    // It comes with a repository, so nobody knows how large it is.
+    let large = format!("# {}\n", "x".repeat(256 << 10));
+    let cases = cases
+        .into_iter()
+        .map(|(user, expected)| (user, "", expected));
+    let of_project = [(
+        "",
+        &*large,
+        "has more than 256 KiB, which no settings need\n",
+    )];
+    for (user, project, expected) in cases.chain(of_project) {
+        let (ran, asked) = run(user, project, false, &[]);
         assert_eq!(ran.code, Some(2), "{user}: {ran:?}");
         assert!(ran.stderr.contains(expected), "{user}: {ran:?}");
         assert_eq!(asked, None);

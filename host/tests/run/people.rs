@@ -35,7 +35,7 @@ fn header_output_of_failures_diffs_and_totals() {
     for part in [
         "(exit 3, ",
         "\n    broken\n* write_file: a (",
-        ")\n    @@ -0,0 +1 @@\n    +one\n",
+        ")\n    +one\n",
     ] {
         assert!(ran.stdout.contains(part), "{part:?}: {}", ran.stdout);
     }

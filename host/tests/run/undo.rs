@@ -1,7 +1,7 @@
 //! `hermitcrab undo`, from outside.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -73,6 +73,40 @@ fn three_rounds() -> Value {
         shell("echo more >> a.txt; mkdir d; echo d > d/d"),
         {"text": "Done."},
     ])
+}
+
+/// Everything below `directory`, names and contents.
+fn all_of(directory: &Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut walk = ignore::WalkBuilder::new(directory);
+    for entry in walk.standard_filters(false).build() {
+        let entry = entry.expect("an entry");
+        all.extend(entry.path().as_os_str().as_encoded_bytes());
+        if entry.path().is_file() {
+            all.extend(fs::read(entry.path()).expect("a file"));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_kept_has_no_key() {
+    let place = Place::new();
+    let steps = json!([
+        shell(&format!("echo {CANARY} > /dev/null; echo b > b.txt")),
+        {"text": "Done."},
+    ]);
+    let model = serve(steps);
+    let prompt = format!("Use {CANARY} now");
+    let ran = place.call(&["run", "--base-url", &model.url(), &prompt]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let kept = all_of(&place.root.path().join("state"));
+    let holds = |text: &str| kept.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(!holds(CANARY));
+    assert!(holds("Use [redacted] now"));
+    assert!(holds("echo [redacted] > /dev/null"));
+    assert_eq!(place.undo(&[]).0, Some(0));
+    assert_eq!(place.text("b.txt"), None);
 }
 
 #[test]

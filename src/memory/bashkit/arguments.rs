@@ -1,13 +1,15 @@
 //! What of a builtin's arguments bashkit would get wrong, or not survive.
 
 use super::jq::{Filter, filter_of};
-use super::{ln, mkdir, nesting, sort};
+use super::{files, ln, mkdir, nesting, sed, sort};
 
 /// Why the builtin `name` cannot be run with `args`, with a line end.
 pub(in crate::memory) fn refusal(name: &str, args: &[String]) -> Option<String> {
     let special = match name {
+        "chmod" | "cp" | "mv" | "rm" => files::refusal(name, args),
         "ln" => ln::refusal(args),
         "mkdir" => mkdir::refusal(args),
+        "sed" => sed::refusal(args),
         "sort" => sort::refusal(args),
         _ => None,
     };

@@ -49,6 +49,26 @@ pub(super) fn problem(part: &WordPart, listed: bool) -> Option<String> {
     ))
 }
 
+/// Expansions of the positional parameters that bashkit counts wrong: `${#}` as 0.
+const COUNTED_WRONG: [&str; 5] = ["${#}", "${#@}", "${#*}", "${@", "${*"];
+
+fn counted(expression: &str) -> Option<&'static str> {
+    let mut forms = COUNTED_WRONG.into_iter();
+    forms.find(|form| expression.contains(form))
+}
+
+/// What of an arithmetic expression bashkit would get wrong, in words.
+pub(super) fn in_arithmetic(expression: &str) -> Option<String> {
+    let form = counted(expression)?;
+    let (shown, way) = match form.ends_with('}') {
+        true => (form.to_owned(), "write `$#`"),
+        false => (format!("{form}…}}"), "put its value into a variable first"),
+    };
+    Some(format!(
+        "`{shown}` within arithmetic is not supported in the sandbox; {way}"
+    ))
+}
+
 /// What of the text behind an operator bashkit gets wrong.
 fn behind_operator<'a>(
     operator: &'a ParameterOp,
@@ -122,6 +142,9 @@ fn in_text(text: &str, commands: bool) -> Option<&str> {
 fn in_number(text: &str) -> Option<&str> {
     if !text.contains("${") {
         return None;
+    }
+    if counted(text).is_some() {
+        return Some(text);
     }
     let word = Parser::parse_word_string(text);
     let is_read = |part: &WordPart| match part {

@@ -1,6 +1,7 @@
 //! `Hooks`: what one call into the shell leaves for a later one of the same command.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 use super::grep::Narrow;
 use crate::environment::Scope;
@@ -16,6 +17,14 @@ pub(crate) fn is_refusal(output: &[u8]) -> bool {
     output.ends_with(REFUSED)
 }
 
+/// What a `grep` may read lines of: there may be thousands of arguments, and it is asked
+/// for each file.
+#[derive(Default)]
+struct Searched {
+    names: HashSet<String>,
+    is_recursive: bool,
+}
+
 /// What the command and the builtin that runs are about.
 pub(crate) struct Hooks {
     scope: RefCell<Option<Scope>>,
@@ -24,7 +33,7 @@ pub(crate) struct Hooks {
     narrow: RefCell<Option<Narrow>>,
     filter_file: RefCell<Option<String>>,
     script_file: RefCell<Option<String>>,
-    searched: RefCell<Vec<String>>,
+    searched: RefCell<Searched>,
     refusal: RefCell<Option<String>>,
 }
 
@@ -107,19 +116,21 @@ impl Hooks {
     /// Whether `path` is a file that the `grep` that runs reads line by line.
     pub(crate) fn is_searched(&self, path: &str) -> bool {
         let searched = self.searched.borrow();
+        searched.is_recursive || searched.names.contains(name(path))
+    }
+
+    /// Sets the arguments of which the builtin that runs may read lines.
+    pub(crate) fn set_searched(&self, arguments: &[String]) {
         let is_recursive = |argument: &String| {
             let letters = argument.strip_prefix('-');
             let letters = letters.filter(|rest| !rest.starts_with('-'));
             letters.is_some_and(|letters| letters.contains(['r', 'R']))
                 || argument.ends_with("recursive") && argument.starts_with("--")
         };
-        let mut arguments = searched.iter();
-        arguments.any(|argument| is_recursive(argument) || is_named(Some(argument), path))
-    }
-
-    /// Sets the arguments of which the builtin that runs may read lines.
-    pub(crate) fn set_searched(&self, arguments: Vec<String>) {
-        *self.searched.borrow_mut() = arguments;
+        *self.searched.borrow_mut() = Searched {
+            names: arguments.iter().map(|it| name(it).to_owned()).collect(),
+            is_recursive: arguments.iter().any(is_recursive),
+        };
     }
 
     /// What is said in place of bashkit's sentence on a builtin that was not
@@ -137,6 +148,10 @@ impl Hooks {
 /// Whether `file`, as an argument says it, may be `path`: where it is looked for, the
 /// shell knows.
 fn is_named(file: Option<&str>, path: &str) -> bool {
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
     file.is_some_and(|file| name(file) == name(path))
+}
+
+/// The last part of `path`.
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

@@ -13,8 +13,9 @@
 //! | `costs` | counts nothing that all builtins have in common | its interface |
 //! | `descriptors` | takes a quoted `{name}` in front of a redirect for a descriptor | `descriptors` |
 //! | `devices` | reads endless devices whole, as all files | our own tree |
-//! | `diff` | exits 1 for a missing file | `diff` |
+//! | `diff` | takes no notice of the ends of lines | `diff` |
 //! | `expansions` | leaves expansions within expansions out | `expansions` |
+//! | `files` | `mv -n` overwrites | `files` |
 //! | `functions` | `export -f` exports nothing | `functions` |
 //! | `grep` | copies every file and cuts it into lines | `cargo xtask bench sandbox` |
 //! | `head` | counts a pipe again for every line | `cargo xtask bench sandbox` |
@@ -59,6 +60,7 @@ mod descriptors;
 mod devices;
 #[cfg(feature = "analysis")]
 mod expansions;
+mod files;
 #[cfg(feature = "analysis")]
 mod functions;
 pub(super) mod grep;
@@ -86,7 +88,7 @@ mod words;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod absent;
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod diff;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod head;

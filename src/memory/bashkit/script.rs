@@ -126,6 +126,8 @@ impl Reader {
         self.word(&simple.name, true);
         self.words(&simple.args);
         for assignment in &simple.assignments {
+            let index = assignment.index.as_deref().unwrap_or_default();
+            self.problem(expansions::in_arithmetic(index));
             match &assignment.value {
                 AssignmentValue::Scalar(word) => self.word(word, false),
                 AssignmentValue::Array(words) => self.words(words),
@@ -277,6 +279,7 @@ impl Reader {
     }
 
     fn arithmetic(&mut self, expression: &str) {
+        self.problem(expansions::in_arithmetic(expression));
         match substitutions::in_arithmetic(expression) {
             Ok(scripts) => self.within(|reader| {
                 for script in scripts {

@@ -22,6 +22,17 @@ pub(in crate::memory) const TROUBLE: i32 = 4;
 /// Commands that bashkit's `sed` runs for one line, and times that it begins anew.
 const MAX_STEPS: usize = 1_000;
 
+/// Why `sed` with `args` cannot be run: an `a` without a text, by which GNU's ends a last
+/// line that has no end, does nothing in bashkit's.
+pub(super) fn refusal(args: &[String]) -> Option<String> {
+    let call = SedCall::parse(args);
+    call.scripts.last()?.ends_with("a\\").then(|| {
+        "sed: `a\\` without a text is not supported in the sandbox; to end a last line, write \
+         `[ -z \"$(tail -c1 FILE)\" ] || echo >> FILE`"
+            .to_owned()
+    })
+}
+
 /// How much text may be worked on, so that no loop of a call passes the limit.
 #[derive(Debug, PartialEq, Eq)]
 enum Longest {

@@ -18,6 +18,9 @@ const TICK_WORK_OF_SHELL: u64 = 125;
 /// loop decides how many turns it has, so short commands would differ a little between
 /// the builds of the core; the rest of the count is the same in all.
 const TICKS_FREE: u64 = 50_000;
+/// Units that all polls of a command may have free together: one that looks through the
+/// same text in every poll takes no time otherwise.
+const TICKS_FREE_OF_COMMAND: u64 = 1_000_000;
 /// Parts that a unit of work is counted in.
 const PARTS: u64 = 16;
 /// Bytes in large pieces that are worth one unit: whoever makes such a piece
@@ -51,6 +54,8 @@ pub(super) struct Meter {
     bytes_per_work: Cell<usize>,
     /// Work that the ticks of this poll are worth.
     ticked: Cell<u64>,
+    /// Units of ticks that earlier polls had free.
+    free: Cell<u64>,
     /// Work that the growth of memory in this poll is worth.
     grown: Cell<u64>,
     /// Bytes that are held, and those of all large pieces so far, at the last tick.
@@ -72,6 +77,7 @@ impl Default for Meter {
             tick: Cell::new(costs::of("").tick),
             bytes_per_work: Cell::new(costs::of("").bytes_grown),
             ticked: Cell::default(),
+            free: Cell::default(),
             grown: Cell::default(),
             held: Cell::new(heap::live()),
             large: Cell::new(heap::large()),
@@ -88,7 +94,8 @@ impl Meter {
     /// A poll begins. Gives the units that it is worth, whatever it does.
     pub(super) fn begin_poll(&self) -> u64 {
         self.poll_work.set(0);
-        self.ticked.set(0);
+        let ticked = self.ticked.replace(0);
+        self.free.set(self.free.get() + ticked.min(TICKS_FREE));
         self.grown.set(0);
         self.copied.set(heap::large());
         self.growth();
@@ -161,7 +168,7 @@ impl Meter {
         self.ticked.set(ticked);
         let grown = self.grown.get() + (self.growth() / self.bytes_per_work.get()) as u64;
         self.grown.set(grown);
-        match ticked > TICKS_FREE {
+        match ticked > TICKS_FREE || self.free.get() > TICKS_FREE_OF_COMMAND {
             true => (ticked + grown).saturating_sub(self.poll_work()),
             false => 0,
         }

@@ -183,8 +183,10 @@ impl ApprovalPolicy {
 
     fn writes(&self, proposal: &Proposal) -> Option<String> {
         let rule = self.write_paths.as_ref()?;
-        let mut paths = proposal.writes.iter();
-        paths.find_map(|path| rule.concern(proposal.working_directory, proposal.links, path))
+        let concern =
+            |path: &String| rule.concern(proposal.working_directory, proposal.links, path);
+        let concerns: Vec<_> = proposal.writes.iter().filter_map(concern).collect();
+        (!concerns.is_empty()).then(|| concerns.join("; "))
     }
 
     fn command(&self, command: &CommandLine, proposal: &Proposal) -> Option<String> {

@@ -238,6 +238,38 @@ fn approval_of_a_renamed_tool() {
     assert_eq!(arguments, r#"{"command":"ls","working_dir":"src"}"#);
 }
 
+/// What a subagent does may start from another directory than the session's.
+#[test]
+fn approval_of_a_subagent() {
+    let (mut pipeline, _) = remote();
+    pipeline.approvals = policy(json!({"tools": {"shell": "ask"}})).into();
+    let check = |arguments: &str, expected: &str| {
+        let scope = Scope {
+            agent: Some("a".into()),
+            ..Scope::new("s")
+        };
+        let deny = OutcomeKind::Approval(Approval::NoApprover);
+        let (_, effects) = play(
+            &pipeline,
+            &scope,
+            call("shell", arguments),
+            vec![vec![deny]],
+        );
+        let EffectKind::AskApproval { arguments, .. } = &effects[0] else {
+            panic!("{effects:?}");
+        };
+        assert_eq!(arguments, expected);
+    };
+    check(
+        r#"{"command": "ls"}"#,
+        r#"{"command":"ls","working_dir":"/work"}"#,
+    );
+    check(
+        r#"{"command": "ls", "working_dir": "src"}"#,
+        r#"{"command":"ls","working_dir":"/work/src"}"#,
+    );
+}
+
 #[test]
 fn approval() {
     let allow = OutcomeKind::Approval(Approval::Allow);

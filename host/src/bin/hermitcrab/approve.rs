@@ -122,7 +122,7 @@ impl Question {
     /// The lines of what the call would do.
     pub(crate) fn lines(&self) -> Vec<String> {
         let directory = self.directory.as_deref();
-        let read = |path: &str| read_file(&directory?.join(path));
+        let read = |path: &str| read_file(&directory?.join(self.call.place()).join(path));
         preview::lines(&self.call.arguments, read)
     }
 
@@ -247,22 +247,26 @@ impl Asked {
         }
     }
 
+    /// Where its paths and commands start, if that is not the session's directory: a
+    /// command names it, and for a subagent the core does.
+    fn place(&self) -> &str {
+        let place = self.arguments.get("working_dir");
+        place.and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// What "always" is for: this command in this directory, or these files; nothing
     /// where the call is neither.
     fn keys(&self) -> BTreeSet<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
-        let key = |what: &str, place: &str| [self.tool.as_str(), what, place].join("\0");
+        let key = |what: &str| [self.tool.as_str(), what, self.place()].join("\0");
         if let Some(command) = text("command") {
-            return [key(command, text("working_dir").unwrap_or_default())].into();
+            return [key(command)].into();
         }
         if let Some(patch) = text("patch") {
             let patch = apply_patch::parse(patch).unwrap_or_default();
-            return patch.paths().map(|path| key(path, "")).collect();
+            return patch.paths().map(key).collect();
         }
-        text("file_path")
-            .map(|path| key(path, ""))
-            .into_iter()
-            .collect()
+        text("file_path").map(key).into_iter().collect()
     }
 
     /// Whether an "always" answers it.
@@ -295,7 +299,7 @@ impl Asked {
 /// Anything but a yes is a no, and what was typed before the question is no
 /// answer to it.
 fn ask(mut terminal: &File, call: &Asked, directory: Option<&Path>) -> std::io::Result<Decision> {
-    let read = |path: &str| read_file(&directory?.join(path));
+    let read = |path: &str| read_file(&directory?.join(call.place()).join(path));
     let lines = preview::lines(&call.arguments, read);
     let (shown, whole) = preview::ends(&lines, SHOWN.0, SHOWN.1);
     forget_typed(terminal);
@@ -407,6 +411,13 @@ mod tests {
         assert!(command.is_known(&known));
         let elsewhere = json!({"command": "make", "working_dir": "e"});
         assert!(!asked("shell", elsewhere).is_known(&known));
+
+        let file = json!({"file_path": "f"});
+        lock(&known).extend(asked("write_file", file.clone()).keys());
+        assert!(asked("write_file", file).is_known(&known));
+        // What a subagent would write is another file.
+        let of_agent = json!({"file_path": "f", "working_dir": "/w/sub"});
+        assert!(!asked("write_file", of_agent).is_known(&known));
 
         for other in [json!({"patch": "x"}), json!({"url": "x"})] {
             let other = asked("apply_patch", other);

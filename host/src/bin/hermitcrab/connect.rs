@@ -80,7 +80,7 @@ pub(crate) async fn open(plan: Plan) -> Result<HostSession, Failure> {
     let host = chosen_core(builder).build().map_err(failed)?;
     let mut guardian = None;
     let mut undo = Undo::default();
-    let held = keep.and_then(|keep| keep.begin(&config));
+    let held = keep.and_then(|keep| keep.begin(&config, &secrets(&providers)));
     let environment = match workspace {
         Workspace::Local(machine) => {
             let local = local(&machine, &providers, held.as_ref(), &mut undo)?;
@@ -153,6 +153,11 @@ pub(crate) fn with_keys(providers: &[Chosen]) -> HostBuilder {
     providers.iter().fold(Host::builder(), with)
 }
 
+/// The keys of `providers`, which nothing that is kept may hold.
+pub(crate) fn secrets(providers: &[Chosen]) -> Vec<&str> {
+    providers.iter().map(|chosen| &*chosen.key).collect()
+}
+
 /// The environment of `machine`, without what is secret, for the session that is `held`.
 /// What changes there can be undone with `undo`.
 ///
@@ -165,8 +170,9 @@ pub(crate) fn local(
     undo: &mut Undo,
 ) -> Result<Arc<dyn HostEnvironment>, Failure> {
     let fence = &machine.fence;
+    let secrets = secrets(providers);
     let mut builder = LocalEnvironment::builder(&machine.directory)
-        .secrets(providers.iter().map(|chosen| chosen.key.clone()))
+        .secrets(secrets.iter().copied())
         .guardian(&machine.guardian)
         .sandbox(match fence.sandbox {
             None | Some(SandboxMode::Off) => Sandbox::Off,
@@ -192,7 +198,7 @@ pub(crate) fn local(
         .build()
         .map_err(|error| Failure::usage(error.to_string()))?;
     match machine.checkpoints {
-        true => Ok(undo.checkpointed(local, &machine.directory, held)),
+        true => Ok(undo.checkpointed(local, &machine.directory, &secrets, held)),
         false => Ok(Arc::new(local)),
     }
 }

@@ -6,8 +6,8 @@
 //! the user's file names the project under `trusted`.
 
 use std::env;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
@@ -42,6 +42,8 @@ const OPTIONS: [&str; 5] = ["approve", "checkpoints", "journal", "quiet", "trust
 /// Those of them that make a sandbox.
 const FENCE: [&str; 3] = ["allow_write", "net", "sandbox"];
 
+/// A file beyond this size is not read, in bytes: it comes with a repository.
+const MAX_BYTES: u64 = 256 << 10;
 /// Characters of a file that an error quotes at most.
 const QUOTED: usize = 200;
 
@@ -247,8 +249,17 @@ fn project_file(directory: &Path) -> Option<PathBuf> {
 /// user (`HOME` of another one).
 fn read(path: &Path) -> Result<Option<Map<String, Value>>, Failure> {
     let shown = path.display();
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut text = String::new();
+    let opened = File::open(path);
+    let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Ok(_) if text.len() as u64 > MAX_BYTES => {
+            return Err(Failure::usage(format!(
+                "{shown} has more than {} KiB, which no settings need",
+                MAX_BYTES >> 10
+            )));
+        }
+        Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(_) if fs::symlink_metadata(path).is_err() => return Ok(None),
         Err(error) => {
@@ -257,7 +268,7 @@ fn read(path: &Path) -> Result<Option<Map<String, Value>>, Failure> {
                 reason(&error)
             )));
         }
-    };
+    }
     let wrong = |problem: String| Failure::usage(format!("{shown}: {problem}"));
     let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(syntax(&text, &error)))?;
     let Ok(Value::Object(fields)) = serde_json::to_value(table) else {

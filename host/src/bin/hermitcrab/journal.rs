@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hermitcrab::llm::Content;
 use hermitcrab::session::SessionConfig;
 use hermitcrab_host::store::{self, About, FileStore, Kept, Quota, SessionStore, StoredSession};
-use hermitcrab_host::{Controller, STATE_DIR, state_dir};
+use hermitcrab_host::{Controller, STATE_DIR, state_dir, without_secrets};
 
 use crate::cli::{EnvironmentKind, FenceOptions, JournalOptions, RunOptions};
 use crate::failure::Failure;
@@ -57,6 +57,7 @@ pub(crate) fn failed(error: store::StoreError) -> Failure {
 /// How a run is to be kept.
 pub(crate) struct Keep {
     about: About,
+    prompt: String,
     quota: Quota,
 }
 
@@ -76,17 +77,20 @@ impl Keep {
                 directory: directory.to_str()?.to_owned(),
                 provider: String::new(),
                 model: String::new(),
-                task: About::task_of(&prompt.text()),
+                task: String::new(),
                 created_ms: u64::try_from(now).unwrap_or_default(),
                 host: serde_json::to_value(&options.fence).unwrap_or_default(),
             },
+            prompt: prompt.text(),
             quota: quota(&options.journal),
         })
     }
 
     /// Begins the session with these settings. A run goes on without, where there is no
     /// place for it.
-    pub(crate) fn begin(mut self, config: &SessionConfig) -> Option<Held> {
+    pub(crate) fn begin(mut self, config: &SessionConfig, secrets: &[&str]) -> Option<Held> {
+        let prompt = without_secrets(&self.prompt, secrets.iter().copied());
+        self.about.task = About::task_of(&prompt);
         self.about.provider.clone_from(&config.provider);
         self.about.model.clone_from(&config.model);
         let begun = sessions()
@@ -95,7 +99,11 @@ impl Keep {
                 let session = store
                     .create(self.about)
                     .map_err(|error| error.to_string())?;
-                Ok(Held::new(store, session, self.quota))
+                let secrets = secrets.iter().map(|it| (*it).to_owned()).collect();
+                Ok(Held {
+                    secrets,
+                    ..Held::new(store, session, self.quota)
+                })
             });
         begun.map_err(|why| not_kept(&why)).ok()
     }
@@ -124,6 +132,8 @@ pub(crate) struct Held {
     store: FileStore,
     session: Arc<Mutex<Box<dyn StoredSession>>>,
     quota: Quota,
+    /// What is not to be kept.
+    secrets: Arc<[String]>,
 }
 
 impl Held {
@@ -132,6 +142,7 @@ impl Held {
             store,
             session: Arc::new(Mutex::new(session)),
             quota,
+            secrets: Arc::default(),
         }
     }
 
@@ -153,7 +164,10 @@ impl Held {
     pub(crate) fn name(&self, prompt: &str) {
         let mut session = self.session();
         if session.about().task.is_empty()
-            && let Err(error) = session.set_task(&About::task_of(prompt))
+            && let Err(error) = session.set_task(&About::task_of(&without_secrets(
+                prompt,
+                self.secrets.iter().map(|it| &**it),
+            )))
         {
             not_kept(&error.to_string());
         }

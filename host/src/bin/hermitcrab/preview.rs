@@ -17,20 +17,17 @@ const TAIL_CHARS: usize = 100;
 /// now, where that can be known.
 pub(crate) fn lines(arguments: &Value, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    if let Some(command) = text("command") {
-        let mut lines = split(command);
-        let elsewhere = text("working_dir").filter(|directory| !directory.is_empty());
-        lines.extend(elsewhere.map(|directory| format!("(in {})", harmless(directory))));
-        return lines;
-    }
-    match edit(arguments, read) {
-        Some(lines) => lines,
-        None => match arguments {
+    let deed = text("command").map(split);
+    let Some(mut lines) = deed.or_else(|| edit(arguments, read)) else {
+        return match arguments {
             Value::Object(fields) if fields.is_empty() => Vec::new(),
             Value::Null => Vec::new(),
             other => split(&serde_json::to_string_pretty(other).unwrap_or_default()),
-        },
-    }
+        };
+    };
+    let elsewhere = text("working_dir").filter(|directory| !directory.is_empty());
+    lines.extend(elsewhere.map(|directory| format!("(in {})", harmless(directory))));
+    lines
 }
 
 /// The diff of an edit, none where the call is no edit.
@@ -50,7 +47,11 @@ pub(crate) fn edit(
             unified_diff(&format!("{old}\n"), &format!("{new}\n"), CONTEXT)
         }
         (Some(old), Some(new), _) => unified_diff(old, new, CONTEXT),
-        (_, _, Some(content)) => unified_diff(&read(path).unwrap_or_default(), content, CONTEXT),
+        (_, _, Some(content)) => match read(path) {
+            Some(old) => unified_diff(&old, content, CONTEXT),
+            // Without a place: there may have been a file.
+            None => content.lines().map(|line| format!("+{line}\n")).collect(),
+        },
         _ => return None,
     };
     let mut lines = vec![format!("{}:", harmless(path))];
@@ -126,8 +127,12 @@ mod tests {
             &["a:", "@@ -1,2 +1,2 @@", " one", "-two", "+2"],
         );
         check(
+            json!({"file_path": "b", "content": "x\n", "working_dir": "/w"}),
+            &["b:", "+x", "(in /w)"],
+        );
+        check(
             json!({"file_path": "b", "content": "new\n"}),
-            &["b:", "@@ -0,0 +1 @@", "+new"],
+            &["b:", "+new"],
         );
         check(
             json!({"file_path": "a", "old_string": "x\n", "new_string": "y\n"}),

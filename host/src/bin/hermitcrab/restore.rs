@@ -114,7 +114,8 @@ pub(crate) fn with(
     task::carry_out(&options, output, questions, async || {
         let host = connect::chosen_core(connect::with_keys(&providers));
         let host = host.build().map_err(connect::failed)?;
-        let held = held.or_else(|| keep.and_then(|keep| keep.begin(&wanted)));
+        let held = held
+            .or_else(|| keep.and_then(|keep| keep.begin(&wanted, &connect::secrets(&providers))));
         let record = options.record.as_deref();
         let instance = connect::instance(&host, record, held.as_ref()).await?;
         let mut guardian: Option<Guardian> = None;

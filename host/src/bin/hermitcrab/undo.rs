@@ -87,6 +87,7 @@ impl Undo {
         &mut self,
         local: LocalEnvironment,
         directory: &Path,
+        secrets: &[&str],
         held: Option<&Held>,
     ) -> Arc<dyn HostEnvironment> {
         let Some(store) = store().filter(|_| unsuited(directory).is_none()) else {
@@ -95,6 +96,7 @@ impl Undo {
         let id = held.map(Held::id);
         match store.begin(id.as_deref(), directory) {
             Ok(checkpoints) => {
+                let checkpoints = checkpoints.without(secrets.iter().copied());
                 let checkpointed = Arc::new(Checkpointed::new(local, checkpoints));
                 self.0 = Some(checkpointed.clone());
                 checkpointed

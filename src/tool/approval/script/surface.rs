@@ -51,8 +51,14 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
     {
         return Some("it has quotes with `$` that shells read differently");
     }
-    // In bash `)#` and `>&1#` begin no comment, and `1>&1/x` is a file.
-    if has(")#") || text.match_indices('&').any(|(at, _)| is_odd_copy(text, at)) {
+    // In bash `)#` and `>&1#` begin no comment, `1>&1/x` is a file, and what stands
+    // behind `>&` is expanded twice.
+    if has(")#")
+        || text.match_indices('&').any(|(at, _)| is_odd_copy(text, at))
+        || text
+            .match_indices(">&")
+            .any(|(at, _)| is_odd_target(&text[at + 2..]))
+    {
         return Some("it has a redirect or a comment that shells read differently");
     }
     if text
@@ -71,12 +77,17 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
         .then_some("it has a here-document that shells read differently")
 }
 
-/// Whether an array literal that goes on with `rest` has more than plain words: the
-/// parser knows little of comments, subscripts and redirects there.
+/// Whether an array literal that goes on with `rest` has more than plain words, or its
+/// word goes on behind it: the parser knows little of comments, subscripts and redirects
+/// there, and takes `ls` in `x=(1)ls rm` for the command.
 fn is_odd_array(rest: &str) -> bool {
-    let Some((elements, _)) = rest.split_once(')') else {
+    let Some((elements, after)) = rest.split_once(')') else {
         return true;
     };
+    let is_end = |c: char| matches!(c, ' ' | '\t' | '\n' | ';' | '|' | '&' | ')');
+    if !after.is_empty() && !after.starts_with(is_end) {
+        return true;
+    }
     let is_plain =
         |c: char| c.is_alphanumeric() || c.is_whitespace() || "_./:@%+,=-'\"*?~${}".contains(c);
     let is_open = |quote: char| !elements.matches(quote).count().is_multiple_of(2);
@@ -93,6 +104,16 @@ fn is_odd_copy(text: &str, at: usize) -> bool {
     text[..at].ends_with(['<', '>'])
         && end.len() < rest.len()
         && end.starts_with(|c: char| !c.is_whitespace() && !";|&()<>".contains(c))
+}
+
+/// Whether what stands behind `>&` is neither a descriptor nor a plain name: bash
+/// expands such a word again when it has taken its quotes away.
+fn is_odd_target(rest: &str) -> bool {
+    let word = rest.trim_start_matches([' ', '\t']);
+    let is_plain = |c: char| c.is_alphanumeric() || "_./-+,:@%=".contains(c);
+    let after = word.trim_start_matches(is_plain);
+    let is_end = |c: char| c.is_whitespace() || ";|&()<>".contains(c);
+    after.len() == word.len() || !(after.is_empty() || after.starts_with(is_end))
 }
 
 /// Whether the here-document whose operator is before `rest` may end elsewhere than

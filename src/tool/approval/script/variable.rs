@@ -78,7 +78,10 @@ impl Reader<'_> {
             _ => {}
         }
         match value {
-            Some(value) => self.assign(name, !goes_on && arithmetic::is_number(value)),
+            Some(value) => {
+                let known = (!goes_on).then_some(value);
+                self.set(name, known.is_some_and(arithmetic::is_number), known);
+            }
             // `export PATH` and `readonly x` leave the value; `local x` does not.
             None if self.names.is_dangerous_variable(name) => self.assign(name, false),
             None => {}
@@ -154,7 +157,8 @@ impl Reader<'_> {
         match &assignment.value {
             AssignmentValue::Scalar(word) => {
                 self.word(word);
-                self.assign(&assignment.name, is_number(word));
+                let known = argument(word);
+                self.set(&assignment.name, is_number(word), known.literal());
             }
             AssignmentValue::Array(words) => {
                 self.arrays = true;
@@ -165,11 +169,21 @@ impl Reader<'_> {
         }
     }
 
+    /// A variable gets a value that is not known, or not looked at.
     pub(super) fn assign(&mut self, name: &str, number: bool) {
+        self.set(name, number, None);
+    }
+
+    /// A variable gets this value, if it is known.
+    fn set(&mut self, name: &str, number: bool, value: Option<&str>) {
         if !arithmetic::is_name(name) {
             self.concern("it sets a variable that is not plainly named");
         } else if self.names.is_dangerous_variable(name) {
             self.concern(format!("it sets {name}, which changes what programs do"));
+        } else if matches!(name, "LANG" | "LC_ALL" | "LC_CTYPE") && !value.is_some_and(is_locale) {
+            self.concern(format!(
+                "it sets {name}, which may change what the bytes of a text mean"
+            ));
         } else if !number
             && self
                 .names
@@ -182,6 +196,15 @@ impl Reader<'_> {
         let known = self.assigned.entry(name.to_owned()).or_insert(true);
         *known &= number;
     }
+}
+
+/// Whether a shell reads quotes and operators in this locale as they are written here:
+/// in others a backslash may be the second byte of a character.
+fn is_locale(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    matches!(value.as_str(), "" | "c" | "posix")
+        || value.ends_with(".utf-8")
+        || value.ends_with(".utf8")
 }
 
 /// Whether a format of `printf` has `%n`, which stores how much came out.

@@ -1,0 +1,97 @@
+//! Options of `cp`, `mv`, `rm` and `chmod` that keep files, or name other ones.
+//!
+//! bashkit takes `mv -n` and overwrites, `rm -i` and asks nobody, `cp -t DIR` and takes
+//! the directory for a file.
+//!
+//! Seen in bashkit 0.20.2; gone when `files` of `tests/it/bashkit.rs` fails.
+
+/// Options of a command, short and long, with the way out.
+type Options = (&'static str, &'static [&'static str], &'static str);
+
+const KEEPING: &str = "test for the file first: [ -e DEST ] || …";
+const ASKING: &str = "nobody can be asked in the sandbox; leave it out, or name other files";
+const NAMING: &str = "put the directory last";
+
+/// The options of the command `name` that are refused.
+fn options(name: &str) -> &'static [Options] {
+    match name {
+        "cp" => &[
+            ("i", &["interactive"], ASKING),
+            ("u", &["update"], KEEPING),
+            ("bS", &["backup", "suffix"], "copy the old file first"),
+            ("s", &["symbolic-link"], "use ln -s"),
+            ("t", &["target-directory"], NAMING),
+            ("", &["parents"], "make the directories with mkdir -p first"),
+        ],
+        "mv" => &[
+            ("i", &["interactive"], ASKING),
+            ("nu", &["no-clobber", "update"], KEEPING),
+            ("bS", &["backup", "suffix"], "copy the old file first"),
+            ("t", &["target-directory"], NAMING),
+        ],
+        "rm" => &[("iI", &["interactive"], ASKING)],
+        "chmod" => &[("R", &["recursive"], "use find DIR -exec chmod MODE {} +")],
+        _ => &[],
+    }
+}
+
+/// Why the command `name` cannot be run with `args`.
+pub(super) fn refusal(name: &str, args: &[String]) -> Option<String> {
+    let mut args = args.iter().take_while(|argument| *argument != "--");
+    let (option, way) = args.find_map(|argument| {
+        options(name).iter().find_map(|(short, long, way)| {
+            let option = match argument.strip_prefix("--") {
+                // What keeps nothing, asks nobody, or is done.
+                Some("interactive=never" | "update=all" | "backup=none" | "backup=off") => None,
+                Some("update=none") if name == "cp" => None,
+                Some(text) => {
+                    let (text, _) = text.split_once('=').unwrap_or((text, ""));
+                    long.contains(&text).then(|| format!("--{text}"))
+                }
+                None => {
+                    let letters = argument.strip_prefix('-').unwrap_or_default();
+                    let letter = letters.chars().find(|letter| short.contains(*letter));
+                    letter.map(|letter| format!("-{letter}"))
+                }
+            }?;
+            Some((option, way))
+        })
+    })?;
+    Some(format!(
+        "{name}: {option} is not supported in the sandbox; {way}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused() {
+        let check = |line: &str, expected: Option<&str>| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let name = words.next().expect("a name");
+            let args: Vec<_> = words.collect();
+            let expected =
+                expected.map(|it| format!("{name}: {it} is not supported in the sandbox"));
+            let refusal = refusal(&name, &args);
+            let said = refusal.as_deref().and_then(|said| said.split_once("; "));
+            assert_eq!(said.map(|it| it.0.to_owned()), expected, "{line}");
+        };
+        check("mv -n a b", Some("-n"));
+        check("mv --no-clobber a b", Some("--no-clobber"));
+        check("mv -vi a b", Some("-i"));
+        check("mv -f -- -n b", None);
+        check("cp -n a b", None);
+        check("cp --update=none a b", None);
+        check("cp -ru a b", Some("-u"));
+        check("cp --backup=numbered a b", Some("--backup"));
+        check("cp -t b a", Some("-t"));
+        check("cp -av a b", None);
+        check("rm -ri a", Some("-i"));
+        check("rm --interactive=never -rf a", None);
+        check("chmod -R 755 a", Some("-R"));
+        check("chmod -x a", None);
+        check("chmod u-r a", None);
+    }
+}
