@@ -97,8 +97,29 @@ pub(crate) fn ends(lines: &[String], head: usize, tail: usize) -> (Vec<String>, 
     (shown, false)
 }
 
+/// Lines that show what a terminal would not: a carriage return may hide the beginning of
+/// a command, and other characters have no width or turn the direction.
 fn split(text: &str) -> Vec<String> {
-    text.lines().map(harmless).collect()
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(
+                c,
+                '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}' | '\u{feff}'
+            )
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let seen = |line: &str| {
+        let mut seen = String::with_capacity(line.len());
+        for c in line.chars() {
+            match c {
+                '\t' => seen.push(c),
+                c if is_hidden(c) => seen.extend(c.escape_default()),
+                c => seen.push(c),
+            }
+        }
+        seen
+    };
+    text.lines().map(seen).collect()
 }
 
 #[cfg(test)]
@@ -116,7 +137,11 @@ mod tests {
     fn calls() {
         check(
             json!({"command": "a\nb \u{1b}[2J", "timeout_ms": 5}),
-            &["a", "b [2J"],
+            &["a", "b \\u{1b}[2J"],
+        );
+        check(
+            json!({"command": "ls x\ry\u{200b}z"}),
+            &["ls x\\ry\\u{200b}z"],
         );
         check(
             json!({"command": "a", "working_dir": "e"}),
