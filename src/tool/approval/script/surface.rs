@@ -51,6 +51,12 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
     {
         return Some("it has quotes with `$` that shells read differently");
     }
+    if text
+        .match_indices('$')
+        .any(|(at, _)| is_odd_dollar(&text[at + 1..]))
+    {
+        return Some("it has a `$` that shells read differently");
+    }
     // In bash `)#` and `>&1#` begin no comment, `1>&1/x` is a file, and what stands
     // behind `>&` is expanded twice.
     if has(")#")
@@ -95,6 +101,15 @@ fn is_odd_array(rest: &str) -> bool {
     let is_odd =
         elements.contains("$$") || elements.matches('{').count() != elements.matches('}').count();
     !elements.chars().all(is_plain) || is_odd || is_open('\'') || is_open('"')
+}
+
+/// Whether a `$` with `rest` behind it begins something for the parser and nothing for
+/// bash, to which `$\'` is two characters, and `$${x` a number and a text.
+fn is_odd_dollar(rest: &str) -> bool {
+    let after = rest.trim_start_matches('\\');
+    let is_escaped = after.len() < rest.len() && after.starts_with(['\'', '"', '`']);
+    let number = rest.strip_prefix('$');
+    is_escaped || number.is_some_and(|rest| rest.starts_with(['{', '(', '[', '\'', '`']))
 }
 
 /// Whether the `&` at `at` is that of `>&1` with something at once behind the number.
