@@ -57,6 +57,9 @@ pub(super) fn ambiguity(text: &str) -> Option<&'static str> {
     {
         return Some("it has a `$` that shells read differently");
     }
+    if is_odd_pattern(text) {
+        return Some("it has a pattern behind `=~` that shells read differently");
+    }
     // In bash `)#` and `>&1#` begin no comment, `1>&1/x` is a file, and what stands
     // behind `>&` is expanded twice.
     if has(")#")
@@ -110,6 +113,15 @@ fn is_odd_dollar(rest: &str) -> bool {
     let is_escaped = after.len() < rest.len() && after.starts_with(['\'', '"', '`']);
     let number = rest.strip_prefix('$');
     is_escaped || number.is_some_and(|rest| rest.starts_with(['{', '(', '[', '\'', '`']))
+}
+
+/// Whether a pattern behind `=~` has quotes or substitutions: the parser takes it as it
+/// stands. It ends before a `]]`, which one may hold: before the last.
+fn is_odd_pattern(text: &str) -> bool {
+    let pattern = text.find("=~").zip(text.rfind("]]"));
+    let pattern = pattern.and_then(|(begin, end)| text.get(begin..end));
+    let odd = ["'", "\"", "`", "$(", "<(", ">("];
+    pattern.is_some_and(|pattern| odd.iter().any(|part| pattern.contains(part)))
 }
 
 /// Whether the `&` at `at` is that of `>&1` with something at once behind the number.
