@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use similar::algorithms::{Capture, Compact, Replace, myers};
-use similar::{ChangeTag, DiffOp, DiffableStr};
+use similar::{ChangeTag, DiffOp};
 
 /// Hunks that turn `old` into `new`, with `context` lines around each change;
 /// empty when they are equal. There are no file headers.
@@ -14,9 +14,14 @@ pub fn unified_diff(old: &str, new: &str, context: usize) -> String {
 
 /// The same for pieces of files that both begin at line `first_line`.
 pub(crate) fn unified_diff_from(old: &str, new: &str, context: usize, first_line: usize) -> String {
-    let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
+    let (old, new) = (lines(old), lines(new));
     let groups = changed_groups(&old, &new, context);
     unified_groups(&old, &new, &groups, first_line)
+}
+
+/// The lines of `text` with their ends, as git and GNU's `diff` count them.
+pub(crate) fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
 }
 
 /// What turns `old` into `new`, in groups with `context` lines around each change.

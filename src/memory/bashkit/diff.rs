@@ -6,10 +6,11 @@
 //!
 //! Seen in bashkit 0.20.2; gone when `diff` of `tests/it/bashkit.rs` fails.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use similar::{DiffOp, DiffableStr};
+use similar::DiffOp;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod builtin;
@@ -17,7 +18,7 @@ mod builtin;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) use builtin::Diff;
 
-use crate::text::diff::{changed_groups, push_line, unified_groups};
+use crate::text::diff::{changed_groups, lines, push_line, unified_groups};
 
 /// Exit codes: the files differ, and trouble.
 const DIFFERENT: i32 = 1;
@@ -71,18 +72,13 @@ fn compare(call: &Call, old: &[u8], new: &[u8]) -> (String, i32) {
             false => text,
         }
     };
-    let (old, new) = (text(old), text(new));
-    let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
-    let context = call.context.unwrap_or(0);
-    let groups = match call.ignores == Ignored::default() {
-        true => changed_groups(&old, &new, context),
-        false => {
-            let keys = |lines: &[&str]| -> Vec<String> {
-                lines.iter().map(|line| call.ignores.key(line)).collect()
-            };
-            changed_groups(&keys(&old), &keys(&new), context)
-        }
+    let keys = |content: &[u8]| -> Vec<String> {
+        let lines = content.split_inclusive(|byte| *byte == b'\n');
+        lines.map(|line| call.key(line)).collect()
     };
+    let groups = changed_groups(&keys(old), &keys(new), call.context.unwrap_or(0));
+    let (old, new) = (text(old), text(new));
+    let (old, new) = (lines(&old), lines(&new));
     if groups.is_empty() {
         return same();
     }
@@ -192,6 +188,17 @@ fn parse(args: &[String]) -> Result<Call, String> {
 }
 
 impl Call {
+    /// What of `line` counts; bytes that are not UTF-8 count, too.
+    fn key(&self, line: &[u8]) -> String {
+        let line = match line.strip_suffix(b"\r\n") {
+            Some(line) if self.strips_cr => Cow::from([line, b"\n".as_slice()].concat()),
+            _ => Cow::from(line),
+        };
+        let text = std::str::from_utf8(&line);
+        let text = text.map_or_else(|_| line.escape_ascii().to_string(), str::to_owned);
+        self.ignores.key(&text)
+    }
+
     fn long<'a>(
         &mut self,
         long: &str,
@@ -316,6 +323,13 @@ mod tests {
             "--- x\n+++ y\n@@ -2,2 +2 @@\n 2\n-3\n",
             1,
         );
+    }
+
+    #[test]
+    fn bytes_count() {
+        let call = parse(&["-q", "a", "b"].map(str::to_owned)).expect("a call");
+        assert_eq!(compare(&call, b"\xe8\n", b"\xe9\n").1, 1);
+        check("", "a\rb\n", "a\rc\n", "1c1\n< a\rb\n---\n> a\rc\n", 1);
     }
 
     #[test]
