@@ -22,7 +22,7 @@ use super::bashkit::layers::RootFileSystem;
 use super::bashkit::random as shell_random;
 use super::bashkit::script::Script;
 use super::bashkit::{
-    self as workarounds, arguments, costs, hooks, limits, printf, rg, script, sed, watcher,
+    self as workarounds, arguments, checked, costs, hooks, limits, printf, rg, script, sed, watcher,
 };
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
@@ -155,7 +155,9 @@ impl ShellBase {
                 if event.name == "printf" {
                     printf::octal_escapes(&mut event.args);
                 }
+                let carries = checked::take_carrying(&mut event.args);
                 if let Some(timeline) = clock::current() {
+                    timeline.hooks.set_carries_bytes(carries);
                     if timeline.refuses(&event.name) {
                         return HookAction::Cancel("the time is over".to_owned());
                     }
@@ -163,7 +165,11 @@ impl ShellBase {
                     let refusal = arguments::refusal(&event.name, &event.args)
                         .or_else(|| look_through(&event, &timeline));
                     if let Some(sentence) = refusal {
-                        timeline.hooks.set_refusal(sentence);
+                        if let Some(args) = checked::refused(&event.name, &sentence) {
+                            event.args = args;
+                            return HookAction::Continue(event);
+                        }
+                        timeline.hooks.add_refusal(&event.name, sentence);
                         return HookAction::Cancel("not supported".to_owned());
                     }
                     define(&mut event, &timeline);
@@ -507,7 +513,7 @@ async fn run(
             let timeline = clock::current();
             let refused = hooks::is_refusal(&bytes);
             let sentence = timeline.as_ref().filter(|_| refused);
-            let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal());
+            let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal(&bytes));
             let bytes = sentence.map_or(bytes, String::into_bytes);
             if timeline
                 .as_ref()

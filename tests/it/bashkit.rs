@@ -42,6 +42,19 @@ fn braces() {
 }
 
 #[test]
+fn bytes() {
+    check("printf 'x\\xf6\\n' | sort | wc -c", "5\n", 0);
+    check("printf '\\xf6\\n\\xe4\\n' | uniq | wc -l", "1\n", 0);
+    check("printf 'a\\xf6\\n' > f; sort -o f f; wc -c < f", "5\n", 0);
+}
+
+#[test]
+fn cut() {
+    check("echo a:b | cut -d: -f0", "\n", 0);
+    check("echo a:b | cut -d: -f x", "\n", 0);
+}
+
+#[test]
 fn diff() {
     check("echo a > f; diff f nope > /dev/null 2>&1", "", 1);
     check("printf a > f; echo a > g; diff f g", "", 0);
@@ -52,6 +65,41 @@ fn files() {
     check("echo 1 > a; echo 2 > b; mv -n a b; cat b", "1\n", 0);
     check("echo 1 > a; echo n | rm -i a; cat a 2> /dev/null", "", 1);
     check("mkdir d; echo 1 > a; cp -t d a 2> /dev/null", "", 1);
+    check("mkdir d; cd d; touch f; rm -rf .; ls f 2> /dev/null", "", 2);
+}
+
+#[test]
+fn iconv() {
+    let script = "printf '\\xc3\\xa4' | iconv -f utf-8 -t latin1 | wc -c";
+    check(script, "2\n", 0);
+}
+
+#[test]
+fn order() {
+    let files = "printf 'b\\na\\n' > f; echo c > g;";
+    check(&format!("{files} comm -12 f g"), "", 0);
+}
+
+#[test]
+fn slashes() {
+    check("echo 1 > a; echo 2 > c; mv a c/; cat c", "1\n", 0);
+    check("echo 1 > a; cp a nope/; cat nope", "1\n", 0);
+}
+
+#[test]
+fn tar() {
+    check("echo junk > f; tar tf f", "", 0);
+}
+
+#[test]
+fn tee() {
+    check("printf '\\xf6' | tee f > /dev/null; wc -c < f", "3\n", 0);
+}
+
+#[test]
+fn tr() {
+    check("echo abc | tr '[:foo:]' x", "abc\n", 0);
+    check("echo abc | tr abc '[x*]'", "[x*\n", 0);
 }
 
 #[test]

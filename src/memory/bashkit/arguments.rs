@@ -1,16 +1,19 @@
 //! What of a builtin's arguments bashkit would get wrong, or not survive.
 
 use super::jq::{Filter, filter_of};
-use super::{files, ln, mkdir, nesting, sed, sort};
+use super::{cut, files, iconv, ln, mkdir, nesting, sed, sort, tr};
 
 /// Why the builtin `name` cannot be run with `args`, with a line end.
 pub(in crate::memory) fn refusal(name: &str, args: &[String]) -> Option<String> {
     let special = match name {
-        "chmod" | "cp" | "mv" | "rm" => files::refusal(name, args),
+        "chmod" | "cp" | "mv" | "rm" | "rmdir" => files::refusal(name, args),
+        "cut" => cut::refusal(args),
+        "iconv" => iconv::refusal(args),
         "ln" => ln::refusal(args),
         "mkdir" => mkdir::refusal(args),
         "sed" => sed::refusal(args),
         "sort" => sort::refusal(args),
+        "tr" => tr::refusal(args),
         _ => None,
     };
     special

@@ -6,7 +6,6 @@
 //!
 //! Seen in bashkit 0.20.2; gone when `diff` of `tests/it/bashkit.rs` fails.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -18,6 +17,7 @@ mod builtin;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) use builtin::Diff;
 
+use super::bytes;
 use crate::text::diff::{changed_groups, lines, push_line, unified_groups};
 
 /// Exit codes: the files differ, and trouble.
@@ -50,7 +50,7 @@ struct Ignored {
     all_space: bool,
 }
 
-/// What is said of two contents, and the exit code.
+/// What is said of two contents, text that stands for bytes, and the exit code.
 fn compare(call: &Call, old: &[u8], new: &[u8]) -> (String, i32) {
     let (first, second) = (&call.files[0], &call.files[1]);
     let same = || match call.says_same {
@@ -62,23 +62,21 @@ fn compare(call: &Call, old: &[u8], new: &[u8]) -> (String, i32) {
     }
     if !call.is_text && (old.contains(&0) || new.contains(&0)) {
         let what = if call.brief { "Files" } else { "Binary files" };
-        let code = if call.brief { DIFFERENT } else { TROUBLE };
-        return (format!("{what} {first} and {second} differ\n"), code);
+        return (format!("{what} {first} and {second} differ\n"), DIFFERENT);
     }
     let text = |content: &[u8]| {
-        let text = String::from_utf8_lossy(content).into_owned();
+        let text = String::from_utf8_lossy(&bytes::to_text(content)).into_owned();
         match call.strips_cr {
             true => text.replace("\r\n", "\n"),
             false => text,
         }
     };
-    let keys = |content: &[u8]| -> Vec<String> {
-        let lines = content.split_inclusive(|byte| *byte == b'\n');
-        lines.map(|line| call.key(line)).collect()
-    };
-    let groups = changed_groups(&keys(old), &keys(new), call.context.unwrap_or(0));
     let (old, new) = (text(old), text(new));
     let (old, new) = (lines(&old), lines(&new));
+    let keys = |lines: &[&str]| -> Vec<String> {
+        lines.iter().map(|line| call.ignores.key(line)).collect()
+    };
+    let groups = changed_groups(&keys(&old), &keys(&new), call.context.unwrap_or(0));
     if groups.is_empty() {
         return same();
     }
@@ -188,17 +186,6 @@ fn parse(args: &[String]) -> Result<Call, String> {
 }
 
 impl Call {
-    /// What of `line` counts; bytes that are not UTF-8 count, too.
-    fn key(&self, line: &[u8]) -> String {
-        let line = match line.strip_suffix(b"\r\n") {
-            Some(line) if self.strips_cr => Cow::from([line, b"\n".as_slice()].concat()),
-            _ => Cow::from(line),
-        };
-        let text = std::str::from_utf8(&line);
-        let text = text.map_or_else(|_| line.escape_ascii().to_string(), str::to_owned);
-        self.ignores.key(&text)
-    }
-
     fn long<'a>(
         &mut self,
         long: &str,
@@ -293,7 +280,7 @@ mod tests {
         check("", "1\n2\n", "1\n2\n", "", 0);
         check("-s", "1\n", "1\n", "Files a and b are identical\n", 0);
         check("-q", "1\n", "2\n", "Files a and b differ\n", 1);
-        check("", "\0", "1", "Binary files a and b differ\n", 2);
+        check("", "\0", "1", "Binary files a and b differ\n", 1);
         check("", "1\n2\n3\n", "1\n3\n", "2d1\n< 2\n", 1);
         check("", "", "1\n2\n", "0a1,2\n> 1\n> 2\n", 1);
         check(

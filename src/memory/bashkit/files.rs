@@ -22,12 +22,18 @@ fn options(name: &str) -> &'static [Options] {
             ("s", &["symbolic-link"], "use ln -s"),
             ("t", &["target-directory"], NAMING),
             ("", &["parents"], "make the directories with mkdir -p first"),
+            ("T", &["no-target-directory"], "use cp -r SOURCE/. DEST"),
         ],
         "mv" => &[
             ("i", &["interactive"], ASKING),
             ("nu", &["no-clobber", "update"], KEEPING),
             ("bS", &["backup", "suffix"], "copy the old file first"),
             ("t", &["target-directory"], NAMING),
+            (
+                "T",
+                &["no-target-directory"],
+                "test for the directory first: [ -d DEST ] || …",
+            ),
         ],
         "rm" => &[("iI", &["interactive"], ASKING)],
         "chmod" => &[("R", &["recursive"], "use find DIR -exec chmod MODE {} +")],
@@ -37,6 +43,9 @@ fn options(name: &str) -> &'static [Options] {
 
 /// Why the command `name` cannot be run with `args`.
 pub(super) fn refusal(name: &str, args: &[String]) -> Option<String> {
+    if let Some(problem) = itself(name, args) {
+        return Some(problem);
+    }
     let mut args = args.iter().take_while(|argument| *argument != "--");
     let (option, way) = args.find_map(|argument| {
         options(name).iter().find_map(|(short, long, way)| {
@@ -62,9 +71,68 @@ pub(super) fn refusal(name: &str, args: &[String]) -> Option<String> {
     ))
 }
 
+/// Why `rm`, `rmdir` or `mv` cannot be run: a directory would take itself away, or all
+/// there is. GNU's refuse the same.
+fn itself(name: &str, args: &[String]) -> Option<String> {
+    let mut operands = operands(args);
+    if name == "mv" {
+        operands.pop();
+    }
+    let takes = |operand: &&str| {
+        let path = operand.trim_end_matches('/');
+        let last = path.rsplit('/').next().unwrap_or(path);
+        matches!(last, "." | "..") || path.is_empty() && !operand.is_empty()
+    };
+    let takes_away = matches!(name, "mv" | "rm" | "rmdir");
+    let operand = operands.into_iter().find(takes).filter(|_| takes_away)?;
+    Some(format!(
+        "{name}: nothing was done: '{operand}' cannot be taken away from where it is; name what is in it, or the directory itself"
+    ))
+}
+
+/// The arguments that are no options.
+pub(super) fn operands(args: &[String]) -> Vec<&str> {
+    let mut operands = Vec::new();
+    let mut rest = args.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        match argument {
+            "--" => operands.extend(rest.by_ref()),
+            option if option.starts_with('-') && option.len() > 1 => {}
+            operand => operands.push(operand),
+        }
+    }
+    operands
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_themselves() {
+        let check = |line: &str, named: Option<&str>| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let name = words.next().expect("a name");
+            let args: Vec<_> = words.collect();
+            let refusal = itself(&name, &args);
+            let said = refusal.as_deref().and_then(|it| it.split('\'').nth(1));
+            assert_eq!(said, named, "{line}");
+        };
+        check("rm -rf .", Some("."));
+        check("rm -rf ./", Some("./"));
+        check("rm -rf a d/..", Some("d/.."));
+        check("rm -rf /", Some("/"));
+        check("rm -rf //", Some("//"));
+        check("rm -rf -- ..", Some(".."));
+        check("rmdir .", Some("."));
+        check("mv . x", Some("."));
+        check("mv d/.. x y", Some("d/.."));
+        check("mv x .", None);
+        check("mv x /", None);
+        check("rm -rf .git ./a ..b /a", None);
+        check("rm -rf d/", None);
+        check("cp -r . x", None);
+    }
 
     #[test]
     fn what_is_refused() {

@@ -25,6 +25,12 @@ struct Searched {
     is_recursive: bool,
 }
 
+/// What is said of a builtin that was not started.
+struct Refusal {
+    name: String,
+    sentence: String,
+}
+
 /// What the command and the builtin that runs are about.
 pub(crate) struct Hooks {
     scope: RefCell<Option<Scope>>,
@@ -34,7 +40,8 @@ pub(crate) struct Hooks {
     filter_file: RefCell<Option<String>>,
     script_file: RefCell<Option<String>>,
     searched: RefCell<Searched>,
-    refusal: RefCell<Option<String>>,
+    carries_bytes: Cell<bool>,
+    refusals: RefCell<Vec<Refusal>>,
 }
 
 impl Default for Hooks {
@@ -47,7 +54,8 @@ impl Default for Hooks {
             filter_file: RefCell::default(),
             script_file: RefCell::default(),
             searched: RefCell::default(),
-            refusal: RefCell::default(),
+            carries_bytes: Cell::new(false),
+            refusals: RefCell::default(),
         }
     }
 }
@@ -133,15 +141,31 @@ impl Hooks {
         };
     }
 
-    /// What is said in place of bashkit's sentence on a builtin that was not
-    /// started.
-    pub(crate) fn set_refusal(&self, sentence: String) {
-        *self.refusal.borrow_mut() = Some(sentence);
+    /// Whether text stands for bytes in what the builtin that runs reads and writes.
+    pub(crate) fn carries_bytes(&self) -> bool {
+        self.carries_bytes.get()
     }
 
-    /// Takes that sentence.
-    pub(crate) fn take_refusal(&self) -> Option<String> {
-        self.refusal.take()
+    /// Sets whether it does.
+    pub(crate) fn set_carries_bytes(&self, carries: bool) {
+        self.carries_bytes.set(carries);
+    }
+
+    /// What is said in place of bashkit's sentence on the builtin `name`, which was not
+    /// started.
+    pub(crate) fn add_refusal(&self, name: &str, sentence: String) {
+        let name = name.to_owned();
+        self.refusals.borrow_mut().push(Refusal { name, sentence });
+    }
+
+    /// Takes the first sentence for bashkit's `output`.
+    pub(crate) fn take_refusal(&self, output: &[u8]) -> Option<String> {
+        let mut refusals = self.refusals.borrow_mut();
+        let builtin = output.strip_suffix(REFUSED)?;
+        let at = refusals
+            .iter()
+            .position(|refusal| builtin.ends_with(refusal.name.as_bytes()))?;
+        Some(refusals.remove(at).sentence)
     }
 }
 

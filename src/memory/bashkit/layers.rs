@@ -7,6 +7,7 @@
 //!
 //! Seen in bashkit 0.20.2; a matter of time: `cargo xtask bench sandbox`.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +16,7 @@ use bashkit::{
     DirEntry, FileSystem, FileSystemExt, FsLimits, FsUsage, Metadata, Result, async_trait,
 };
 
-use super::{jq, long_lines, script};
+use super::{bytes, jq, long_lines, script};
 use crate::memory::clock;
 use crate::memory::filesystem::TreeFileSystem;
 
@@ -67,6 +68,14 @@ impl RootFileSystem {
     }
 }
 
+/// What a builtin writes that prints `content`.
+fn to_bytes(content: &[u8]) -> Cow<'_, [u8]> {
+    match clock::current() {
+        Some(timeline) if timeline.hooks.carries_bytes() => bytes::to_bytes(content),
+        _ => Cow::Borrowed(content),
+    }
+}
+
 #[async_trait]
 impl FileSystemExt for RootFileSystem {
     fn usage(&self) -> FsUsage {
@@ -99,6 +108,11 @@ impl FileSystem for RootFileSystem {
             if timeline.hooks.is_searched(path) {
                 long_lines::refuse(&content)?;
             }
+            if timeline.hooks.carries_bytes()
+                && let Cow::Owned(text) = bytes::to_text(&content)
+            {
+                content = text;
+            }
             if timeline.hooks.is_script_file(path)
                 && let Ok(script) = std::str::from_utf8(&content)
                 && let Some(instead) = script::instead_of_script(path, script)
@@ -110,11 +124,13 @@ impl FileSystem for RootFileSystem {
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
-        self.of(path).write_file(path, content).await
+        let content = to_bytes(content);
+        self.of(path).write_file(path, &content).await
     }
 
     async fn append_file(&self, path: &Path, content: &[u8]) -> Result<()> {
-        self.of(path).append_file(path, content).await
+        let content = to_bytes(content);
+        self.of(path).append_file(path, &content).await
     }
 
     async fn mkdir(&self, path: &Path, recursive: bool) -> Result<()> {

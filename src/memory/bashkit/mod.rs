@@ -10,7 +10,10 @@
 //! | `absent` | `git`, `curl` and their like mislead | `absent` |
 //! | `arguments` | gathers the refusals of a builtin's arguments | its parts |
 //! | `braces` | leaves words of large braces out | `braces` |
+//! | `bytes` | puts U+FFFD for bytes that are not UTF-8 | `bytes` |
+//! | `checked` | looks at nothing of this before it runs a builtin | its parts |
 //! | `costs` | counts nothing that all builtins have in common | its interface |
+//! | `cut` | takes a list that it cannot read for none | `cut` |
 //! | `descriptors` | takes a quoted `{name}` in front of a redirect for a descriptor | `descriptors` |
 //! | `devices` | reads endless devices whole, as all files | our own tree |
 //! | `diff` | takes no notice of the ends of lines | `diff` |
@@ -20,6 +23,7 @@
 //! | `grep` | copies every file and cuts it into lines | `cargo xtask bench sandbox` |
 //! | `head` | counts a pipe again for every line | `cargo xtask bench sandbox` |
 //! | `hooks` | its hooks know nothing of the command | its interface |
+//! | `iconv` | writes UTF-8, whatever it is asked for | `iconv` |
 //! | `incomplete` | takes the end of a text for the end of a here-document | `incomplete` |
 //! | `jq` | `now` is a panic on wasm32; `del` deletes too little | `tests/sandbox/commands.json` without the file |
 //! | `last_words` | drops the output of a program that a time limit ends | `tests/node/sandbox-exec.test.mjs` without the file |
@@ -33,6 +37,7 @@
 //! | `mktemp` | draws from the keys of std's hash maps | a replay |
 //! | `nesting` | recurses with every bracket | `nesting` |
 //! | `options` | forgets `set -e` and `$?` between executions | `options` |
+//! | `order` | compares files that are not sorted without a word | `order` |
 //! | `pipes` | gives a whole pipe to one of several readers | `pipes` |
 //! | `printf` | `\x00` is left out | `printf` |
 //! | `random` | seeds `$RANDOM` and counts `$SECONDS` by its own | a replay |
@@ -42,10 +47,14 @@
 //! | `seq` | stops at 100,000 lines | `seq` |
 //! | `shuf` | draws from the clock | a replay |
 //! | `sleep` | burns time, and stops at 60 s | `sleep` |
+//! | `slashes` | drops the slash at the end of a path | `slashes` |
 //! | `sort` | `-R` follows from nothing that a replay has | a replay |
 //! | `stat` | prints letters that it does not know | `stat` |
 //! | `substitutions` | counts brackets in quotes | `substitutions` |
+//! | `tar` | takes what is no archive for an empty one | `tar` |
+//! | `tee` | writes U+FFFD for bytes that are not UTF-8 | `tee` |
 //! | `timeout` | stops at 300 s | `timeout` |
+//! | `tr` | takes a class that is none for no characters | `tr` |
 //! | `watcher` | reads the clock once in every poll, in an order that chance decides | its interface |
 //! | `yes` | stops at 10,000 lines | `yes` |
 //! | `zcat` | is not there | `zcat` |
@@ -54,6 +63,7 @@ pub(super) mod arguments;
 #[cfg(feature = "analysis")]
 mod braces;
 pub(super) mod costs;
+mod cut;
 #[cfg(feature = "analysis")]
 mod descriptors;
 #[cfg(feature = "analysis")]
@@ -65,6 +75,7 @@ mod files;
 mod functions;
 pub(super) mod grep;
 pub(super) mod hooks;
+mod iconv;
 pub(super) mod jq;
 pub(super) mod last_words;
 #[cfg(feature = "analysis")]
@@ -82,12 +93,17 @@ pub(super) mod sed;
 mod sort;
 #[cfg(feature = "analysis")]
 mod substitutions;
+mod tr;
 pub(super) mod watcher;
 #[cfg(feature = "analysis")]
 mod words;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod absent;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
+mod bytes;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub(super) mod checked;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod diff;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -106,6 +122,8 @@ mod ls;
 mod mktemp;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) mod options;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
+mod order;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) mod random;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -115,9 +133,15 @@ mod seq;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod shuf;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod slashes;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod sleep;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod stat;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod tar;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod tee;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod timeout;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use bashkit::BuiltinRegistry;
 
-use super::{absent, diff, head, ls, mktemp, sed, seq, shuf, sleep, stat, timeout, yes, zcat};
+use super::{
+    absent, checked, diff, head, ls, mktemp, seq, shuf, sleep, stat, tee, timeout, yes, zcat,
+};
 
 /// Puts every builtin of ours in `registry`.
 pub(in crate::memory) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("seq", Arc::new(seq::Seq));
     registry.insert_trusted("shuf", Arc::new(shuf::Shuf));
     absent::register(registry);
+    checked::register(registry);
     head::register(registry);
     registry.insert_trusted("diff", Arc::new(diff::Diff));
-    registry.insert_trusted("sed", Arc::new(sed::Sed));
+    registry.insert_trusted("tee", Arc::new(tee::Tee));
     registry.insert_trusted("mktemp", Arc::new(mktemp::Mktemp));
     registry.insert_trusted("stat", Arc::new(stat::Stat));
     registry.insert_command("yes", yes::Yes);

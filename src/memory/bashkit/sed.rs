@@ -9,10 +9,10 @@
 use std::fmt;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-mod builtin;
+mod loops;
 
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-pub(super) use builtin::Sed;
+pub(super) use loops::refusal_of_loops;
 
 /// What bashkit's `sed` says where it leaves a loop; it goes on and ends with 0.
 pub(in crate::memory) const LOOP_LIMIT: &[u8] = b"sed: warning: branch/label loop limit";
@@ -154,6 +154,17 @@ impl<'a> SedCall<'a> {
     }
 }
 
+/// Files that the script `text` may read by its commands `r` and `R`.
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
+pub(super) fn read_files(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(['r', 'R']).filter_map(|(at, _)| {
+        let name = text[at + 1..].lines().next()?;
+        let name = name.split([';', '}']).next()?.trim();
+        (is_address(&text[..at]) || text[..at].ends_with([';', '{', '}', '\n', ' ']))
+            .then_some(name)
+    })
+}
+
 /// Whether `command` is the one of this letter, perhaps behind an address.
 fn is(command: &str, letter: char) -> bool {
     command.strip_suffix(letter).is_some_and(is_address)
@@ -255,6 +266,20 @@ mod tests {
         check(&["--null-data", "s/\\n/,/;D"], &[], Some(Input(998)));
         check(&[":a;$!{N;ba};P;D"], &[], Some(Input(998)));
         check(&["G;D"], &[], Some(Input(998)));
+    }
+
+    #[test]
+    fn files_that_are_read() {
+        let check = |text: &str, files: &[&str]| {
+            let read: Vec<_> = read_files(text).filter(|name| !name.is_empty()).collect();
+            assert_eq!(read, files, "{text}");
+        };
+        check("s/a/b/", &[]);
+        check("r f", &["f"]);
+        check("/x/r f", &["f"]);
+        check("$ R f.txt", &["f.txt"]);
+        check("1{r f\nd}", &["f"]);
+        check("s/foo/bar/;2rf", &["f"]);
     }
 
     #[test]

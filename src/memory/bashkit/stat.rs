@@ -9,13 +9,12 @@ use std::path::Path;
 
 use bashkit::time::{SystemTime, UNIX_EPOCH};
 use bashkit::{
-    Builtin, BuiltinContext, ExecResult, ExecutionPlan, FileType, Metadata, SubCommand,
-    async_trait, vfs_join,
+    Builtin, BuiltinContext, ExecResult, ExecutionPlan, FileType, Metadata, async_trait, vfs_join,
 };
 use chrono::DateTime;
 
 use super::ls::permissions;
-use super::reason;
+use super::{checked, reason};
 
 /// The one user and group.
 const OWNER: (&str, &str) = ("1000", "user");
@@ -38,6 +37,12 @@ struct Call {
 #[async_trait]
 impl Builtin for Stat {
     async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+        if let Some(option) = unknown(ctx.args) {
+            let sentence = format!(
+                "hermitcrab: stat: {option} is not supported in the sandbox; use -c FORMAT\n"
+            );
+            return Ok(ExecResult::err(sentence, 1));
+        }
         let call = parse(ctx.args).unwrap_or_default();
         let format = call.format.as_deref().unwrap_or_default();
         if call.files.is_empty() {
@@ -87,18 +92,23 @@ impl Builtin for Stat {
         &self,
         ctx: &BuiltinContext<'_>,
     ) -> bashkit::Result<Option<ExecutionPlan>> {
-        if parse(ctx.args).is_some_and(|call| call.format.is_some()) {
+        let has_format = parse(ctx.args).is_some_and(|call| call.format.is_some());
+        if has_format || unknown(ctx.args).is_some() {
             return Ok(None);
         }
         Ok(Some(ExecutionPlan::Batch {
-            commands: vec![SubCommand {
-                name: "/usr/bin/stat".to_owned(),
-                args: ctx.args.to_vec(),
-                stdin: ctx.stdin.cloned(),
-                assignments: Vec::new(),
-            }],
+            commands: vec![checked::inner("stat", ctx)],
         }))
     }
+}
+
+/// An option that bashkit's takes and ignores.
+fn unknown(args: &[String]) -> Option<&String> {
+    let ignored = ["-t", "--terse", "-f", "--file-system"];
+    let options = args.iter().take_while(|argument| *argument != "--");
+    options
+        .into_iter()
+        .find(|it| ignored.contains(&it.as_str()))
 }
 
 /// A call with options that are known here.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait, vfs_join};
 
 use super::{TROUBLE, compare, parse};
-use crate::memory::bashkit::reason;
+use crate::memory::bashkit::{bytes, reason};
 
 /// `diff [OPTION]... FILE FILE`
 pub(in crate::memory::bashkit) struct Diff;
@@ -53,6 +53,8 @@ impl Builtin for Diff {
             return Ok(ExecResult::err(trouble, TROUBLE));
         };
         let (text, code) = compare(&call, old, new);
-        Ok(ExecResult::with_code(text, code))
+        let mut result = ExecResult::ok_bytes(bytes::to_bytes(text.as_bytes()).into_owned());
+        result.exit_code = code;
+        Ok(result)
     }
 }
