@@ -141,6 +141,8 @@ export class Runtime {
   #scheduled = false;
   #inARow = 0;
   #failure;
+  /** @type {Promise<void> | undefined} When the memory was given back. */
+  #freed;
   /** Of its log. @type {Recording | undefined} */
   #recording;
   #holdsKey = false;
@@ -370,17 +372,26 @@ export class Runtime {
     free();
   }
 
-  /** Gives the core's memory back; whatever runs is cancelled. */
-  free() {
-    if (this.#failure) return;
+  /** Gives the core's memory back; whatever runs is cancelled. @returns {Promise<void>} */
+  async free() {
+    if (this.#failure) return this.#freed;
     this.#core.stop();
     if (this.#recording) {
       this.#core.endLog();
       this.#drain();
     }
     // Not now: the caller may be called by the core.
-    macrotask(() => this.#core.free());
+    this.#freed = new Promise((resolve) => {
+      macrotask(() => {
+        try {
+          this.#core.free();
+        } finally {
+          resolve();
+        }
+      });
+    });
     this.#lose(new EnvironmentError("cancelled", "the environment was closed"));
+    return this.#freed;
   }
 
   #step = () => {

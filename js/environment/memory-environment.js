@@ -339,7 +339,7 @@ export class MemoryEnvironment {
 
   /** Gives the memory back. Sessions in it are over. */
   async dispose() {
-    this.#runtime.free();
+    await this.#runtime.free();
   }
 
   /** `dispose()`, for `await using`. @returns {Promise<void>} */

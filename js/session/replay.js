@@ -106,7 +106,7 @@ export async function forkIn(log, options, adopt) {
     const made = sandboxes.get(place.environment);
     if (!made) attachTo(env, { runtime, number: place.environment });
     if (files) await (made ?? refuseFiles()).importFiles(files);
-    const session = await sessionAfter(runtime, place.session, own, { eventStream: new EventStream(), env: made ?? env, made: made ?? { dispose: async () => runtime.free() }, seq, baseUrl: settings?.baseUrl });
+    const session = await sessionAfter(runtime, place.session, own, { eventStream: new EventStream(), env: made ?? env, made: made ?? { dispose: () => runtime.free() }, seq, baseUrl: settings?.baseUrl });
     if (settings) await session.configure(settings);
     runtime.call((core) => core.goOn());
     return session;

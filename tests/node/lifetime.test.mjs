@@ -111,6 +111,15 @@ for (const [face, api] of Object.entries({ here, worker: far })) {
   }
 }
 
+test("here: sandboxes that are disposed of make room for the next, without a pause", { timeout: 300_000 }, async () => {
+  const big = new Uint8Array(32 * MB);
+  // More than the 4 GiB that a core can have.
+  for (let round = 0; round < 150; round += 1) {
+    const env = await here.MemoryEnvironment.create({ files: { big } });
+    await env.dispose();
+  }
+});
+
 for (const [face, api] of Object.entries({ here, worker: far })) {
   test(`${face}: a session that works goes on though nobody has it`, { timeout: 60_000 }, async () => {
     const did = [];
