@@ -22,7 +22,7 @@ use super::bashkit::layers::RootFileSystem;
 use super::bashkit::random as shell_random;
 use super::bashkit::script::Script;
 use super::bashkit::{
-    self as workarounds, arguments, checked, costs, hooks, limits, printf, rg, script, sed, watcher,
+    self as workarounds, arguments, checked, costs, hooks, limits, rg, script, sed, watcher,
 };
 use super::clock::{self, Clock, Stop, Timeline};
 use super::drive::Drive;
@@ -152,9 +152,10 @@ impl ShellBase {
             .session_limits(SessionLimits::unlimited())
             .memory_limits(limits::of_memory())
             .before_tool(Box::new(|mut event: ToolEvent| {
-                if event.name == "printf" {
-                    printf::octal_escapes(&mut event.args);
+                if let Some(name) = checked::name_of(&event.name) {
+                    event.name = name.to_owned();
                 }
+                arguments::correct(&event.name, &mut event.args);
                 let carries = checked::take_carrying(&mut event.args);
                 if let Some(timeline) = clock::current() {
                     timeline.hooks.set_carries_bytes(carries);
@@ -511,10 +512,11 @@ async fn run(
             let length = bytes.len();
             clock::spend(1 + (length / OUTPUT_BYTES_PER_WORK) as u64);
             let timeline = clock::current();
-            let refused = hooks::is_refusal(&bytes);
-            let sentence = timeline.as_ref().filter(|_| refused);
-            let sentence = sentence.and_then(|timeline| timeline.hooks.take_refusal(&bytes));
-            let bytes = sentence.map_or(bytes, String::into_bytes);
+            let refused = hooks::has_refusal(&bytes);
+            let bytes = match timeline.as_ref().filter(|_| refused) {
+                Some(timeline) => timeline.hooks.say_refusals(&bytes),
+                None => bytes,
+            };
             if timeline
                 .as_ref()
                 .is_none_or(|timeline| timeline.last_words.are_heard())

@@ -3,10 +3,21 @@
 use super::jq::{Filter, filter_of};
 use super::{cut, files, iconv, ln, mkdir, nesting, sed, sort, tr};
 
+/// Makes the arguments of the builtin `name` those that bashkit takes as the real tools
+/// do.
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+pub(in crate::memory) fn correct(name: &str, args: &mut Vec<String>) {
+    match name {
+        "printf" => super::printf::octal_escapes(args),
+        "rm" => files::drop_empty(name, args),
+        _ => {}
+    }
+}
+
 /// Why the builtin `name` cannot be run with `args`, with a line end.
 pub(in crate::memory) fn refusal(name: &str, args: &[String]) -> Option<String> {
     let special = match name {
-        "chmod" | "cp" | "mv" | "rm" | "rmdir" => files::refusal(name, args),
+        "chmod" | "cp" | "find" | "mv" | "rm" | "rmdir" | "touch" => files::refusal(name, args),
         "cut" => cut::refusal(args),
         "iconv" => iconv::refusal(args),
         "ln" => ln::refusal(args),

@@ -21,7 +21,8 @@ use bashkit::{
     SubCommand, async_trait, normalize_path, vfs_join,
 };
 
-use super::{bytes, order, sed, slashes, tar};
+use super::files::operands;
+use super::{bytes, order, patch, sed, slashes, tar};
 
 /// Builtins that work on text.
 const OF_TEXT: [&str; 24] = [
@@ -40,6 +41,28 @@ const CARRYING: &str = "\u{10FFFF}";
 const BACK: &str = "hermitcrab-bytes";
 /// Its argument where there is nothing to change: the output is text, or lost.
 const WHOLE: &str = "whole";
+
+/// Where programs are; bashkit has a stub for each of its builtins there.
+const PLACES: [&str; 2] = ["/usr/bin/", "/bin/"];
+/// The same for calls of bashkit's builtins themselves.
+const INNER: &str = "/usr/bin/./";
+
+/// Puts the builtins of `registry` in the place of bashkit's stubs, too.
+pub(super) fn register_paths(registry: &BuiltinRegistry) {
+    for name in registry.names() {
+        let Some(builtin) = registry.lookup(&name) else {
+            continue;
+        };
+        for place in PLACES {
+            registry.insert_trusted(format!("{place}{name}"), builtin.clone());
+        }
+    }
+}
+
+/// The name of the builtin that is called by the path `called`.
+pub(in crate::memory) fn name_of(called: &str) -> Option<&str> {
+    PLACES.iter().find_map(|place| called.strip_prefix(place))
+}
 
 /// Puts the checks in `registry`.
 pub(super) fn register(registry: &BuiltinRegistry) {
@@ -68,7 +91,7 @@ pub(in crate::memory) fn take_carrying(args: &mut Vec<String>) -> bool {
 /// How bashkit's builtin `name` is called with the arguments and the input of `ctx`.
 pub(super) fn inner(name: &str, ctx: &BuiltinContext<'_>) -> SubCommand {
     SubCommand {
-        name: format!("/usr/bin/{name}"),
+        name: format!("{INNER}{name}"),
         args: ctx.args.to_vec(),
         stdin: ctx.stdin.cloned(),
         assignments: Vec::new(),
@@ -135,7 +158,7 @@ impl Checked {
         last: &str,
     ) -> SubCommand {
         let name = self.name;
-        let script = format!("set -o pipefail; /usr/bin/{name} \"$@\" | {BACK} {last}");
+        let script = format!("set -o pipefail; {INNER}{name} \"$@\" | {BACK} {last}");
         let args = ["-c", &script, name].into_iter().chain(first);
         let args = args.map(str::to_owned);
         SubCommand {
@@ -175,7 +198,27 @@ impl Checked {
     async fn judge_text(&self, ctx: &BuiltinContext<'_>) -> How {
         let name = self.name;
         let given = Given::of(name, ctx).await;
+        let runs_commands = is_awk(name) && given.may_run_commands;
         let problem = match name {
+            "comm" | "join" if given.absent.is_some() => {
+                let file = given.absent.unwrap_or_default();
+                return How::Refused(format!("{name}: {file}: No such file or directory\n"), 1);
+            }
+            "patch" if let Some(file) = patch::other_file(ctx).await => {
+                return How::Refused(
+                    format!(
+                        "hermitcrab: patch: the patch is for {file}, but another file would be changed; name the file: patch {file} < PATCH\n"
+                    ),
+                    1,
+                );
+            }
+            _ if given.is_other && (runs_commands || given.names_stderr) => {
+                "bytes that are not UTF-8 go to no commands and no /dev/stderr in the sandbox"
+            }
+            "sed" if given.is_other && ctx.args.iter().any(|it| sed::lists(it)) => {
+                "`l` of bytes that are not UTF-8 is not supported in the sandbox; use od -c"
+            }
+            _ if runs_commands => return How::Doubtful,
             "xargs" if given.is_other => {
                 "arguments that are not UTF-8 are not supported in the sandbox"
             }
@@ -217,6 +260,11 @@ struct Given {
     /// The same of what a `<(…)` printed, which cannot be changed.
     is_other_substitution: bool,
     is_ascii: bool,
+    /// A program that may run commands.
+    may_run_commands: bool,
+    names_stderr: bool,
+    /// An operand that is no file.
+    absent: Option<String>,
 }
 
 impl Given {
@@ -226,9 +274,19 @@ impl Given {
             is_other: false,
             is_other_substitution: false,
             is_ascii: true,
+            may_run_commands: false,
+            names_stderr: false,
+            absent: None,
         };
+        for operand in operands(ctx.args).into_iter().filter(|it| *it != "-") {
+            let path = normalize_path(&vfs_join(ctx.cwd, operand));
+            if matches!(name, "comm" | "join") && ctx.fs.stat(&path).await.is_err() {
+                given.absent = Some(operand.to_owned());
+            }
+        }
         given.add(ctx.stdin_bytes().unwrap_or_default());
         for argument in ctx.args {
+            given.add_program(argument);
             let value = argument.split_once('=').map(|it| it.1);
             let read = (name == "sed").then(|| sed::read_files(argument));
             let paths = [Some(argument.as_str()), value].into_iter().flatten();
@@ -236,11 +294,20 @@ impl Given {
                 let path = normalize_path(&vfs_join(ctx.cwd, path));
                 let content = content(&*ctx.fs, &path).await;
                 given.add(&content);
+                if ctx.args.iter().any(|it| it.starts_with("-f")) {
+                    given.add_program(&String::from_utf8_lossy(&content));
+                }
                 given.is_other_substitution |=
                     path.starts_with("/dev/fd") && bytes::are_other(&content);
             }
         }
         given
+    }
+
+    fn add_program(&mut self, text: &str) {
+        let pipes = text.replace("||", "").contains('|');
+        self.may_run_commands |= pipes || text.contains("system");
+        self.names_stderr |= text.contains("/dev/std") || text.contains("/dev/fd");
     }
 
     fn add(&mut self, content: &[u8]) {
@@ -267,13 +334,17 @@ pub(super) async fn content(files: &dyn FileSystem, path: &Path) -> Vec<u8> {
 fn reads_others(name: &str, args: &[String]) -> bool {
     let holds = |text: &str| args.iter().any(|argument| argument.contains(text));
     match name {
-        "awk" | "gawk" | "mawk" | "nawk" => {
-            holds("getline") || args.iter().any(|it| it.starts_with("-f"))
+        name if is_awk(name) => {
+            holds("getline") || holds("ARGV") || args.iter().any(|it| it.starts_with("-f"))
         }
         "patch" | "rg" => true,
         "sort" => holds("--files0-from"),
         _ => false,
     }
+}
+
+fn is_awk(name: &str) -> bool {
+    matches!(name, "awk" | "gawk" | "mawk" | "nawk")
 }
 
 /// Whether the builtin `name` is to count bytes.

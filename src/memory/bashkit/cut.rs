@@ -8,7 +8,7 @@
 /// Why `cut` with `args` cannot be run.
 pub(super) fn refusal(args: &[String]) -> Option<String> {
     let mut lists = Vec::new();
-    let (mut delimiter, mut only_delimited) = (None, false);
+    let (mut delimiter, mut only_delimited, mut joins) = (None, false, false);
     let mut rest = args.iter().map(String::as_str);
     while let Some(argument) = rest.next() {
         if argument == "--" {
@@ -24,7 +24,12 @@ pub(super) fn refusal(args: &[String]) -> Option<String> {
                     lists.push((name == "fields", value.or_else(|| rest.next())?));
                 }
                 "delimiter" => delimiter = value.or_else(|| rest.next()),
-                "output-delimiter" if value.is_none() => drop(rest.next()),
+                "output-delimiter" => {
+                    joins = true;
+                    if value.is_none() {
+                        rest.next();
+                    }
+                }
                 "only-delimited" => only_delimited = true,
                 _ => {}
             }
@@ -54,12 +59,16 @@ pub(super) fn refusal(args: &[String]) -> Option<String> {
         [(false, _)] if only_delimited => {
             "suppressing non-delimited lines makes sense only when operating on fields".to_owned()
         }
+        [(false, _)] if joins => {
+            "--output-delimiter with -b or -c is not supported in the sandbox".to_owned()
+        }
+        [(_, list)] if list.contains([' ', '\t']) => {
+            "blanks in a list are not supported in the sandbox; use commas".to_owned()
+        }
         _ if delimiter.is_some_and(|it| it.chars().count() > 1) => {
             "the delimiter must be a single character".to_owned()
         }
-        [(fields, list)] => list
-            .split([',', ' ', '\t'])
-            .find_map(|range| problem(fields, range))?,
+        [(fields, list)] => list.split(',').find_map(|range| problem(fields, range))?,
     };
     Some(format!("cut: {problem}"))
 }

@@ -43,8 +43,11 @@ fn options(name: &str) -> &'static [Options] {
 
 /// Why the command `name` cannot be run with `args`.
 pub(super) fn refusal(name: &str, args: &[String]) -> Option<String> {
-    if let Some(problem) = itself(name, args) {
-        return Some(problem);
+    let problem = empty(name, args)
+        .or_else(|| itself(name, args))
+        .or_else(|| collision(name, args));
+    if problem.is_some() {
+        return problem;
     }
     let mut args = args.iter().take_while(|argument| *argument != "--");
     let (option, way) = args.find_map(|argument| {
@@ -68,6 +71,57 @@ pub(super) fn refusal(name: &str, args: &[String]) -> Option<String> {
     })?;
     Some(format!(
         "{name}: {option} is not supported in the sandbox; {way}"
+    ))
+}
+
+/// Takes the empty operands of `rm -f` away, which GNU's skips and bashkit takes for the
+/// working directory.
+pub(super) fn drop_empty(name: &str, args: &mut Vec<String>) {
+    let is_forced = |argument: &String| match argument.strip_prefix("--") {
+        Some(long) => long == "force",
+        None => argument.starts_with('-') && argument.contains('f'),
+    };
+    if name == "rm" && args.iter().any(is_forced) {
+        args.retain(|argument| !argument.is_empty());
+    }
+}
+
+/// Why a file cannot be worked on: its name is empty, which bashkit takes for the working
+/// directory.
+fn empty(name: &str, args: &[String]) -> Option<String> {
+    let operands = match name {
+        "find" => args
+            .iter()
+            .map(String::as_str)
+            .take_while(|argument| !argument.starts_with(['-', '(', '!']))
+            .collect(),
+        "touch" => operands(args).split_off(operands(args).len().saturating_sub(1)),
+        _ => operands(args),
+    };
+    operands
+        .contains(&"")
+        .then(|| format!("{name}: nothing was done: '': No such file or directory"))
+}
+
+/// Why `cp` or `mv` cannot be run: two files would get the same name.
+fn collision(name: &str, args: &[String]) -> Option<String> {
+    let mut sources = operands(args);
+    sources.pop();
+    if !matches!(name, "cp" | "mv") {
+        return None;
+    }
+    let last = |path: &str| {
+        let path = path.trim_end_matches('/');
+        path.rsplit('/').next().unwrap_or(path).to_owned()
+    };
+    let names: Vec<_> = sources.iter().map(|path| last(path)).collect();
+    let twice = names
+        .iter()
+        .enumerate()
+        .find(|(at, it)| !matches!(it.as_str(), "." | "..") && names[..*at].contains(it))?;
+    Some(format!(
+        "{name}: nothing was done: more than one file would be named '{}'",
+        twice.1
     ))
 }
 
@@ -107,6 +161,34 @@ pub(super) fn operands(args: &[String]) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn words(line: &str) -> (String, Vec<String>) {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().expect("a name"), words.collect())
+    }
+
+    #[test]
+    fn names_that_are_empty_or_equal() {
+        let check = |line: &str, refused: bool| {
+            let (name, mut args) = words(line);
+            drop_empty(&name, &mut args);
+            assert_eq!(refusal(&name, &args).is_some(), refused, "{line}");
+        };
+        check("rm -rf  a", false);
+        check("rm -r  a", true);
+        check("rmdir ", true);
+        check("mv  x", true);
+        check("cp -r x ", true);
+        check("chmod 600 ", true);
+        check("touch ", true);
+        check("touch -d  f", false);
+        check("find  -name x", true);
+        check("find . -name ", false);
+        check("mv x/f y/f d", true);
+        check("cp a b/a/ d", true);
+        check("cp a/. b/. d", false);
+        check("cp a b a", false);
+    }
 
     #[test]
     fn directories_themselves() {

@@ -12,9 +12,9 @@ const DEVICE_BYTES: usize = 64 << 10;
 /// What bashkit says of a command that the hook before it does not let start.
 const REFUSED: &[u8] = b": cancelled by before_tool hook\n";
 
-/// Whether `output` is that sentence.
-pub(crate) fn is_refusal(output: &[u8]) -> bool {
-    output.ends_with(REFUSED)
+/// Whether `output` has that sentence.
+pub(crate) fn has_refusal(output: &[u8]) -> bool {
+    memchr::memmem::find(output, REFUSED).is_some()
 }
 
 /// What a `grep` may read lines of: there may be thousands of arguments, and it is asked
@@ -158,14 +158,22 @@ impl Hooks {
         self.refusals.borrow_mut().push(Refusal { name, sentence });
     }
 
-    /// Takes the first sentence for bashkit's `output`.
-    pub(crate) fn take_refusal(&self, output: &[u8]) -> Option<String> {
+    /// `output` with those sentences in place of bashkit's.
+    pub(crate) fn say_refusals(&self, output: &[u8]) -> Vec<u8> {
         let mut refusals = self.refusals.borrow_mut();
-        let builtin = output.strip_suffix(REFUSED)?;
-        let at = refusals
-            .iter()
-            .position(|refusal| builtin.ends_with(refusal.name.as_bytes()))?;
-        Some(refusals.remove(at).sentence)
+        let mut said = Vec::with_capacity(output.len());
+        for line in output.split_inclusive(|byte| *byte == b'\n') {
+            let builtin = line.strip_suffix(REFUSED);
+            let at = builtin.and_then(|builtin| {
+                let is_of = |refusal: &Refusal| builtin.ends_with(refusal.name.as_bytes());
+                refusals.iter().position(is_of)
+            });
+            match at {
+                Some(at) => said.extend(refusals.remove(at).sentence.into_bytes()),
+                None => said.extend_from_slice(line),
+            }
+        }
+        said
     }
 }
 

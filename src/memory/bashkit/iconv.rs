@@ -7,7 +7,17 @@
 /// Why `iconv` with `args` cannot be run.
 pub(super) fn refusal(args: &[String]) -> Option<String> {
     let mut rest = args.iter().map(String::as_str);
+    let mut files = 0;
     while let Some(argument) = rest.next() {
+        if matches!(argument, "-f" | "--from-code") {
+            rest.next();
+        }
+        files += usize::from(!argument.starts_with('-'));
+        if files > 1 {
+            return Some(
+                "iconv: more than one file is not supported in the sandbox; use cat".to_owned(),
+            );
+        }
         let value = match argument.strip_prefix("--to-code") {
             Some("") => rest.next(),
             Some(value) => value.strip_prefix('='),
@@ -22,6 +32,11 @@ pub(super) fn refusal(args: &[String]) -> Option<String> {
         let is_text = ["utf-8", "utf8", "ascii", "us-ascii"]
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known));
+        if is_text && value.contains("//") && !name.to_ascii_lowercase().contains("ascii") {
+            return Some(format!(
+                "iconv: {value} is not supported in the sandbox; leave out what is behind {name}"
+            ));
+        }
         if !is_text {
             return Some(format!(
                 "iconv: {value} cannot be written in the sandbox, only UTF-8"
@@ -45,6 +60,8 @@ mod tests {
         check("-f latin1 -tUTF8", false);
         check("-f utf-8 -t ascii//TRANSLIT", false);
         check("-f latin1 f", false);
+        check("-f latin1 -t utf-8 f g", true);
+        check("-f utf-8 -t utf-8//TRANSLIT", true);
         check("-t latin1", true);
         check("-f utf-8 -tutf-16le f", true);
         check("--to-code=ISO-8859-1 f", true);

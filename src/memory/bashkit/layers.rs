@@ -8,6 +8,7 @@
 //! Seen in bashkit 0.20.2; a matter of time: `cargo xtask bench sandbox`.
 
 use std::borrow::Cow;
+use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -68,6 +69,18 @@ impl RootFileSystem {
     }
 }
 
+/// Refuses names with characters that stand for bytes.
+fn named_in_text(path: &Path) -> Result<()> {
+    let name = path.as_os_str().as_encoded_bytes();
+    match to_bytes(name) {
+        Cow::Borrowed(_) => Ok(()),
+        Cow::Owned(_) => {
+            let problem = "the name of the file is not UTF-8";
+            Err(IoError::new(ErrorKind::InvalidInput, problem).into())
+        }
+    }
+}
+
 /// What a builtin writes that prints `content`.
 fn to_bytes(content: &[u8]) -> Cow<'_, [u8]> {
     match clock::current() {
@@ -124,11 +137,13 @@ impl FileSystem for RootFileSystem {
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
+        named_in_text(path)?;
         let content = to_bytes(content);
         self.of(path).write_file(path, &content).await
     }
 
     async fn append_file(&self, path: &Path, content: &[u8]) -> Result<()> {
+        named_in_text(path)?;
         let content = to_bytes(content);
         self.of(path).append_file(path, &content).await
     }

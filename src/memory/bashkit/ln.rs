@@ -4,8 +4,15 @@
 //!
 //! Seen in bashkit 0.20.2; gone when `ln` of `tests/it/bashkit.rs` fails.
 
+use super::files::operands;
+
 /// Why `ln` with `args` cannot be run.
 pub(super) fn refusal(args: &[String]) -> Option<String> {
+    if let [target, link] = operands(args)[..]
+        && (target == link || matches!(link, "." | "./") && !target.contains('/'))
+    {
+        return Some(format!("ln: '{target}' and '{link}' are the same file"));
+    }
     let is_hard = !args.iter().any(|argument| is_symbolic(argument));
     is_hard.then(|| "ln: hard links are not supported in the sandbox; use ln -s, or cp".to_owned())
 }

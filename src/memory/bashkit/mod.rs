@@ -38,6 +38,7 @@
 //! | `nesting` | recurses with every bracket | `nesting` |
 //! | `options` | forgets `set -e` and `$?` between executions | `options` |
 //! | `order` | compares files that are not sorted without a word | `order` |
+//! | `patch` | always changes the new one of the two files that a patch names | `patch` |
 //! | `pipes` | gives a whole pipe to one of several readers | `pipes` |
 //! | `printf` | `\x00` is left out | `printf` |
 //! | `random` | seeds `$RANDOM` and counts `$SECONDS` by its own | a replay |
@@ -124,6 +125,8 @@ mod mktemp;
 pub(super) mod options;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod order;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod patch;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) mod random;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]

@@ -37,7 +37,9 @@ pub(super) fn problem(name: &str, args: &[String], contents: [&[u8]; 2]) -> Opti
         keys.sort();
         keys
     });
-    if sorted[0] == sorted[1] {
+    let checks_all = args.iter().any(|argument| argument == "--check-order");
+    let is_empty = contents.iter().any(|content| content.is_empty());
+    if !checks_all && (is_empty || keys[0] == keys[1]) {
         return None;
     }
     let mut sentence = String::new();
@@ -112,6 +114,9 @@ mod tests {
         check("comm f g", "b\na\n", "b\nc\n", "1 is");
         check("comm -12 f g", "b\na\n", "d\nc\n", "1 2 is");
         check("comm --nocheck-order f g", "b\na\n", "b\nc\n", "");
+        check("comm f g", "a\nc\nb\n", "b\nc\na\n", "1 2 is");
+        check("comm f g", "b\na\n", "", "");
+        check("comm --check-order f g", "b\na\n", "b\na\n", "1 2 is");
         check("join f g", "a 2\nb 1\n", "a x\nb y\n", "");
         check("join f g", "b 2\na 1\n", "a x\nc y\n", "1 is");
         check("join -1 2 f g", "b 1\na 2\n", "1 x\n3 y\n", "");

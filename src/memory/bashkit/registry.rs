@@ -25,6 +25,7 @@ pub(in crate::memory) fn register(registry: &BuiltinRegistry) {
     registry.insert_trusted("zcat", Arc::new(zcat::Zcat));
     registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
     registry.insert_trusted("timeout", Arc::new(timeout::Timeout));
+    checked::register_paths(registry);
 }
 
 /// Why a file operation failed, in the words of `strerror`.

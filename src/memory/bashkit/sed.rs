@@ -25,6 +25,12 @@ const MAX_STEPS: usize = 1_000;
 /// Why `sed` with `args` cannot be run: an `a` without a text, by which GNU's ends a last
 /// line that has no end, does nothing in bashkit's.
 pub(super) fn refusal(args: &[String]) -> Option<String> {
+    if args.iter().any(|argument| argument == "--follow-symlinks") {
+        return Some(
+            "sed: --follow-symlinks is not supported in the sandbox; name the file itself"
+                .to_owned(),
+        );
+    }
     let call = SedCall::parse(args);
     call.scripts.last()?.ends_with("a\\").then(|| {
         "sed: `a\\` without a text is not supported in the sandbox; to end a last line, write \
@@ -165,6 +171,13 @@ pub(super) fn read_files(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether the script `text` prints lines by its command `l`.
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
+pub(super) fn lists(text: &str) -> bool {
+    text.split([';', '\n', '{', '}'])
+        .any(|command| is(command.trim(), 'l'))
+}
+
 /// Whether `command` is the one of this letter, perhaps behind an address.
 fn is(command: &str, letter: char) -> bool {
     command.strip_suffix(letter).is_some_and(is_address)
@@ -280,6 +293,14 @@ mod tests {
         check("$ R f.txt", &["f.txt"]);
         check("1{r f\nd}", &["f"]);
         check("s/foo/bar/;2rf", &["f"]);
+    }
+
+    #[test]
+    fn lines_that_are_listed() {
+        assert!(lists("l"));
+        assert!(lists("s/a/b/;$l"));
+        assert!(!lists("s/a/l"));
+        assert!(!lists("/l/p"));
     }
 
     #[test]

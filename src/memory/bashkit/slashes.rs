@@ -11,6 +11,9 @@ use bashkit::{BuiltinContext, normalize_path, vfs_join};
 
 use super::files::operands;
 
+/// Links that are followed, one after another.
+const MAX_LINKS: usize = 40;
+
 /// What a path is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -43,19 +46,43 @@ pub(super) async fn problem(name: &str, ctx: &BuiltinContext<'_>) -> Option<Stri
         };
         return Some(format!("'{operand}': {reason}"));
     }
-    let [from, to] = operands[..] else {
-        return None;
-    };
-    if !has_target {
-        return None;
+    let (to, sources) = operands.split_last().filter(|_| has_target)?;
+    let is_directory = matches!(kind(ctx, to).await, Kind::Directory | Kind::Link);
+    for from in sources {
+        let source = path(ctx, from);
+        let mut target = path(ctx, to);
+        if is_directory {
+            target.push(source.file_name()?);
+        }
+        if kind(ctx, from).await == Kind::Other
+            && real(ctx, source).await == real(ctx, target).await
+        {
+            return Some(format!("'{from}' and '{to}' are the same file"));
+        }
     }
-    let source = path(ctx, from);
-    let mut target = path(ctx, to);
-    if matches!(kind(ctx, to).await, Kind::Directory | Kind::Link) {
-        target.push(source.file_name()?);
+    None
+}
+
+/// `path` without symbolic links, as far as it exists.
+async fn real(ctx: &BuiltinContext<'_>, path: PathBuf) -> PathBuf {
+    let mut path = path;
+    for _ in 0..MAX_LINKS {
+        let mut walked = PathBuf::new();
+        let mut components = path.components();
+        let mut found = None;
+        for component in components.by_ref() {
+            walked.push(component);
+            if let Ok(target) = ctx.fs.read_link(&walked).await {
+                found = Some(target);
+                break;
+            }
+        }
+        let Some(target) = found else { return path };
+        walked.pop();
+        let rest = components.as_path();
+        path = normalize_path(&vfs_join(&vfs_join(&walked, target), rest));
     }
-    let is_same = source == target && kind(ctx, from).await == Kind::Other;
-    is_same.then(|| format!("'{from}' and '{to}' are the same file"))
+    path
 }
 
 fn path(ctx: &BuiltinContext<'_>, operand: &str) -> PathBuf {
