@@ -89,13 +89,23 @@ pub fn export_tar(tree: &Tree, directory: &str) -> Result<Vec<u8>, EnvironmentEr
     let mut builder = builder_of(bytes)?;
     let mut result = Ok(());
     tree.walk(directory, u32::MAX, &mut |path, node| {
-        result = precise_time(&mut builder, node).and_then(|()| append(&mut builder, path, node));
+        result = pack(&mut builder, path, node);
         result.is_ok()
     })
     .map_err(|error| refused(directory, &error))?;
     result
         .and_then(|()| builder.into_inner())
         .map_err(|error| unwritable(&error))
+}
+
+/// Adds `node` under `name`, with its precise time.
+pub(super) fn pack(
+    builder: &mut tar::Builder<Vec<u8>>,
+    name: &str,
+    node: &Node,
+) -> std::io::Result<()> {
+    precise_time(builder, node)?;
+    append(builder, name, node)
 }
 
 /// Bytes that an entry takes at most, with its precise time.
@@ -208,11 +218,24 @@ fn import_entry(
         let name = String::from_utf8_lossy(error.as_bytes());
         invalid(&name, "its name is not UTF-8")
     })?;
-    refuse_pax_sparse(entry, &name)?;
     if tree::components(&name).next().is_none() {
         return Ok(None);
     }
-    let path = entry_path(directory, &name)?;
+    unpack(tree, directory, &name, entry, now_us)
+}
+
+/// Puts `entry` at `name` below `directory`; for a directory, its path and the time that
+/// it gets last.
+pub(super) fn unpack(
+    tree: &mut Tree,
+    directory: &str,
+    name: &str,
+    entry: &mut tar::Entry<'_, &[u8]>,
+    now_us: u64,
+) -> Result<Option<(String, u64)>, EnvironmentError> {
+    let kind = entry.header().entry_type();
+    refuse_pax_sparse(entry, name)?;
+    let path = entry_path(directory, name)?;
     let mode = entry.header().mode().ok();
     let modified_us = match (precise_mtime(entry), entry.header().mtime()) {
         (Some(precise), _) => precise,
@@ -225,7 +248,7 @@ fn import_entry(
         tar::EntryType::Regular if name.ends_with('/') => tar::EntryType::Directory,
         kind => kind,
     };
-    let refuse = |error: TreeError| refused(&name, &error);
+    let refuse = |error: TreeError| refused(name, &error);
     match kind {
         tar::EntryType::Directory => tree.make_directories(&path, modified_us).map_err(refuse)?,
         tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
@@ -248,7 +271,7 @@ fn import_entry(
             let target = entry
                 .link_name_bytes()
                 .and_then(|bytes| String::from_utf8(bytes.into_owned()).ok())
-                .ok_or_else(|| invalid(&name, "its link target is missing or not UTF-8"))?;
+                .ok_or_else(|| invalid(name, "its link target is missing or not UTF-8"))?;
             tree.make_directories(tree::parent(&path), modified_us)
                 .map_err(refuse)?;
             if kind == tar::EntryType::Symlink {
@@ -270,11 +293,11 @@ fn import_entry(
                 Ok(NodeKind::Directory(_)) | Err(_) => {
                     let reason =
                         format!("it is a hard link to {target}, which is no file before it");
-                    return Err(invalid(&name, &reason));
+                    return Err(invalid(name, &reason));
                 }
             }
         }
-        other => return Err(invalid(&name, &unsupported(other))),
+        other => return Err(invalid(name, &unsupported(other))),
     }
     if let Some(mode) = mode {
         tree.set_mode(&path, mode).map_err(refuse)?;

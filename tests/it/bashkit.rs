@@ -81,6 +81,12 @@ fn order() {
 }
 
 #[test]
+fn patch() {
+    let script = "echo a > f; echo b > g; diff -u f g > p; cp f g; patch < p; cat f";
+    check(script, "patching file g\na\n", 0);
+}
+
+#[test]
 fn slashes() {
     check("echo 1 > a; echo 2 > c; mv a c/; cat c", "1\n", 0);
     check("echo 1 > a; cp a nope/; cat nope", "1\n", 0);
@@ -89,6 +95,8 @@ fn slashes() {
 #[test]
 fn tar() {
     check("echo junk > f; tar tf f", "", 0);
+    let script = "touch f; ln -s f l; tar cf t l; rm l; tar xf t; readlink l";
+    check(script, "", 1);
 }
 
 #[test]
@@ -121,6 +129,12 @@ fn functions() {
         "",
         127,
     );
+}
+
+#[test]
+fn gzip() {
+    check("yes | head -20000 | gzip | gunzip 2> /dev/null", "", 1);
+    check("echo a | gzip > f; zcat f 2> /dev/null", "", 127);
 }
 
 #[test]
@@ -238,11 +252,6 @@ fn timeout() {
 #[test]
 fn yes() {
     check("yes | head -n 10001 | wc -l", "10000\n", 0);
-}
-
-#[test]
-fn zcat() {
-    check("echo a | gzip > f; zcat f 2> /dev/null", "", 127);
 }
 
 /// Files of the directory that make up for nothing.

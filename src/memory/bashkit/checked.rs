@@ -8,7 +8,7 @@
 //! | paths that end with a slash | refused where the real tools refuse ([`slashes`]) |
 //! | loops of `sed` that are too long | refused ([`sed`]) |
 //! | files that are not sorted, to `comm` and `join` | run, with a message ([`order`]) |
-//! | what is no archive, to `tar` | refused ([`tar`]) |
+//! | a patch for a file that would not be changed | refused ([`patch`]) |
 //!
 //! A call that is all right goes on to bashkit's builtin by its stub in `/usr/bin`, so
 //! `set -x` shows it twice, and a trap on `ERR` runs twice.
@@ -21,8 +21,7 @@ use bashkit::{
     SubCommand, async_trait, normalize_path, vfs_join,
 };
 
-use super::files::operands;
-use super::{bytes, order, patch, sed, slashes, tar};
+use super::{awk, bytes, order, patch, sed, slashes};
 
 /// Builtins that work on text.
 const OF_TEXT: [&str; 24] = [
@@ -31,7 +30,9 @@ const OF_TEXT: [&str; 24] = [
     "xargs",
 ];
 /// The others.
-const OTHERS: [&str; 6] = ["cp", "mv", "rm", "tar", "touch", "xxd"];
+const OTHERS: [&str; 10] = [
+    "chmod", "cp", "iconv", "ln", "mkdir", "mv", "rm", "rmdir", "touch", "xxd",
+];
 
 /// How the only argument begins that says why a call cannot be run.
 const REFUSED: &str = "\u{10FFFE}";
@@ -180,13 +181,8 @@ impl Checked {
                 Some(problem) => How::Refused(format!("{name}: {problem}\n"), 1),
                 None => How::Plain,
             },
-            "tar" => match tar::problem(ctx).await {
-                Some(problem) => How::Refused(problem, tar::TROUBLE),
-                None if tar::writes_to_output(ctx.args) => How::Doubtful,
-                None => How::Plain,
-            },
             "xxd" if ctx.args.iter().any(|it| it.starts_with("-r")) => How::Doubtful,
-            "xxd" => How::Plain,
+            "chmod" | "iconv" | "ln" | "mkdir" | "rmdir" | "xxd" => How::Plain,
             "sed" => match sed::refusal_of_loops(ctx).await {
                 Some(sentence) => How::Refused(sentence, sed::TROUBLE),
                 None => self.judge_text(ctx).await,
@@ -198,12 +194,14 @@ impl Checked {
     async fn judge_text(&self, ctx: &BuiltinContext<'_>) -> How {
         let name = self.name;
         let given = Given::of(name, ctx).await;
-        let runs_commands = is_awk(name) && given.may_run_commands;
+        if order::matters(name)
+            && let Some(file) = absent(ctx, &order::files(name, ctx.args)).await
+        {
+            return How::Refused(format!("{name}: {file}: No such file or directory\n"), 1);
+        }
+        let writes_elsewhere = given.writes_elsewhere
+            || name == "sed" && ctx.args.iter().any(|it| awk::writes_elsewhere(it));
         let problem = match name {
-            "comm" | "join" if given.absent.is_some() => {
-                let file = given.absent.unwrap_or_default();
-                return How::Refused(format!("{name}: {file}: No such file or directory\n"), 1);
-            }
             "patch" if let Some(file) = patch::other_file(ctx).await => {
                 return How::Refused(
                     format!(
@@ -212,23 +210,23 @@ impl Checked {
                     1,
                 );
             }
-            _ if given.is_other && (runs_commands || given.names_stderr) => {
+            _ if given.is_other && (given.runs_commands || writes_elsewhere) => {
                 "bytes that are not UTF-8 go to no commands and no /dev/stderr in the sandbox"
             }
-            "sed" if given.is_other && ctx.args.iter().any(|it| sed::lists(it)) => {
+            "sed" if given.is_other && sed::lists(ctx.args) => {
                 "`l` of bytes that are not UTF-8 is not supported in the sandbox; use od -c"
             }
-            _ if runs_commands => return How::Doubtful,
+            _ if given.runs_commands => return How::Doubtful,
             "xargs" if given.is_other => {
                 "arguments that are not UTF-8 are not supported in the sandbox"
             }
             _ if given.is_other_substitution => {
                 "what `<(…)` prints must be UTF-8 in the sandbox; put it into a file first"
             }
-            "cut" | "fold" | "split" if !given.is_ascii && counts_bytes(name, ctx.args) => {
+            "cut" | "fold" | "split" if given.is_not_ascii && counts_bytes(name, ctx.args) => {
                 "bytes of what is not ASCII cannot be counted in the sandbox; use head -c and tail -c"
             }
-            _ if given.is_other || reads_others(name, ctx.args) => return How::Carried,
+            _ if given.is_other || given.is_not_all => return How::Carried,
             _ => return How::Plain,
         };
         How::Refused(format!("hermitcrab: {name}: {problem}\n"), 1)
@@ -254,39 +252,42 @@ impl Checked {
 }
 
 /// What a call is given to read.
+#[derive(Default)]
 struct Given {
-    /// Some of it is not UTF-8.
+    /// Some of it is not UTF-8, and the same for ASCII.
     is_other: bool,
-    /// The same of what a `<(…)` printed, which cannot be changed.
+    is_not_ascii: bool,
+    /// Some of what a `<(…)` printed is not UTF-8; it cannot be changed.
     is_other_substitution: bool,
-    is_ascii: bool,
-    /// A program that may run commands.
-    may_run_commands: bool,
-    names_stderr: bool,
-    /// An operand that is no file.
-    absent: Option<String>,
+    /// A program that may run commands, or print past standard output.
+    runs_commands: bool,
+    writes_elsewhere: bool,
+    /// There may be more than was looked at.
+    is_not_all: bool,
 }
 
 impl Given {
-    /// Looks at standard input, and at all files that the arguments may name.
+    /// Looks at standard input, at all files that the arguments may name, and at
+    /// programs of `awk`.
     async fn of(name: &str, ctx: &BuiltinContext<'_>) -> Self {
         let mut given = Self {
-            is_other: false,
-            is_other_substitution: false,
-            is_ascii: true,
-            may_run_commands: false,
-            names_stderr: false,
-            absent: None,
+            is_not_all: matches!(name, "patch" | "rg"),
+            ..Self::default()
         };
-        for operand in operands(ctx.args).into_iter().filter(|it| *it != "-") {
-            let path = normalize_path(&vfs_join(ctx.cwd, operand));
-            if matches!(name, "comm" | "join") && ctx.fs.stat(&path).await.is_err() {
-                given.absent = Some(operand.to_owned());
+        given.add(ctx.stdin_bytes().unwrap_or_default());
+        if awk::is_awk(name) {
+            for program in awk::programs(ctx.args) {
+                given.add_program(program);
+            }
+            for file in awk::program_files(ctx.args) {
+                let path = normalize_path(&vfs_join(ctx.cwd, file));
+                let content = content(&*ctx.fs, &path).await;
+                given.add(&content);
+                given.add_program(&String::from_utf8_lossy(&content));
             }
         }
-        given.add(ctx.stdin_bytes().unwrap_or_default());
         for argument in ctx.args {
-            given.add_program(argument);
+            given.is_not_all |= argument.starts_with("--files0-from");
             let value = argument.split_once('=').map(|it| it.1);
             let read = (name == "sed").then(|| sed::read_files(argument));
             let paths = [Some(argument.as_str()), value].into_iter().flatten();
@@ -294,9 +295,6 @@ impl Given {
                 let path = normalize_path(&vfs_join(ctx.cwd, path));
                 let content = content(&*ctx.fs, &path).await;
                 given.add(&content);
-                if ctx.args.iter().any(|it| it.starts_with("-f")) {
-                    given.add_program(&String::from_utf8_lossy(&content));
-                }
                 given.is_other_substitution |=
                     path.starts_with("/dev/fd") && bytes::are_other(&content);
             }
@@ -304,15 +302,16 @@ impl Given {
         given
     }
 
-    fn add_program(&mut self, text: &str) {
-        let pipes = text.replace("||", "").contains('|');
-        self.may_run_commands |= pipes || text.contains("system");
-        self.names_stderr |= text.contains("/dev/std") || text.contains("/dev/fd");
+    fn add_program(&mut self, program: &str) {
+        self.runs_commands |= awk::runs_commands(program);
+        self.writes_elsewhere |= awk::writes_elsewhere(program);
+        self.is_not_all |= awk::reads_others(program);
     }
 
     fn add(&mut self, content: &[u8]) {
-        self.is_ascii = self.is_ascii && content.is_ascii();
-        self.is_other = self.is_other || !self.is_ascii && bytes::are_other(content);
+        let is_not_ascii = !content.is_ascii();
+        self.is_not_ascii |= is_not_ascii;
+        self.is_other |= is_not_ascii && bytes::are_other(content);
     }
 }
 
@@ -329,22 +328,15 @@ pub(super) async fn content(files: &dyn FileSystem, path: &Path) -> Vec<u8> {
     }
 }
 
-/// Whether the builtin `name` may read files that its arguments do not name by
-/// themselves.
-fn reads_others(name: &str, args: &[String]) -> bool {
-    let holds = |text: &str| args.iter().any(|argument| argument.contains(text));
-    match name {
-        name if is_awk(name) => {
-            holds("getline") || holds("ARGV") || args.iter().any(|it| it.starts_with("-f"))
+/// The first of `files` that does not exist.
+async fn absent<'a>(ctx: &BuiltinContext<'_>, files: &[&'a str]) -> Option<&'a str> {
+    for file in files.iter().filter(|file| **file != "-") {
+        let path = normalize_path(&vfs_join(ctx.cwd, file));
+        if ctx.fs.stat(&path).await.is_err() {
+            return Some(file);
         }
-        "patch" | "rg" => true,
-        "sort" => holds("--files0-from"),
-        _ => false,
     }
-}
-
-fn is_awk(name: &str) -> bool {
-    matches!(name, "awk" | "gawk" | "mawk" | "nawk")
+    None
 }
 
 /// Whether the builtin `name` is to count bytes.

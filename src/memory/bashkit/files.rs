@@ -5,6 +5,8 @@
 //!
 //! Seen in bashkit 0.20.2; gone when `files` of `tests/it/bashkit.rs` fails.
 
+use std::collections::HashSet;
+
 /// Options of a command, short and long, with the way out.
 type Options = (&'static str, &'static [&'static str], &'static str);
 
@@ -114,14 +116,12 @@ fn collision(name: &str, args: &[String]) -> Option<String> {
         let path = path.trim_end_matches('/');
         path.rsplit('/').next().unwrap_or(path).to_owned()
     };
-    let names: Vec<_> = sources.iter().map(|path| last(path)).collect();
-    let twice = names
-        .iter()
-        .enumerate()
-        .find(|(at, it)| !matches!(it.as_str(), "." | "..") && names[..*at].contains(it))?;
+    let mut names = HashSet::new();
+    let names_of = sources.iter().map(|path| last(path));
+    let mut named = names_of.filter(|it| !matches!(it.as_str(), "." | ".."));
+    let twice = named.find(|it| !names.insert(it.clone()))?;
     Some(format!(
-        "{name}: nothing was done: more than one file would be named '{}'",
-        twice.1
+        "{name}: nothing was done: more than one file would be named '{twice}'"
     ))
 }
 

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `absent` | `git`, `curl` and their like mislead | `absent` |
 //! | `arguments` | gathers the refusals of a builtin's arguments | its parts |
+//! | `awk` | gives commands the text that stands for bytes | `bytes` |
 //! | `braces` | leaves words of large braces out | `braces` |
 //! | `bytes` | puts U+FFFD for bytes that are not UTF-8 | `bytes` |
 //! | `checked` | looks at nothing of this before it runs a builtin | its parts |
@@ -21,6 +22,7 @@
 //! | `files` | `mv -n` overwrites | `files` |
 //! | `functions` | `export -f` exports nothing | `functions` |
 //! | `grep` | copies every file and cuts it into lines | `cargo xtask bench sandbox` |
+//! | `gzip` | cannot unpack all that it packs | `gzip` |
 //! | `head` | counts a pipe again for every line | `cargo xtask bench sandbox` |
 //! | `hooks` | its hooks know nothing of the command | its interface |
 //! | `iconv` | writes UTF-8, whatever it is asked for | `iconv` |
@@ -52,13 +54,12 @@
 //! | `sort` | `-R` follows from nothing that a replay has | a replay |
 //! | `stat` | prints letters that it does not know | `stat` |
 //! | `substitutions` | counts brackets in quotes | `substitutions` |
-//! | `tar` | takes what is no archive for an empty one | `tar` |
+//! | `tar` | cuts long names, and keeps no modes and no links | `tar` |
 //! | `tee` | writes U+FFFD for bytes that are not UTF-8 | `tee` |
 //! | `timeout` | stops at 300 s | `timeout` |
 //! | `tr` | takes a class that is none for no characters | `tr` |
 //! | `watcher` | reads the clock once in every poll, in an order that chance decides | its interface |
 //! | `yes` | stops at 10,000 lines | `yes` |
-//! | `zcat` | is not there | `zcat` |
 
 pub(super) mod arguments;
 #[cfg(feature = "analysis")]
@@ -102,11 +103,15 @@ mod words;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod absent;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
+mod awk;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod bytes;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 pub(super) mod checked;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod diff;
+#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+mod gzip;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod head;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
@@ -141,7 +146,7 @@ mod slashes;
 mod sleep;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod stat;
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
+#[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
 mod tar;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod tee;
@@ -149,9 +154,6 @@ mod tee;
 mod timeout;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 mod yes;
-#[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
-mod zcat;
-
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]
 use registry::reason;
 #[cfg(all(target_arch = "wasm32", feature = "sandbox"))]

@@ -6,23 +6,36 @@
 //!
 //! Seen in bashkit 0.20.2; gone when `order` of `tests/it/bashkit.rs` fails.
 
-use super::files::operands;
-
 /// Whether the builtin `name` compares sorted files.
 pub(super) fn matters(name: &str) -> bool {
     matches!(name, "comm" | "join")
 }
 
-/// The two files that the builtin `name` compares, `-` for standard input.
+/// The files that the builtin `name` compares, `-` for standard input.
+pub(super) fn files<'a>(name: &str, args: &'a [String]) -> Vec<&'a str> {
+    let mut files = Vec::new();
+    let mut rest = args.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        match argument {
+            "--" => files.extend(rest.by_ref()),
+            "-1" | "-2" | "-j" | "-t" | "-a" | "-v" | "-e" | "-o" if name == "join" => {
+                rest.next();
+            }
+            option if option.starts_with('-') && option.len() > 1 => {}
+            file => files.push(file),
+        }
+    }
+    files
+}
+
+/// The two files whose order matters.
 pub(super) fn compared<'a>(name: &str, args: &'a [String]) -> Option<[&'a str; 2]> {
     let has = |option: &str| args.iter().any(|argument| argument == option);
     // The first line is in no order, or the lines are other ones.
     if has("--nocheck-order") || has("--header") || has("-z") {
         return None;
     }
-    let operands = operands(args);
-    let files = operands.last_chunk::<2>()?;
-    (name == "join" || operands.len() == 2).then_some(*files)
+    files(name, args).try_into().ok()
 }
 
 /// What is said of the order of `contents`, if it is wrong.
@@ -105,6 +118,16 @@ mod tests {
             .filter_map(|it| it.split(' ').nth(2))
             .collect();
         assert_eq!(files.join(" "), said, "{line}");
+    }
+
+    #[test]
+    fn files_among_options() {
+        let args = ["-1", "2", "f", "-t", ",", "-a1", "g"].map(str::to_owned);
+        assert_eq!(files("join", &args), ["f", "g"]);
+        assert_eq!(
+            files("comm", &["-12", "f", "-"].map(str::to_owned)),
+            ["f", "-"]
+        );
     }
 
     #[test]

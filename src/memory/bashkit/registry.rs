@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bashkit::BuiltinRegistry;
 
 use super::{
-    absent, checked, diff, head, ls, mktemp, seq, shuf, sleep, stat, tee, timeout, yes, zcat,
+    absent, checked, diff, gzip, head, ls, mktemp, seq, shuf, sleep, stat, tar, tee, timeout, yes,
 };
 
 /// Puts every builtin of ours in `registry`.
@@ -22,7 +22,10 @@ pub(in crate::memory) fn register(registry: &BuiltinRegistry) {
     registry.insert_command("yes", yes::Yes);
     registry.insert_trusted("ls", Arc::new(ls::Ls));
     registry.insert_trusted("dir", Arc::new(ls::Ls));
-    registry.insert_trusted("zcat", Arc::new(zcat::Zcat));
+    registry.insert_trusted("tar", Arc::new(tar::Tar));
+    for name in ["gzip", "gunzip", "zcat"] {
+        registry.insert_trusted(name, Arc::new(gzip::Gzip { name }));
+    }
     registry.insert_trusted("sleep", Arc::new(sleep::Sleep));
     registry.insert_trusted("timeout", Arc::new(timeout::Timeout));
     checked::register_paths(registry);

@@ -171,11 +171,12 @@ pub(super) fn read_files(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether the script `text` prints lines by its command `l`.
+/// Whether a script of `sed` with `args` prints lines by its command `l`.
 #[cfg(any(test, all(target_arch = "wasm32", feature = "sandbox")))]
-pub(super) fn lists(text: &str) -> bool {
-    text.split([';', '\n', '{', '}'])
-        .any(|command| is(command.trim(), 'l'))
+pub(super) fn lists(args: &[String]) -> bool {
+    let scripts = SedCall::parse(args).scripts.join("\n");
+    let mut commands = scripts.split([';', '\n', '{', '}']);
+    commands.any(|command| is(command.trim(), 'l'))
 }
 
 /// Whether `command` is the one of this letter, perhaps behind an address.
@@ -297,10 +298,14 @@ mod tests {
 
     #[test]
     fn lines_that_are_listed() {
-        assert!(lists("l"));
-        assert!(lists("s/a/b/;$l"));
-        assert!(!lists("s/a/l"));
-        assert!(!lists("/l/p"));
+        let check = |line: &str, expected: bool| {
+            let args: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(lists(&args), expected, "{line}");
+        };
+        check("-n l f", true);
+        check("s/a/b/;$l", true);
+        check("s/a/l/ l", false);
+        check("-e /l/p -e p l", false);
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub(super) async fn problem(name: &str, ctx: &BuiltinContext<'_>) -> Option<Stri
         if is_directory {
             target.push(source.file_name()?);
         }
+        // There are often many of them, mostly new.
+        if ctx.fs.lstat(&target).await.is_err() {
+            continue;
+        }
         if kind(ctx, from).await == Kind::Other
             && real(ctx, source).await == real(ctx, target).await
         {

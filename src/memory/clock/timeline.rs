@@ -77,6 +77,11 @@ impl Timeline {
         let _ = self.files.set(Rc::downgrade(files));
     }
 
+    /// The files that it changes.
+    pub(crate) fn files(&self) -> Option<Rc<RefCell<Tree>>> {
+        self.files.get().and_then(Weak::upgrade)
+    }
+
     /// The stream of random bytes of the environment.
     pub(crate) fn random(&self) -> &Random {
         &self.random
