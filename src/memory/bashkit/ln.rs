@@ -8,7 +8,9 @@ use super::files::operands;
 
 /// Why `ln` with `args` cannot be run.
 pub(super) fn refusal(args: &[String]) -> Option<String> {
+    let is_forced = |it: &String| it.starts_with('-') && !it.starts_with("--") && it.contains('f');
     if let [target, link] = operands(args)[..]
+        && args.iter().any(is_forced)
         && (target == link || matches!(link, "." | "./") && !target.contains('/'))
     {
         return Some(format!("ln: '{target}' and '{link}' are the same file"));

@@ -52,7 +52,7 @@ pub(super) fn problem(name: &str, args: &[String], contents: [&[u8]; 2]) -> Opti
     });
     let checks_all = args.iter().any(|argument| argument == "--check-order");
     let is_empty = contents.iter().any(|content| content.is_empty());
-    if !checks_all && (is_empty || keys[0] == keys[1]) {
+    if !checks_all && (is_empty && name == "join" || keys[0] == keys[1]) {
         return None;
     }
     let mut sentence = String::new();
@@ -138,7 +138,8 @@ mod tests {
         check("comm -12 f g", "b\na\n", "d\nc\n", "1 2 is");
         check("comm --nocheck-order f g", "b\na\n", "b\nc\n", "");
         check("comm f g", "a\nc\nb\n", "b\nc\na\n", "1 2 is");
-        check("comm f g", "b\na\n", "", "");
+        check("comm f g", "b\na\n", "", "1 is");
+        check("join f g", "b\na\n", "", "");
         check("comm --check-order f g", "b\na\n", "b\na\n", "1 2 is");
         check("join f g", "a 2\nb 1\n", "a x\nb y\n", "");
         check("join f g", "b 2\na 1\n", "a x\nc y\n", "1 is");
