@@ -5,11 +5,6 @@
 //!
 //! Seen in bashkit 0.20.2; gone with `bytes`.
 
-/// Whether `name` is an `awk`.
-pub(super) fn is_awk(name: &str) -> bool {
-    matches!(name, "awk" | "gawk" | "mawk" | "nawk")
-}
-
 /// The arguments that may be programs: not field separators and the like.
 pub(super) fn programs(args: &[String]) -> Vec<&str> {
     let mut programs = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! bashkit's put U+FFFD in their place, with exit code 0: `sort -o f f` damages a file
 //! in Latin-1, and `uniq` takes different lines for the same. Such a call gets a text in
-//! which each of these bytes is a character of its own, from the last 128 of Unicode,
+//! which each of these bytes has a character that stands for it, from the last 128 of Unicode,
 //! which nobody uses; what it prints and writes becomes bytes again.
 //!
 //! Seen in bashkit 0.20.2; gone when `bytes` of `tests/it/bashkit.rs` fails.

@@ -21,7 +21,7 @@ use bashkit::{
     SubCommand, async_trait, normalize_path, vfs_join,
 };
 
-use super::{awk, bytes, order, patch, sed, slashes};
+use super::{awk, bytes, costs, order, patch, sed, slashes};
 
 /// Builtins that work on text.
 const OF_TEXT: [&str; 24] = [
@@ -275,7 +275,7 @@ impl Given {
             ..Self::default()
         };
         given.add(ctx.stdin_bytes().unwrap_or_default());
-        if awk::is_awk(name) {
+        if costs::is_awk(name) {
             for program in awk::programs(ctx.args) {
                 given.add_program(program);
             }

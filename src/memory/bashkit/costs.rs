@@ -70,6 +70,7 @@ pub(in crate::memory) fn may_be_uncounted(command: &str) -> bool {
     command.contains("awk")
 }
 
-fn is_awk(name: &str) -> bool {
-    matches!(name, "awk" | "gawk" | "mawk")
+/// Whether `name` is an `awk`.
+pub(super) fn is_awk(name: &str) -> bool {
+    matches!(name, "awk" | "gawk" | "mawk" | "nawk")
 }

@@ -193,9 +193,7 @@ mod tests {
     #[test]
     fn directories_themselves() {
         let check = |line: &str, named: Option<&str>| {
-            let mut words = line.split(' ').map(str::to_owned);
-            let name = words.next().expect("a name");
-            let args: Vec<_> = words.collect();
+            let (name, args) = words(line);
             let refusal = itself(&name, &args);
             let said = refusal.as_deref().and_then(|it| it.split('\'').nth(1));
             assert_eq!(said, named, "{line}");
@@ -219,9 +217,7 @@ mod tests {
     #[test]
     fn what_is_refused() {
         let check = |line: &str, expected: Option<&str>| {
-            let mut words = line.split(' ').map(str::to_owned);
-            let name = words.next().expect("a name");
-            let args: Vec<_> = words.collect();
+            let (name, args) = words(line);
             let expected =
                 expected.map(|it| format!("{name}: {it} is not supported in the sandbox"));
             let refusal = refusal(&name, &args);
